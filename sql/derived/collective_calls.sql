@@ -1,0 +1,109 @@
+-- @derived  collective_calls
+-- @summary  One row per operation that every ingested rank of its group took part in.
+-- @requires collectives _collective_matches ranks cards
+-- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks' offset too. transfer_ns does not.
+-- @source   nccl-tests doc/PERFORMANCE.md (bus factors); product 6.1
+WITH
+    -- Node of a rank: its host, else its number over the card's devices per node.
+    nodes AS (
+        SELECT
+            r.rank,
+            coalesce(r.host, CAST(r.rank // nullif(c.count_per_node, 0) AS VARCHAR)) AS node
+        FROM ranks AS r
+        LEFT JOIN cards AS c ON true
+        QUALIFY row_number() OVER (PARTITION BY r.rank ORDER BY r.host) = 1
+    ),
+
+    shares AS (
+        SELECT
+            c.collective_id, c.pg_id, c.collective, c.group_size, c.rank, c.message_bytes, c.dtype,
+            c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.dur_ns, c.step, m.matched_by, n.node,
+            c.in_split IS NOT NULL
+                AND list_min(c.in_split) IS DISTINCT FROM list_max(c.in_split) AS uneven
+        FROM collectives AS c
+        INNER JOIN _collective_matches AS m ON m.event_id = c.event_id
+        LEFT JOIN nodes AS n ON n.rank = c.rank
+        WHERE c.collective_id IS NOT NULL
+    ),
+
+    calls AS (
+        SELECT
+            collective_id,
+            collective,
+            max(pg_id) AS pg_id,
+            max(group_size) AS group_size,
+            count(DISTINCT rank) AS ranks_seen,
+            max(message_bytes) AS message_bytes,
+            max(dtype) AS dtype,
+            min(ts_ns) AS first_start_ns,
+            max(ts_ns) AS last_start_ns,
+            min(end_ns) AS first_end_ns,
+            max(end_ns) AS last_end_ns,
+            min(dur_ns) AS transfer_ns,
+            sum(ts_ns - CAST(0 AS HUGEINT)) AS start_sum_ns,
+            bool_or(uneven) AS uneven,
+            count(DISTINCT node) AS node_count,
+            count(node) AS node_known,
+            count(*) AS share_count,
+            max(matched_by) AS matched_by
+        FROM shares
+        GROUP BY collective_id, collective
+    ),
+
+    latest AS (
+        SELECT collective_id, rank AS last_rank
+        FROM shares
+        QUALIFY row_number() OVER (PARTITION BY collective_id ORDER BY ts_ns DESC, rank) = 1
+    ),
+
+    steps_of_calls AS (
+        SELECT collective_id, step
+        FROM shares
+        QUALIFY row_number() OVER (PARTITION BY collective_id ORDER BY rank, ts_ns) = 1
+    ),
+
+    rated AS (
+        SELECT
+            c.collective_id, c.pg_id, c.collective, c.group_size, c.ranks_seen, c.message_bytes,
+            c.dtype, c.first_start_ns, c.last_start_ns, c.first_end_ns, c.last_end_ns, c.transfer_ns,
+            c.last_start_ns - c.first_start_ns AS start_skew_ns,
+            c.last_end_ns - c.first_end_ns AS end_skew_ns,
+            CAST(CAST(c.last_start_ns AS HUGEINT) * c.share_count - c.start_sum_ns AS DOUBLE)
+                / c.share_count AS mean_wait_ns,
+            l.last_rank,
+            CAST(c.message_bytes AS DOUBLE) / nullif(c.transfer_ns, 0) AS algo_bw_gb_per_s,
+            CASE
+                WHEN c.uneven THEN NULL
+                WHEN c.collective = 'all_reduce' THEN 2.0 * (c.group_size - 1) / c.group_size
+                WHEN c.collective IN ('all_gather', 'reduce_scatter', 'all_to_all')
+                    THEN 1.0 * (c.group_size - 1) / c.group_size
+                WHEN c.collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
+            END AS bus_factor,
+            CASE
+                WHEN c.node_known < c.share_count THEN NULL
+                WHEN c.node_count = 1 AND c.ranks_seen = c.group_size THEN 'intra'
+                WHEN c.node_count > 1 THEN 'inter'
+            END AS link,
+            t.step,
+            c.matched_by
+        FROM calls AS c
+        INNER JOIN latest AS l ON l.collective_id = c.collective_id
+        INNER JOIN steps_of_calls AS t ON t.collective_id = c.collective_id
+    ),
+
+    final AS (
+        SELECT
+            collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype,
+            first_start_ns, last_start_ns, first_end_ns, last_end_ns, transfer_ns,
+            start_skew_ns, end_skew_ns, mean_wait_ns, last_rank, algo_bw_gb_per_s,
+            algo_bw_gb_per_s * bus_factor AS bus_bw_gb_per_s,
+            link, step, matched_by
+        FROM rated
+    )
+
+SELECT
+    collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype, first_start_ns,
+    last_start_ns, first_end_ns, last_end_ns, transfer_ns, start_skew_ns, end_skew_ns, mean_wait_ns,
+    last_rank, algo_bw_gb_per_s, bus_bw_gb_per_s, link, step, matched_by
+FROM final
+ORDER BY collective_id

@@ -1,0 +1,94 @@
+-- @derived  collectives
+-- @summary  One row per rank and communication call, with kind, sizes, group, step and call.
+-- @requires _collective_events _collective_matches process_groups ranks steps
+-- @caveat   group_size is the world size where nothing states the group and every rank has the same number of calls of the kind; group_source says so.
+-- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
+WITH
+    worlds AS (
+        SELECT max(world_size) AS world_size, count(DISTINCT rank) AS rank_count
+        FROM ranks
+    ),
+
+    per_rank AS (
+        SELECT collective, rank, count(*) AS call_count
+        FROM _collective_events
+        GROUP BY collective, rank
+    ),
+
+    -- Kinds of which every ingested rank has the same number.
+    even AS (
+        SELECT p.collective, w.world_size
+        FROM per_rank AS p
+        CROSS JOIN worlds AS w
+        GROUP BY p.collective, w.world_size, w.rank_count
+        HAVING count(*) = w.rank_count AND min(p.call_count) = max(p.call_count)
+    ),
+
+    -- The step whose host interval holds the launch, on any thread.
+    stepped AS (
+        SELECT e.event_id, s.step, s.ts_ns + s.dur_ns AS step_end_ns, e.step_ts_ns
+        FROM (SELECT event_id, rank, step_ts_ns FROM _collective_events WHERE step_ts_ns IS NOT NULL) AS e
+        ASOF LEFT JOIN steps AS s ON s.rank = e.rank AND s.ts_ns <= e.step_ts_ns
+    ),
+
+    grouped AS (
+        SELECT
+            e.source, e.rank, e.event_id, e.device, e.stream, e.ts_ns, e.dur_ns,
+            e.collective, e.collective_raw, e.dtype,
+            coalesce(e.stated_size, g.group_size, v.world_size) AS group_size,
+            g.pg_id,
+            e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
+            e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source,
+            CASE
+                WHEN coalesce(e.stated_size, g.group_size) IS NOT NULL THEN 'stated'
+                WHEN v.world_size IS NOT NULL THEN 'assumed_world'
+            END AS group_source,
+            m.collective_id,
+            CASE WHEN t.step_ts_ns < t.step_end_ns THEN t.step END AS step
+        FROM _collective_events AS e
+        LEFT JOIN process_groups AS g
+            ON g.pg_name = e.pg_name AND g.ranks IS NOT DISTINCT FROM e.pg_ranks
+        LEFT JOIN even AS v ON v.collective = e.collective
+        LEFT JOIN _collective_matches AS m ON m.event_id = e.event_id
+        LEFT JOIN stepped AS t ON t.event_id = e.event_id
+    ),
+
+    sized AS (
+        SELECT
+            source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
+            group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, seq, root_rank, peer_rank,
+            in_split, out_split, coll_source, group_source, collective_id, step,
+            CASE
+                WHEN collective IN ('barrier', 'unknown') THEN NULL
+                WHEN collective = 'all_gather' THEN coalesce(out_bytes, in_bytes * group_size)
+                WHEN collective = 'reduce_scatter' THEN coalesce(in_bytes, out_bytes * group_size)
+                WHEN collective = 'recv' THEN coalesce(nullif(in_bytes, 0), out_bytes)
+                ELSE coalesce(in_bytes, out_bytes)
+            END AS message_bytes
+        FROM grouped
+    ),
+
+    final AS (
+        SELECT
+            source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
+            group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes,
+            CASE
+                WHEN collective = 'all_reduce'
+                    THEN TRY_CAST(2 * CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
+                WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all', 'gather', 'scatter')
+                    THEN TRY_CAST(CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
+                WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv')
+                    THEN message_bytes
+            END AS wire_bytes,
+            seq, root_rank, peer_rank, in_split, out_split, coll_source, group_source,
+            collective_id, step,
+            CAST(NULL AS BIGINT) AS stall_ns
+        FROM sized
+    )
+
+SELECT
+    source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
+    group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes, wire_bytes, seq,
+    root_rank, peer_rank, in_split, out_split, coll_source, group_source, collective_id, step, stall_ns
+FROM final
+ORDER BY rank, ts_ns, event_id

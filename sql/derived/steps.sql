@@ -1,0 +1,29 @@
+-- @derived  steps
+-- @summary  Steps of each rank, from the markers on its host.
+-- @requires host_events
+-- @caveat   Markers that Kineto repeats on the device are no steps: they span device work.
+-- @source   formats_kineto section 6: ProfilerStep#N, an Operator before 2022 and a user_annotation since
+WITH
+    markers AS (
+        SELECT source, rank, name, ts_ns, dur_ns
+        FROM host_events
+        WHERE class = 'host_annotation'
+            AND name LIKE 'ProfilerStep#%'
+            AND dur_ns IS NOT NULL
+    ),
+
+    final AS (
+        SELECT
+            source,
+            rank,
+            TRY_CAST(substr(name, 14) AS BIGINT) AS step,
+            ts_ns,
+            dur_ns,
+            'ProfilerStep' AS marker
+        FROM markers
+    )
+
+SELECT source, rank, step, ts_ns, dur_ns, marker
+FROM final
+WHERE step IS NOT NULL
+ORDER BY rank, ts_ns, step

@@ -1,0 +1,272 @@
+//! The command line: types only, with their help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Embedded SQL analytics over traces of distributed LLM training and inference.
+#[derive(Debug, Parser)]
+#[command(name = "ccl-sql", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Directory of the ingested traces
+    #[arg(long, global = true, value_name = "DIR", env = "CCL_SQL_DATA", default_value = "ccl-data")]
+    pub data: PathBuf,
+    /// Form of the result
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Write the result to FILE, whole or not at all
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write over an existing output file; ingest again what is unchanged
+    #[arg(short, long, global = true)]
+    pub force: bool,
+    /// Turn warnings and data loss into exit code 1
+    #[arg(long, global = true)]
+    pub strict: bool,
+    /// Folder with metrics and views of your own
+    #[arg(long, global = true, value_name = "DIR")]
+    pub sql_dir: Option<PathBuf>,
+    /// Threads, and files read at a time [default: one per core]
+    #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub jobs: usize,
+    /// Memory for sorting and joining, e.g. 1GB [default: 256MB to ingest, 80 % of RAM to query]
+    #[arg(long, global = true, value_name = "SIZE", default_value = "", hide_default_value = true)]
+    pub memory_limit: String,
+    /// Results only: no summary, no warnings
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more: every finding of an ingest
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// When to colour messages
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Forms of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Aligned columns
+    Table,
+    /// JSON with value, unit, details and provenance
+    Json,
+    /// Comma-separated values
+    Csv,
+    /// Parquet
+    Parquet,
+    /// The bare value
+    Value,
+}
+
+/// Commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read traces into Parquet tables
+    #[command(after_help = "Example: ccl-sql ingest trace_collection/llama-tiny-fsdp2-tp2-4")]
+    Ingest(IngestArgs),
+    /// Compute metrics of traces
+    #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
+    Metric(MetricArgs),
+    /// List metrics, traces, tables or functions
+    #[command(after_help = "Example: ccl-sql list metrics")]
+    List(ListArgs),
+    /// Print the definition of a metric, view, table or function
+    #[command(after_help = "Example: ccl-sql show comm_comp_overlap")]
+    Show(ShowArgs),
+    /// Query the tables interactively
+    #[command(after_help = "Example: ccl-sql shell")]
+    Shell(ShellArgs),
+    /// Run SQL on the tables
+    #[command(after_help = "Example: ccl-sql sql \"SELECT collective, count(*) FROM collectives GROUP BY collective\"")]
+    Sql(SqlArgs),
+    /// Lint the SQL files of metrics and views
+    #[command(after_help = "Example: ccl-sql check --sql-dir my-metrics")]
+    Check(CheckArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: ccl-sql completions bash > ~/.local/share/bash-completion/completions/ccl-sql")]
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(after_help = "Example: ccl-sql man | man -l -")]
+    Man,
+}
+
+/// `R=FILE`.
+fn rank_file(text: &str) -> Result<(i64, PathBuf), String> {
+    let (rank, file) = text.split_once('=').ok_or("write R=FILE, e.g. 6=rank5_retry.json.gz")?;
+    let rank: i64 = rank.parse().map_err(|_| format!("{rank:?} is no rank"))?;
+    if rank < 0 || file.is_empty() {
+        return Err("a rank is 0 or more, and the file must have a name".to_owned());
+    }
+    Ok((rank, PathBuf::from(file)))
+}
+
+/// `KEY=VALUE`.
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. min_calls=5")?;
+    Ok((key.replace('-', "_"), value.to_owned()))
+}
+
+/// Profilers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Source {
+    /// Whatever is found
+    Auto,
+    /// PyTorch Kineto (Chrome JSON)
+    Kineto,
+    /// NVIDIA Nsight Systems (SQLite); not read by this version
+    Nsys,
+    /// XLA (trace JSON, XPlane); not read by this version
+    Xla,
+    /// torch memory snapshots; not read by this version
+    Memory,
+}
+
+/// Options of reading traces, for `ingest`, and for `metric` when it is given a path.
+#[derive(Debug, Args)]
+pub struct IngestArgs {
+    /// Folders or files with traces; all below a folder is looked at
+    #[arg(value_name = "PATH", required_unless_present = "rank")]
+    pub paths: Vec<PathBuf>,
+    /// Name of the trace [default: the shortest unique end of its path]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Read only this source
+    #[arg(long, value_enum, default_value_t = Source::Auto)]
+    pub source: Source,
+    /// Give FILE the rank R
+    #[arg(long, value_name = "R=FILE", value_parser = rank_file)]
+    pub rank: Vec<(i64, PathBuf)>,
+    /// Workload card (YAML) of the trace
+    #[arg(long, value_name = "FILE")]
+    pub card: Option<PathBuf>,
+    /// Keep the complete events of a damaged file
+    #[arg(long)]
+    pub keep_partial: bool,
+}
+
+/// Which traces a metric is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfileMode {
+    /// PyTorch Kineto
+    Torch,
+    /// NVIDIA Nsight Systems
+    Nsys,
+    /// XLA
+    Xla,
+    /// Whatever the trace holds
+    Auto,
+}
+
+/// Options of `metric`.
+#[derive(Debug, Args)]
+pub struct MetricArgs {
+    /// Metrics, each NAME or NAME@VERSION
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub names: Vec<String>,
+    /// Every metric
+    #[arg(long)]
+    pub all: bool,
+    /// Traces by name, or by path: a path is ingested first [default: all traces]
+    #[arg(long, value_name = "TRACE")]
+    pub trace: Vec<String>,
+    /// Parameter of a metric
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub param: Vec<(String, String)>,
+    /// The same as -p n_chips=N
+    #[arg(long, alias = "n_chips", value_name = "N")]
+    pub n_chips: Option<String>,
+    /// The same as -p model_params=N
+    #[arg(long, alias = "model_params", value_name = "N")]
+    pub model_params: Option<String>,
+    /// Only traces of this profiler
+    #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
+    pub profile_mode: ProfileMode,
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Metrics: unit, version, ranges needed, summary
+    Metrics,
+    /// Ingested traces
+    Traces,
+    /// Tables and views
+    Tables,
+    /// SQL functions
+    Functions,
+}
+
+/// Options of `list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// What to list
+    #[arg(value_enum, default_value_t = What::Metrics)]
+    pub what: What,
+}
+
+/// Options of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Metric (NAME or NAME@VERSION), view, table or function
+    pub name: String,
+}
+
+/// Options of `shell`.
+#[derive(Debug, Args)]
+pub struct ShellArgs {
+    /// Forbid reading and writing files
+    #[arg(long)]
+    pub sandbox: bool,
+}
+
+/// Options of `sql`.
+#[derive(Debug, Args)]
+pub struct SqlArgs {
+    /// The statement; `-` reads standard input
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    pub sql: Option<String>,
+    /// Read the statement from FILE
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Forbid reading and writing files
+    #[arg(long)]
+    pub sandbox: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Write sql/metrics.lock and the generated documents, in the project's folder
+    #[arg(long)]
+    pub write: bool,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}

@@ -1,0 +1,115 @@
+//! `ingest`: files in, a summary line per trace out.
+
+use std::path::PathBuf;
+
+use super::Context;
+use super::args::{IngestArgs, Source};
+use crate::derive::Derive;
+use crate::error::Error;
+use crate::ingest::log::Severity;
+use crate::ingest::{self, Options, Outcome, Summary};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
+    let options = Options {
+        name: args.name.clone(),
+        source: match args.source {
+            Source::Auto => None,
+            Source::Kineto => Some("kineto".to_owned()),
+            Source::Nsys => Some("nsys".to_owned()),
+            Source::Xla => Some("xla".to_owned()),
+            Source::Memory => Some("memory".to_owned()),
+        },
+        ranks: args.rank.clone(),
+        card: args.card.clone(),
+        keep_partial: args.keep_partial,
+        ..options(context)
+    };
+    let outcome = ingest_paths(context, &args.paths, &options)?;
+    if outcome.errors.is_empty() { Ok(()) } else { Err(outcome.errors) }
+}
+
+/// Options that follow from the global ones.
+pub fn options(context: &Context) -> Options {
+    Options {
+        jobs: context.global.jobs,
+        memory_limit: context.global.memory_limit.clone(),
+        force: context.global.force,
+        ..Options::default()
+    }
+}
+
+/// Ingests paths and prints the summary.
+pub fn ingest_paths(
+    context: &Context,
+    paths: &[PathBuf],
+    options: &Options,
+) -> Result<Outcome, Vec<Error>> {
+    let finish = Derive { registry: &context.registry };
+    let mut outcome = ingest::ingest(paths, &context.store, options, &finish).map_err(|e| vec![e])?;
+    for trace in &outcome.traces {
+        summary(context, trace);
+    }
+    if !outcome.set_aside.is_empty() {
+        context.printer.note(&format!("{} set aside that are no traces", files(outcome.set_aside.len())));
+        if context.printer.verbose() {
+            for (file, why) in &outcome.set_aside {
+                context.printer.note(&format!("  {file}: {why}"));
+            }
+        }
+    }
+    if context.global.strict
+        && let Some((trace, _)) = outcome.traces.iter().find_map(|t| {
+            t.findings.iter().find(|(_, f)| f.severity >= Severity::Loss).map(|f| (t, f))
+        })
+    {
+        outcome.errors.push(
+            Error::new("strict", format!("data was lost in `{}`, and --strict was given", trace.trace))
+                .hint("`SELECT * FROM ingest_log` says what"),
+        );
+    }
+    Ok(outcome)
+}
+
+fn files(n: usize) -> String {
+    if n == 1 { "1 file".to_owned() } else { format!("{n} files") }
+}
+
+fn summary(context: &Context, s: &Summary) {
+    let printer = &context.printer;
+    let ranks = if s.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", s.ranks) };
+    if s.unchanged {
+        printer.note(&format!("{}: unchanged, {ranks}, {} events", s.trace, s.events));
+        return;
+    }
+    let megabytes = s.bytes as f64 / 1e6;
+    let findings: u64 = s.findings.iter().map(|(_, f)| f.count).sum();
+    printer.note(&format!(
+        "{}: kineto, {ranks}, {} events, {megabytes:.1} MB in {:.2} s ({:.0} MB/s), {}",
+        s.trace,
+        s.events,
+        s.seconds,
+        megabytes / s.seconds.max(1e-9),
+        match findings {
+            0 => "no findings".to_owned(),
+            1 => "1 finding".to_owned(),
+            n => format!("{n} findings"),
+        }
+    ));
+    for (file, f) in &s.findings {
+        if f.severity == Severity::Info && !printer.verbose() && f.code != "card-invalid" {
+            continue;
+        }
+        let place = match (file.as_str(), f.first_offset) {
+            ("", _) => String::new(),
+            (file, Some(offset)) => format!("{file}, byte {offset}"),
+            (file, None) => file.to_owned(),
+        };
+        // The code of a finding is its own list, not that of errors.
+        let mut text = format!("warning[{}]: {} x {}", f.code, f.count, f.message);
+        if !place.is_empty() {
+            text.push_str(&format!("\n  --> {place}"));
+        }
+        printer.note(&text);
+    }
+}

@@ -1,0 +1,224 @@
+//! `metric`: runs metrics on traces and writes their results.
+
+use std::path::{Path, PathBuf};
+
+use duckdb::arrow::array::{RecordBatch, StringArray, new_null_array};
+use serde_json::Value;
+
+use super::Context;
+use super::args::{MetricArgs, ProfileMode};
+use super::ingest::{ingest_paths, options};
+use crate::engine::run::{MetricResult, Params, check_params, run as run_metric};
+use crate::error::{Error, Result};
+use crate::ingest::manifest::Manifest;
+use crate::registry::SqlFile;
+use crate::report::{Format, Grid, pretty};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Vec<Error>> {
+    let one = |e: Error| vec![e];
+    let registry = &context.registry;
+    let mut files: Vec<&SqlFile> = if args.all {
+        registry.metrics().collect()
+    } else {
+        args.names.iter().map(|n| registry.metric(n)).collect::<Result<_>>().map_err(one)?
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    files.retain(|f| seen.insert(f.id()));
+    let mut params: Params = args.param.iter().cloned().collect();
+    for (key, value) in [("n_chips", &args.n_chips), ("model_params", &args.model_params)] {
+        if let Some(value) = value {
+            params.insert(key.to_owned(), value.clone());
+        }
+    }
+    if !args.all {
+        check_params(&files, &params).map_err(one)?;
+    }
+    let traces = traces(context, &args.trace)?;
+    let directories = context.directories(&traces).map_err(one)?;
+    let mut results = Vec::new();
+    let mut errors = Vec::new();
+    for directory in &directories {
+        let manifest = Manifest::read(directory).map_err(one)?;
+        for file in &files {
+            match run_metric(directory, &manifest, registry, file, &params, &context.settings()) {
+                Ok(mut result) => {
+                    if matches!(args.profile_mode, ProfileMode::Nsys | ProfileMode::Xla) {
+                        // Only Kineto is read so far, so such a trace holds none of these.
+                        result = without_source(result, args.profile_mode);
+                    }
+                    results.push(result);
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+    }
+    for file in &files {
+        let of_metric: Vec<&MetricResult> = results
+            .iter()
+            .filter(|r| r.metric == file.header.name && r.version == file.header.version)
+            .collect();
+        if !args.all && !of_metric.is_empty() && of_metric.iter().all(|r| r.value.is_null()) {
+            errors.push(not_applicable(file, &of_metric));
+        }
+    }
+    for result in &results {
+        warn(context, result, args.all);
+    }
+    let answered = results.iter().any(|r| !r.value.is_null());
+    if answered || args.all || context.printer.format() == Format::Json {
+        write(context, &results, files.len() == 1).map_err(one)?;
+    }
+    if context.global.strict && errors.is_empty() && results.iter().any(|r| !r.warnings.is_empty()) {
+        errors.push(Error::new("strict", "there are warnings, and --strict was given"));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn without_source(result: MetricResult, mode: ProfileMode) -> MetricResult {
+    let source = if mode == ProfileMode::Nsys { "nsys" } else { "xla" };
+    MetricResult {
+        value: Value::Null,
+        reason: Some(format!("the trace has no {source} source")),
+        details: serde_json::Map::new(),
+        warnings: Vec::new(),
+        batch: None,
+        ..result
+    }
+}
+
+fn not_applicable(file: &SqlFile, results: &[&MetricResult]) -> Error {
+    let reason = results[0].reason.clone().unwrap_or_default();
+    let traces: Vec<&str> = results.iter().map(|r| r.trace.as_str()).take(5).collect();
+    let more = results.len().saturating_sub(5);
+    let place = match more {
+        0 => traces.join(", "),
+        n => format!("{} and {n} more", traces.join(", ")),
+    };
+    Error::new("metric-not-applicable", format!("metric `{}` has no value: {reason}", file.id()))
+        .at(place)
+        .hint(format!("`ccl-sql show {}` says what it needs", file.header.name))
+}
+
+fn warn(context: &Context, result: &MetricResult, all: bool) {
+    let name = format!("{} of {}", result.metric, result.trace);
+    if let Some(reason) = result.reason.as_ref().filter(|_| !all) {
+        context.printer.note(&format!("note: {name}: {reason}"));
+    }
+    for warning in &result.warnings {
+        if !all || context.printer.verbose() {
+            context.printer.note(&format!("note: {name}: {warning}"));
+        }
+    }
+}
+
+/// Names of the traces asked for; paths are ingested first.
+fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error>> {
+    if wanted.is_empty() {
+        let all = context.store.traces();
+        if all.is_empty() {
+            return Err(vec![
+                Error::new("trace-unknown", "there are no traces yet")
+                    .at(context.store.path.display().to_string())
+                    .hint("ingest one first: ccl-sql ingest PATH, or give a path: --trace PATH"),
+            ]);
+        }
+        return Ok(all);
+    }
+    let known = context.store.traces();
+    let mut out: Vec<String> = Vec::new();
+    for trace in wanted {
+        if known.contains(trace) {
+            out.push(trace.clone());
+        } else if Path::new(trace).exists() {
+            let path = PathBuf::from(trace);
+            let options = crate::ingest::Options { force: false, ..options(context) };
+            let outcome = ingest_paths(context, &[path], &options)?;
+            if !outcome.errors.is_empty() {
+                return Err(outcome.errors);
+            }
+            out.extend(outcome.traces.into_iter().map(|t| t.trace));
+        } else {
+            crate::engine::directories(&context.store, std::slice::from_ref(trace)).map_err(|e| vec![e])?;
+        }
+    }
+    out.sort();
+    out.dedup();
+    Ok(out)
+}
+
+fn write(context: &Context, results: &[MetricResult], one_metric: bool) -> Result<()> {
+    let printer = &context.printer;
+    match printer.format() {
+        Format::Json => {
+            let mut objects: Vec<Value> = results.iter().map(MetricResult::json).collect();
+            let value = match objects.len() {
+                1 => objects.remove(0),
+                _ => Value::Array(objects),
+            };
+            printer.result(&pretty(&value))
+        }
+        _ if one_metric => printer.grid(&own_columns(results)?),
+        _ => printer.grid(&long(results)),
+    }
+}
+
+/// One metric: its own columns, a row per trace; a trace without a value has NULLs.
+fn own_columns(results: &[MetricResult]) -> Result<Grid> {
+    let Some(schema) = results.iter().find_map(|r| r.batch.as_ref().map(RecordBatch::schema)) else {
+        return Ok(long(results));
+    };
+    let mut batches = Vec::new();
+    for result in results {
+        let batch = match &result.batch {
+            Some(batch) => batch.clone(),
+            None => {
+                let columns = schema
+                    .fields()
+                    .iter()
+                    .map(|f| match f.name().as_str() {
+                        "trace" => {
+                            std::sync::Arc::new(StringArray::from(vec![result.trace.clone()])) as _
+                        }
+                        _ => new_null_array(f.data_type(), 1),
+                    })
+                    .collect();
+                RecordBatch::try_new(schema.clone(), columns)?
+            }
+        };
+        batches.push(batch);
+    }
+    let first = &results[0];
+    let mut grid = Grid::of_batches(batches);
+    let value = results.iter().find(|r| r.batch.is_some()).map(|r| r.details.keys().position(|k| r.details[k] == r.value));
+    grid.value_column = value.flatten().map_or(1, |i| i + 1);
+    grid.footer = vec![
+        ("metric".to_owned(), first.metric.clone()),
+        ("version".to_owned(), first.version.to_string()),
+        ("sql_sha256".to_owned(), first.sql_sha256.clone()),
+    ];
+    Ok(grid)
+}
+
+/// Several metrics: one row per trace and metric, details as JSON.
+fn long(results: &[MetricResult]) -> Grid {
+    let rows = results
+        .iter()
+        .map(|r| {
+            vec![
+                Value::from(r.trace.as_str()),
+                Value::from(r.metric.as_str()),
+                Value::from(r.version),
+                r.value.clone(),
+                r.unit.clone().map_or(Value::Null, Value::from),
+                r.reason.clone().map_or(Value::Null, Value::from),
+                match r.details.is_empty() {
+                    true => Value::Null,
+                    false => Value::Object(r.details.clone()).to_string().into(),
+                },
+            ]
+        })
+        .collect();
+    let columns = ["trace", "metric", "version", "value", "unit", "reason", "details"];
+    Grid { value_column: 3, ..Grid::of_rows(&columns, rows) }
+}

@@ -1,0 +1,186 @@
+//! DuckDB over trace directories: tables as views of Parquet files, the views of `sql/views`, the
+//! SQL functions, and the lock that metrics run behind.
+
+pub mod json;
+pub mod run;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use duckdb::{Config, Connection};
+
+use crate::error::{Error, Result};
+use crate::registry::Registry;
+use crate::schema::{self, TABLES, Table};
+use crate::sql_text::{sql_name, sql_path, sql_string};
+
+/// A connection whose tables hold some traces.
+pub struct Engine<'r> {
+    /// The connection.
+    pub connection: Connection,
+    registry: &'r Registry,
+    directories: Vec<PathBuf>,
+    made: RefCell<BTreeSet<String>>,
+}
+
+/// Limits of a connection.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Threads; 0 for one per core.
+    pub threads: usize,
+    /// Memory limit, as DuckDB writes sizes; empty for DuckDB's own default.
+    pub memory_limit: String,
+}
+
+impl<'r> Engine<'r> {
+    /// Over the trace directories given; tables and views are made when they are asked for.
+    ///
+    /// # Errors
+    /// `sql` when DuckDB does not start, `usage` for an unusable memory limit.
+    pub fn open(directories: &[PathBuf], registry: &'r Registry, settings: &Settings) -> Result<Self> {
+        let mut config = Config::default().enable_autoload_extension(false)?;
+        if settings.threads > 0 {
+            config = config.threads(i64::try_from(settings.threads).unwrap_or(1))?;
+        }
+        if !settings.memory_limit.is_empty() {
+            config = config.max_memory(&settings.memory_limit).map_err(|_| {
+                Error::new("usage", format!("{:?} is no size of memory", settings.memory_limit))
+                    .hint("write a number and a unit: --memory-limit 1GB")
+            })?;
+        }
+        let connection = Connection::open_in_memory_with_flags(config)?;
+        connection.execute_batch("SET enable_progress_bar = false; SET preserve_insertion_order = true;")?;
+        crate::functions::register(&connection)?;
+        Ok(Self {
+            connection,
+            registry,
+            directories: directories.to_vec(),
+            made: RefCell::new(BTreeSet::new()),
+        })
+    }
+
+    /// Makes every table and view.
+    ///
+    /// # Errors
+    /// `sql` when a view cannot be made.
+    pub fn make_all(&self) -> Result<()> {
+        for table in TABLES {
+            self.make(table.name)?;
+        }
+        let names: Vec<String> = self.registry.views().map(|v| v.header.name.clone()).collect();
+        names.iter().try_for_each(|name| self.make(name))
+    }
+
+    /// Makes a table or view, and what it reads, unless it is there.
+    ///
+    /// # Errors
+    /// `sql` when it cannot be made, `sql-file` when there is no such table or view.
+    pub fn make(&self, name: &str) -> Result<()> {
+        if !self.made.borrow_mut().insert(name.to_owned()) {
+            return Ok(());
+        }
+        if let Some(table) = schema::table(name) {
+            return self.make_table(table);
+        }
+        let view = self.registry.view(name).ok_or_else(|| {
+            Error::new("sql-file", format!("there is no table or view `{name}`"))
+                .hint("`ccl-sql list tables` shows them")
+        })?;
+        for input in view.header.inputs() {
+            self.make(input)?;
+        }
+        let sql = format!("CREATE OR REPLACE VIEW {} AS {}", sql_name(name), view.query());
+        self.connection.execute_batch(&sql).map_err(|e| Error::from(e).at(view.path.clone()))
+    }
+
+    fn make_table(&self, table: &Table) -> Result<()> {
+        let files: Vec<PathBuf> =
+            self.directories.iter().flat_map(|d| schema::files(d, table)).collect();
+        let sql = format!("CREATE OR REPLACE VIEW {} AS {}", table.name, select(table, &files));
+        Ok(self.connection.execute_batch(&sql)?)
+    }
+
+    /// Forbids files other than those of the traces, settings, and extensions, for good.
+    ///
+    /// # Errors
+    /// `sql` when DuckDB refuses.
+    pub fn lock_down(&self) -> Result<()> {
+        let folders: Vec<String> =
+            self.directories.iter().map(|d| sql_string(&d.to_string_lossy())).collect();
+        self.connection.execute_batch(&format!(
+            "SET allowed_directories = [{}]; SET autoinstall_known_extensions = false; \
+             SET autoload_known_extensions = false; SET enable_external_access = false; \
+             SET lock_configuration = true;",
+            folders.join(", ")
+        ))?;
+        Ok(())
+    }
+}
+
+/// A `SELECT` that gives a table its columns from files; without files, no rows of the right types.
+pub fn select(table: &Table, files: &[PathBuf]) -> String {
+    let columns: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
+    if files.is_empty() {
+        let columns: Vec<String> = table
+            .columns
+            .iter()
+            .map(|c| format!("NULL::{} AS {}", c.ty.sql(), sql_name(c.name)))
+            .collect();
+        return format!("SELECT NULL::VARCHAR AS trace, {} WHERE false", columns.join(", "));
+    }
+    let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
+    let columns: Vec<String> = columns.iter().map(|c| sql_name(c)).collect();
+    let types = if table.by_rank { "'trace': VARCHAR, 'rank': BIGINT" } else { "'trace': VARCHAR" };
+    format!(
+        "SELECT trace, {} FROM read_parquet([{}], hive_partitioning = true, hive_types = {{{types}}})",
+        columns.join(", "),
+        list.join(", ")
+    )
+}
+
+/// Empty tables of the schema, as tables: what the lint checks queries against.
+///
+/// # Errors
+/// `sql` when DuckDB does not start.
+pub fn empty_tables(connection: &Connection) -> Result<()> {
+    for table in TABLES {
+        let columns: Vec<String> = std::iter::once("trace VARCHAR".to_owned())
+            .chain(table.columns.iter().map(|c| format!("{} {}", sql_name(c.name), c.ty.sql())))
+            .collect();
+        connection.execute_batch(&format!(
+            "CREATE TABLE {} ({})",
+            table.name,
+            columns.join(", ")
+        ))?;
+    }
+    Ok(())
+}
+
+/// Directories of traces by name.
+///
+/// # Errors
+/// `trace-unknown` with the nearest name.
+pub fn directories(store: &crate::ingest::Store, traces: &[String]) -> Result<Vec<PathBuf>> {
+    let known = store.traces();
+    traces
+        .iter()
+        .map(|trace| {
+            if known.contains(trace) {
+                return Ok(absolute(&store.directory(trace)));
+            }
+            let error = Error::new("trace-unknown", format!("there is no trace `{trace}`"))
+                .at(store.path.display().to_string());
+            let near = crate::error::nearest(trace, known.iter().map(String::as_str));
+            Err(match near {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None if known.is_empty() => error.hint("ingest one first: ccl-sql ingest PATH"),
+                None => error.hint("`ccl-sql list traces` shows them all"),
+            })
+        })
+        .collect()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,226 @@
+//! One metric on one trace.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use duckdb::ToSql;
+use duckdb::arrow::array::RecordBatch;
+use duckdb::types::Value as SqlValue;
+use serde_json::{Map, Value};
+
+use super::{Engine, Settings, json};
+use crate::error::{Error, Result, nearest};
+use crate::ingest::manifest::Manifest;
+use crate::registry::header::Param;
+use crate::registry::{Registry, SqlFile};
+use crate::schema::SCHEMA_VERSION;
+
+/// Below this share of known sizes, groups or launches a figure carries a warning (product 6.7).
+const COVERAGE_WARNING: f64 = 0.95;
+
+/// What a metric says of a trace.
+#[derive(Debug, Clone)]
+pub struct MetricResult {
+    /// Its name.
+    pub metric: String,
+    /// Its version.
+    pub version: u32,
+    /// The trace.
+    pub trace: String,
+    /// The one number; null with a reason where there is none.
+    pub value: Value,
+    /// Its unit.
+    pub unit: Option<String>,
+    /// Why there is no value.
+    pub reason: Option<String>,
+    /// Every column but the trace.
+    pub details: Map<String, Value>,
+    /// Parameters as they were used.
+    pub params: Map<String, Value>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+    /// Hash of the query.
+    pub sql_sha256: String,
+    /// Hash over the bytes that the trace was made from.
+    pub trace_fingerprint: String,
+    /// The row itself.
+    pub batch: Option<RecordBatch>,
+}
+
+impl MetricResult {
+    /// The JSON object of one metric on one trace.
+    pub fn json(&self) -> Value {
+        serde_json::json!({
+            "metric": self.metric, "version": self.version, "trace": self.trace,
+            "value": self.value, "unit": self.unit, "reason": self.reason,
+            "details": self.details, "params": self.params, "warnings": self.warnings,
+            "provenance": {
+                "sql_sha256": self.sql_sha256, "schema_version": SCHEMA_VERSION,
+                "trace_fingerprint": self.trace_fingerprint, "ccl_sql": env!("CARGO_PKG_VERSION"),
+            },
+        })
+    }
+}
+
+/// Values for the parameters of a metric, by name, as the user wrote them.
+pub type Params = BTreeMap<String, String>;
+
+/// Refuses parameters that none of the metrics has.
+///
+/// # Errors
+/// `param-invalid` with the nearest name.
+pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
+    let known: Vec<&str> =
+        files.iter().flat_map(|f| f.header.params.iter().map(|p| p.name.as_str())).collect();
+    for name in params.keys().filter(|n| !known.contains(&n.as_str())) {
+        let which = match files {
+            [one] => format!("metric `{}` has", one.header.name),
+            _ => "none of these metrics has".to_owned(),
+        };
+        let error = Error::new("param-invalid", format!("{which} no parameter `{name}`"));
+        return Err(match nearest(name, known.iter().copied()) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("`ccl-sql show NAME` lists the parameters of a metric"),
+        });
+    }
+    Ok(())
+}
+
+/// The value that is bound, and its JSON form.
+fn bind(param: &Param, text: Option<&str>) -> Result<(SqlValue, Value)> {
+    let Some(text) = text else { return Ok((SqlValue::Null, Value::Null)) };
+    let bad = || {
+        Error::new("param-invalid", format!("parameter `{}` is {text:?}, which is no {}", param.name, param.ty))
+            .hint(param.doc.clone())
+    };
+    Ok(match param.ty.as_str() {
+        "BIGINT" => {
+            let number: i64 = text.parse().or_else(|_| {
+                // 7e9 parameters are written like this.
+                let float: f64 = text.parse().map_err(|_| bad())?;
+                let whole = float.fract() == 0.0 && float.abs() < 9e15;
+                whole.then_some(float as i64).ok_or_else(bad)
+            })?;
+            (SqlValue::BigInt(number), number.into())
+        }
+        "DOUBLE" => {
+            let number: f64 = text.parse().map_err(|_| bad())?;
+            if !number.is_finite() {
+                return Err(bad());
+            }
+            (SqlValue::Double(number), number.into())
+        }
+        "BOOLEAN" => {
+            let truth = match text {
+                "true" | "1" | "yes" => true,
+                "false" | "0" | "no" => false,
+                _ => return Err(bad()),
+            };
+            (SqlValue::Boolean(truth), truth.into())
+        }
+        _ => (SqlValue::Text(text.to_owned()), text.into()),
+    })
+}
+
+/// Runs a metric on the trace in `directory`, behind the lock.
+///
+/// # Errors
+/// `sql` with the path of the metric, `param-invalid` for a parameter of the wrong type,
+/// `check-failed` when the query gives more than one row for the trace.
+pub fn run(
+    directory: &Path,
+    manifest: &Manifest,
+    registry: &Registry,
+    file: &SqlFile,
+    params: &Params,
+    settings: &Settings,
+) -> Result<MetricResult> {
+    let header = &file.header;
+    let mut out = MetricResult {
+        metric: header.name.clone(),
+        version: header.version,
+        trace: manifest.trace.clone(),
+        value: Value::Null,
+        unit: header.unit().map(str::to_owned),
+        reason: None,
+        details: Map::new(),
+        params: Map::new(),
+        warnings: Vec::new(),
+        sql_sha256: file.sha256(),
+        trace_fingerprint: manifest.fingerprint(),
+        batch: None,
+    };
+    let mut bound = Vec::new();
+    for param in &header.params {
+        let text = params.get(&param.name).or(param.default.as_ref());
+        let (value, shown) = bind(param, text.map(String::as_str))?;
+        out.params.insert(param.name.clone(), shown);
+        bound.push((param.name.as_str(), value));
+    }
+    let lacking: Vec<&str> = header
+        .requires
+        .iter()
+        .filter(|r| crate::schema::table(r).is_some() && manifest.rows.get(*r).copied().unwrap_or(0) == 0)
+        .map(String::as_str)
+        .collect();
+    if !lacking.is_empty() {
+        out.reason = Some(format!(
+            "it needs {}, and this trace has none",
+            lacking.iter().map(|l| spoken(l)).collect::<Vec<_>>().join(" and ")
+        ));
+        return Ok(out);
+    }
+    let engine = Engine::open(&[directory.to_owned()], registry, settings)?;
+    for input in header.inputs() {
+        engine.make(input)?;
+    }
+    engine.lock_down()?;
+    let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
+    for check in &header.checks {
+        let holds: Option<bool> = engine
+            .connection
+            .query_row(&format!("SELECT CAST(({}) AS BOOLEAN)", check.left), [], |row| row.get(0))
+            .map_err(fail)?;
+        if holds != Some(true) {
+            out.reason = Some(check.right.clone());
+            return Ok(out);
+        }
+    }
+    let mut statement = engine.connection.prepare(file.query()).map_err(fail)?;
+    let named: Vec<(&str, &dyn ToSql)> =
+        bound.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect();
+    let batches: Vec<RecordBatch> = statement.query_arrow(&named[..]).map_err(fail)?.collect();
+    let rows = json::rows(&batches);
+    if rows.len() > 1 {
+        return Err(Error::new("check-failed", format!("the metric gives {} rows for one trace", rows.len()))
+            .at(file.path.clone())
+            .hint("its grain is one row per trace: aggregate, or use LIST and MAP columns"));
+    }
+    let Some(mut row) = rows.into_iter().next() else {
+        out.reason = Some(header.nulls.first().cloned().unwrap_or_else(|| "the trace has no rows for it".to_owned()));
+        return Ok(out);
+    };
+    row.remove("trace");
+    let value_name = header.value.as_deref().unwrap_or_default();
+    out.value = row.get(value_name).cloned().unwrap_or(Value::Null);
+    if out.value.is_null() {
+        out.reason = Some(header.nulls.first().cloned().unwrap_or_else(|| format!("{value_name} is NULL")));
+    }
+    for coverage in &header.coverage {
+        let share = row.get(&coverage.left).and_then(Value::as_f64);
+        if let Some(share) = share.filter(|s| *s < COVERAGE_WARNING) {
+            out.warnings.push(format!("{} known for {:.1} % only", coverage.right, share * 100.0));
+        }
+    }
+    if !out.value.is_null() {
+        out.warnings.extend(header.caveats.iter().cloned());
+    }
+    out.details = row;
+    out.batch = batches.into_iter().find(|b| b.num_rows() > 0);
+    Ok(out)
+}
+
+/// A table's name in a sentence.
+fn spoken(table: &str) -> String {
+    table.replace('_', " ")
+}

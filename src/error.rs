@@ -1,0 +1,183 @@
+//! The one error type: what happened, where, what to do.
+//!
+//! Shape of the text (`Display`): `error[code]: what happened`, then ` --> place`, facts, `hint:`.
+//! Codes are kebab-case and stable; scripts may test them. The list is [`CODES`].
+
+use std::fmt;
+
+/// Every error and warning code that the program can print, in alphabetical order.
+pub const CODES: &[&str] = &[
+    "card-invalid",
+    "check-failed",
+    "data-dir-locked",
+    "data-dir-unknown",
+    "duplicate-rank",
+    "file-unreadable",
+    "gzip-broken",
+    "io",
+    "json-invalid",
+    "metric-header",
+    "metric-not-applicable",
+    "metric-unknown",
+    "name-clash",
+    "not-a-trace",
+    "nothing-found",
+    "output-exists",
+    "output-terminal",
+    "param-invalid",
+    "source-unsupported",
+    "sql",
+    "sql-file",
+    "strict",
+    "trace-truncated",
+    "trace-unknown",
+    "usage",
+    "value-too-large",
+];
+
+/// Result of everything that can fail for a reason that a user can act on.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// One fault: a stable code, a sentence, and where it helps a place, facts and a hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// Stable kebab-case code out of [`CODES`].
+    pub code: &'static str,
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    /// File, byte offset, line or event number.
+    pub place: Option<String>,
+    /// A line of facts (both values of a disagreement).
+    pub facts: Option<String>,
+    /// One action that helps.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error with a code of [`CODES`] and its sentence.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        debug_assert!(CODES.contains(&code), "{code} is not in CODES");
+        Self { code, message: message.into(), place: None, facts: None, hint: None }
+    }
+
+    /// Says where it happened; an inner place that is already there stays.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place.get_or_insert_with(|| place.into());
+        self
+    }
+
+    /// Adds a line of facts.
+    #[must_use]
+    pub fn facts(mut self, facts: impl Into<String>) -> Self {
+        self.facts = Some(facts.into());
+        self
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The text under a severity word: `error` or `warning`.
+    pub fn render(&self, severity: &str) -> String {
+        let mut text = format!("{severity}[{}]: {}", self.code, self.message);
+        if let Some(place) = &self.place {
+            text.push_str(&format!("\n  --> {place}"));
+        }
+        if let Some(facts) = &self.facts {
+            text.push_str(&format!("\n  {facts}"));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("\nhint: {hint}"));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render("error"))
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// An input or output failure, with the path the user gave.
+pub fn io(path: &std::path::Path, error: &std::io::Error) -> Error {
+    let out = Error::new("io", error.to_string()).at(path.display().to_string());
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => {
+            out.hint("free some space, or give another place with --data DIR")
+        }
+        std::io::ErrorKind::PermissionDenied => out.hint("check the permissions of this path"),
+        _ => out,
+    }
+}
+
+impl From<duckdb::Error> for Error {
+    fn from(error: duckdb::Error) -> Self {
+        let text = match &error {
+            duckdb::Error::DuckDBFailure(_, Some(text)) => text.clone(),
+            other => other.to_string(),
+        };
+        Self::new("sql", text.trim_end().to_owned())
+    }
+}
+
+impl From<duckdb::arrow::error::ArrowError> for Error {
+    fn from(error: duckdb::arrow::error::ArrowError) -> Self {
+        Self::new("io", format!("cannot build a table: {error}"))
+    }
+}
+
+impl From<parquet::errors::ParquetError> for Error {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        // Parquet wraps the operating system's error; its text says which (disk full, no access).
+        let out = Self::new("io", format!("cannot write or read Parquet: {error}"));
+        if error.to_string().contains("No space left") {
+            return out.hint("free some space, or give another place with --data DIR");
+        }
+        out
+    }
+}
+
+/// The candidate nearest to `word` by edit distance, when it is near enough to be a slip.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|c| (strsim::damerau_levenshtein(&word.to_lowercase(), &c.to_lowercase()), c))
+        .filter(|(distance, c)| *distance <= 1 + c.len().min(word.len()) / 4)
+        .min()
+        .map(|(_, c)| c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_place_and_hint() {
+        let error = Error::new("duplicate-rank", "two traces claim rank 5")
+            .at("rank5.json.gz and rank5_retry.json.gz")
+            .hint("remove one");
+        assert_eq!(
+            error.to_string(),
+            "error[duplicate-rank]: two traces claim rank 5\n  --> rank5.json.gz and \
+             rank5_retry.json.gz\nhint: remove one"
+        );
+    }
+
+    #[test]
+    fn codes_are_sorted_and_unique() {
+        assert!(CODES.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn nearest_finds_a_slip_and_nothing_far() {
+        assert_eq!(nearest("coll_cal_num", ["iter_time", "coll_call_num"]), Some("coll_call_num"));
+        assert_eq!(nearest("zzz", ["iter_time", "coll_call_num"]), None);
+    }
+}

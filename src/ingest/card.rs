@@ -1,0 +1,171 @@
+//! Workload cards: the YAML that says what was run.
+//!
+//! A card is a help, not a trace: one that cannot be read is a finding, and the trace is ingested
+//! without it. Types in real cards vary (`"TBD"` for a bandwidth, `[25, null]`, a number in
+//! quotes); what has not the type of its column is NULL there and stays in `card`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::log::{Log, Severity};
+
+/// The largest card that is read; real ones are a few kilobytes.
+const MAX_CARD_BYTES: u64 = 1 << 20;
+
+/// A card that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    /// The file.
+    pub path: PathBuf,
+    /// The whole card.
+    pub value: Value,
+}
+
+impl Card {
+    fn find(&self, paths: &[&str]) -> Option<&Value> {
+        paths.iter().find_map(|path| {
+            path.split('.').try_fold(&self.value, |at, key| at.get(key)).filter(|v| !v.is_null())
+        })
+    }
+
+    /// The integer at the first of these paths that holds one.
+    pub fn int(&self, paths: &[&str]) -> Option<i64> {
+        paths.iter().find_map(|path| match self.find(&[path])? {
+            Value::Number(n) => n.to_string().parse().ok().or_else(|| {
+                // `num_params: 8.03e9` is how people write eight billion.
+                let float = n.as_f64()?;
+                (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
+            }),
+            Value::String(s) => s.trim().parse().ok(),
+            _ => None,
+        })
+    }
+
+    /// The text at the first of these paths that holds some.
+    pub fn text(&self, paths: &[&str]) -> Option<String> {
+        paths.iter().find_map(|path| match self.find(&[path])? {
+            Value::String(s) if s.trim().is_empty() => None,
+            Value::String(s) => Some(s.trim().to_owned()),
+            Value::Number(n) => Some(n.to_string()),
+            Value::Bool(b) => Some(b.to_string()),
+            _ => None,
+        })
+    }
+
+    /// Element `index` of `bandwidth_gbps` (0 scale-out, 1 scale-up), Gbit/s.
+    pub fn bandwidth(&self, index: usize) -> Option<f64> {
+        let value = match self.find(&["workload.hardware.network_topo.bandwidth_gbps"])? {
+            Value::Array(list) => list.get(index)?,
+            single if index == 0 => single,
+            _ => return None,
+        };
+        match value {
+            Value::Number(n) => n.as_f64(),
+            Value::String(s) => s.trim().parse().ok(),
+            _ => None,
+        }
+        .filter(|x| x.is_finite() && *x > 0.0)
+    }
+}
+
+/// Reads a card; None when the YAML is none of a card, or with a finding when it is broken.
+pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
+    let mut broken = |why: String| {
+        log.add(Severity::Info, "card-invalid", None, || {
+            format!("{}: {why}; the trace was ingested without it", path.display())
+        });
+        None
+    };
+    match std::fs::metadata(path) {
+        Ok(m) if m.len() > MAX_CARD_BYTES => {
+            return broken(format!("larger than {} KiB: no workload card", MAX_CARD_BYTES >> 10));
+        }
+        Ok(_) => {}
+        Err(e) => return broken(format!("cannot be read: {e}")),
+    }
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) => return broken(format!("cannot be read: {e}")),
+    };
+    match serde_saphyr::from_str::<Value>(&text) {
+        Err(e) => {
+            let why = e.to_string();
+            broken(format!("no valid YAML: {}", why.lines().next().unwrap_or_default()))
+        }
+        Ok(value) if is_card(&value) => Some(Card { path: path.to_owned(), value }),
+        Ok(_) => None,
+    }
+}
+
+/// Whether a YAML document has the keys of a card.
+fn is_card(value: &Value) -> bool {
+    value.get("workload").is_some_and(Value::is_object)
+        || value.get("workload_suite").is_some()
+        || (value.get("Model-executor").is_some() && value.get("metric_source").is_some())
+}
+
+/// The card of a folder out of the YAML files in it: `workload_card.yaml`, then
+/// `<folder>/<folder name>.yaml`, then `workload_card*.yaml`, then any with the keys of a card.
+/// Several that fit equally are a finding, and the first by name is taken.
+pub fn choose(folder: &Path, files: &[PathBuf], log: &mut Log) -> Option<Card> {
+    let folder_name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let class = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let base = name.trim_end_matches(".yml").trim_end_matches(".yaml").to_owned();
+        match () {
+            () if base == "workload_card" => 0,
+            () if base == folder_name => 1,
+            () if base.starts_with("workload_card") => 2,
+            () => 3,
+        }
+    };
+    for wanted in 0..4 {
+        let mut cards: Vec<Card> = files
+            .iter()
+            .filter(|f| class(f) == wanted)
+            .filter_map(|f| read(f, log))
+            .collect();
+        if cards.len() > 1 {
+            log.add(Severity::Info, "several-cards", None, || {
+                let names: Vec<_> = cards.iter().map(|c| c.path.display().to_string()).collect();
+                format!("several workload cards; the first was taken of {}", names.join(", "))
+            });
+        }
+        if !cards.is_empty() {
+            return Some(cards.remove(0));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(yaml: &str) -> Card {
+        Card {
+            path: PathBuf::from("c.yaml"),
+            value: serde_saphyr::from_str(yaml).expect("the test's YAML is valid"),
+        }
+    }
+
+    #[test]
+    fn odd_types_become_null() {
+        let c = card(
+            "workload:\n  data: {batch_size: '16', seq_len: TBD}\n  model: {moe: true, \
+             num_params: 8.03e9}\n  hardware:\n    network_topo: {bandwidth_gbps: [200, N/A]}\n",
+        );
+        assert_eq!(c.int(&["workload.data.batch_size"]), Some(16));
+        assert_eq!(c.int(&["workload.data.seq_len"]), None);
+        assert_eq!(c.int(&["workload.model.none", "workload.model.num_params"]), Some(8_030_000_000));
+        assert_eq!(c.text(&["workload.model.moe"]).as_deref(), Some("true"));
+        assert_eq!((c.bandwidth(0), c.bandwidth(1)), (Some(200.0), None));
+    }
+
+    #[test]
+    fn other_yaml_is_no_card() {
+        assert!(!is_card(&serde_json::json!({"services": {}})));
+        assert!(is_card(&serde_json::json!({"workload": {}})));
+    }
+}

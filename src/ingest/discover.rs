@@ -1,0 +1,293 @@
+//! Which files a PATH holds, what each one is by its first bytes, and the folder of its job.
+
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use super::input::{self, Place};
+use crate::error::{Error, Result};
+
+/// What the first bytes of a file say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Starts like JSON: read as Kineto, which may still find that it is none.
+    Json,
+    /// A YAML file: perhaps a workload card.
+    Yaml,
+    /// A source that this version does not read, by name.
+    Unsupported(&'static str),
+    /// Anything else, by description.
+    Other(&'static str),
+}
+
+/// A file to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it lies.
+    pub place: Place,
+    /// What it looks like.
+    pub kind: Kind,
+    /// Whether the user named this very file.
+    pub direct: bool,
+    /// Rank given by `--rank`.
+    pub rank: Option<i64>,
+}
+
+/// Every candidate below `path`, in the order of the names.
+///
+/// # Errors
+/// `file-unreadable` when `path` itself cannot be read. A file below it that cannot be opened is a
+/// candidate like any other: reading it will fail, and say so.
+pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
+    let metadata = std::fs::metadata(path).map_err(|e| {
+        Error::new("file-unreadable", format!("cannot open the path: {e}"))
+            .at(path.display().to_string())
+            .hint("check the spelling; a relative path counts from the current folder")
+    })?;
+    if !metadata.is_dir() {
+        return candidates_of(path, true, rank);
+    }
+    let hidden = |entry: &walkdir::DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        entry.depth() > 0
+            && (name.starts_with('.')
+                || (entry.file_type().is_dir() && name.starts_with("trace=")))
+    };
+    let mut out = Vec::new();
+    let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
+    for entry in walk.filter_entry(|e| !hidden(e)) {
+        match entry {
+            Ok(entry) if entry.file_type().is_file() => {
+                out.extend(candidates_of(entry.path(), false, rank)?);
+            }
+            Ok(_) => {}
+            Err(e) => {
+                return Err(Error::new("file-unreadable", format!("cannot list the folder: {e}"))
+                    .at(path.display().to_string()));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Candidate>> {
+    let place = Place::file(path);
+    let kind = kind_of(&place);
+    if kind != Kind::Other("a zip archive") {
+        return Ok(vec![Candidate { place, kind, direct, rank }]);
+    }
+    let archive = std::fs::File::open(path)
+        .map_err(zip::result::ZipError::Io)
+        .and_then(zip::ZipArchive::new)
+        .map_err(|e| {
+            Error::new("file-unreadable", format!("cannot read the zip archive: {e}"))
+                .at(path.display().to_string())
+        })?;
+    let mut names: Vec<String> =
+        archive
+            .file_names()
+            .filter_map(|name| Some(name.ok()?.into_owned()))
+            .filter(|name| !name.ends_with('/'))
+            .collect();
+    names.sort();
+    Ok(names
+        .into_iter()
+        .map(|member| {
+            let place = Place { file: path.to_owned(), member: Some(member) };
+            let kind = kind_of(&place);
+            Candidate { place, kind, direct: false, rank }
+        })
+        .collect())
+}
+
+/// What the file looks like; a file that cannot be opened counts as JSON when its name does, so
+/// that reading it reports why.
+fn kind_of(place: &Place) -> Kind {
+    let name = place.logical().file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    if name.ends_with(".yaml") || name.ends_with(".yml") {
+        return Kind::Yaml;
+    }
+    if name.ends_with(".xplane.pb") || name.ends_with(".xplane.pb.gz") {
+        return Kind::Unsupported("XPlane");
+    }
+    let jsonish = name.ends_with(".json") || name.ends_with(".json.gz");
+    let mut head = [0; 64];
+    let mut have = 0;
+    if let Ok(mut opened) = input::open(place) {
+        while have < head.len() {
+            match opened.reader.read(&mut head[have..]) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => have += n,
+            }
+        }
+    } else if jsonish {
+        return Kind::Json;
+    }
+    let head = &head[..have];
+    let text = head.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(head);
+    match text.iter().find(|b| !b.is_ascii_whitespace()) {
+        Some(b'{' | b'[') => Kind::Json,
+        _ if head.starts_with(b"SQLite format 3\0") => Kind::Unsupported("nsys SQLite"),
+        _ if head.starts_with(&[0x80]) && name.contains(".pickle") => {
+            Kind::Unsupported("torch memory snapshot")
+        }
+        _ if head.starts_with(b"PK\x03\x04") && place.member.is_none() => {
+            Kind::Other("a zip archive")
+        }
+        // An empty or damaged file that calls itself JSON is a broken trace, not another thing.
+        None if jsonish => Kind::Json,
+        Some(_) if jsonish => Kind::Json,
+        _ => Kind::Other("no trace that is known by its first bytes"),
+    }
+}
+
+/// The folder of the job of a file: the deepest one left after stripping the folders that belong
+/// to one rank or to a profiler's habits (`rank3`, `torch_profiler`, `profile_trace`,
+/// `plugins/profile/<time>`).
+pub fn job_root(file: &Path) -> PathBuf {
+    let mut root = file.parent().unwrap_or(Path::new("")).to_owned();
+    loop {
+        let Some(name) = root.file_name().map(|n| n.to_string_lossy().into_owned()) else {
+            return root;
+        };
+        let parent_is = |depth: usize, wanted: &str| {
+            root.ancestors().nth(depth).and_then(Path::file_name).is_some_and(|n| n == wanted)
+        };
+        let levels = if is_rank_folder(&name)
+            || matches!(name.as_str(), "torch_profiler" | "profile_trace" | "profile_traces")
+        {
+            1
+        } else if parent_is(1, "profile") && parent_is(2, "plugins") {
+            3
+        } else {
+            return root;
+        };
+        match root.ancestors().nth(levels) {
+            Some(parent) if parent != Path::new("") => root = parent.to_owned(),
+            _ => return root,
+        }
+    }
+}
+
+fn is_rank_folder(name: &str) -> bool {
+    let rest = name.strip_prefix("rank").unwrap_or("");
+    let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The rank that a path says: the file name first, then the folders of the job.
+///
+/// Patterns: `rank0 rank_0 rank-0 kineto_trace_0 worker0 TP-0 megatron_kineto_0`, and the words
+/// before a number anywhere in a name (`sampled_rank-0`, `profile_trace_rank_0`, `kineto_rank3`).
+/// Other digits (pids, times, `step_12`) are no ranks.
+pub fn rank_in_name(path: &Path, root: &Path) -> Option<i64> {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    relative.components().rev().find_map(|c| match c {
+        Component::Normal(name) => rank_in_word(&name.to_string_lossy().to_lowercase()),
+        _ => None,
+    })
+}
+
+fn rank_in_word(name: &str) -> Option<i64> {
+    for word in ["rank", "worker", "kineto_trace", "kineto", "tp"] {
+        let mut from = 0;
+        while let Some(at) = name[from..].find(word).map(|i| i + from) {
+            from = at + word.len();
+            let bounded = at == 0 || !name.as_bytes()[at - 1].is_ascii_alphanumeric();
+            let rest = &name[from..];
+            let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
+            let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+            let ends = !digits[length..].starts_with(|c: char| c.is_ascii_alphanumeric());
+            // `tp` alone needs its dash: `tp4` in a name is a degree.
+            let joined = word != "tp" || rest.starts_with('-');
+            if bounded && joined && ends && (1..=7).contains(&length) {
+                return digits[..length].parse().ok();
+            }
+        }
+    }
+    None
+}
+
+/// Endings that say what a file is, not which.
+const ENDINGS: [&str; 8] =
+    [".gz", ".json", ".trace", ".pt", ".sqlite", ".xplane.pb", ".pickle", ".zip"];
+
+/// The file name without its endings.
+pub fn base_name(path: &Path) -> String {
+    let mut name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    while let Some(shorter) = ENDINGS.iter().find_map(|e| name.strip_suffix(e)) {
+        if shorter.is_empty() {
+            break;
+        }
+        name = shorter.to_owned();
+    }
+    name
+}
+
+/// The file name with every number replaced by `#`: files of one job share it.
+pub fn stem(path: &Path) -> String {
+    let mut out = String::new();
+    for c in base_name(path).chars() {
+        match c.is_ascii_digit() {
+            true if out.ends_with('#') => {}
+            true => out.push('#'),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_in_names() {
+        for (name, rank) in [
+            ("rank0_trace.json", Some(0)),
+            ("rank_12.json.gz", Some(12)),
+            ("rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz", Some(34)),
+            ("kineto_trace_3.json", Some(3)),
+            ("worker7_step_12.1694128201553.pt.trace.json", Some(7)),
+            ("worker0.1623143089861.pt.trace.json.gz", Some(0)),
+            ("1782799835.6885648-TP-0-DECODE.trace.json.gz", Some(0)),
+            ("sampled_rank-1.json.gz", Some(1)),
+            ("megatron_kineto_2.json", Some(2)),
+            ("profile_trace_rank_5.json", Some(5)),
+            ("graph_capture_rank_0.1773709679453551615.pt.trace.json.gz", Some(0)),
+            ("dc3b0e7228dd_851.1752215573993169006.pt.trace.json", None),
+            ("Falconsai_nsfw_image_detection__1016002.json.gz", None),
+            ("llama-tp4.json", None),
+            ("frank12.json", None),
+            ("trace.json", None),
+        ] {
+            assert_eq!(rank_in_name(Path::new(name), Path::new("")), rank, "{name}");
+        }
+        assert_eq!(rank_in_name(Path::new("a/rank3/trace.json"), Path::new("a")), Some(3));
+        assert_eq!(rank_in_name(Path::new("rank3/a/trace.json"), Path::new("rank3/a")), None);
+    }
+
+    #[test]
+    fn roots_of_jobs() {
+        for (file, root) in [
+            ("exp/56cu/torch_profiler/rank0/trace.json", "exp/56cu"),
+            ("out/profile_trace/llama/iteration_10/rank0_trace.json", "out/profile_trace/llama/iteration_10"),
+            ("w/profile_traces/rank0.json", "w"),
+            ("j/plugins/profile/2026_11_21/vm.trace.json.gz", "j"),
+            ("a/b.json", "a"),
+            ("rank0/trace.json", "rank0"),
+        ] {
+            assert_eq!(job_root(Path::new(file)), Path::new(root), "{file}");
+        }
+    }
+
+    #[test]
+    fn stems_join_the_files_of_a_job() {
+        let a = stem(Path::new("ip-172-31-16-248.compute.internal_21147.1698955063520869240.pt.trace.json"));
+        let b = stem(Path::new("ip-172-31-16-248.compute.internal_21148.1698955063516156627.pt.trace.json"));
+        assert_eq!(a, b);
+        assert_eq!(a, "ip-#-#-#-#.compute.internal_#.#");
+        assert_ne!(stem(Path::new("rank5.json.gz")), stem(Path::new("rank5_retry.json.gz")));
+    }
+}

@@ -1,0 +1,342 @@
+//! Bytes in: files, gzip by content, members of zip archives; a window that slides over them.
+//!
+//! Nothing in a file is trusted as a size: buffers grow with the bytes that really come, and a
+//! single value may not pass [`MAX_VALUE_BYTES`].
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flate2::bufread::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::hash::hex;
+
+/// The largest event or header value that is read: 64 MiB. Real ones end below 1 MB (a recorded
+/// call stack); the limit keeps memory bounded against files that were made to exhaust it.
+pub const MAX_VALUE_BYTES: usize = 64 << 20;
+
+/// Bytes that the window asks for at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Where the bytes of a source lie.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file as the user named it.
+    pub file: PathBuf,
+    /// The member, when the file is a zip archive.
+    pub member: Option<String>,
+}
+
+impl Place {
+    /// A plain file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { file: path.into(), member: None }
+    }
+
+    /// The text that messages and `sources.path` show.
+    pub fn display(&self) -> String {
+        match &self.member {
+            None => self.file.display().to_string(),
+            Some(member) => format!("{}/{member}", self.file.display()),
+        }
+    }
+
+    /// The path whose folders and name say what the trace is: a zip counts as a folder.
+    pub fn logical(&self) -> PathBuf {
+        match &self.member {
+            None => self.file.clone(),
+            Some(member) => self.file.join(member),
+        }
+    }
+}
+
+/// Hashes what is read through it.
+struct Hashing {
+    file: File,
+    hash: Arc<Mutex<Sha256>>,
+}
+
+impl Read for Hashing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(&buffer[..n]);
+        Ok(n)
+    }
+}
+
+/// An open source and the hash of the file under it.
+pub struct Opened {
+    /// The uncompressed bytes.
+    pub reader: Box<dyn Read + Send>,
+    rest: Option<Hashing>,
+}
+
+impl Opened {
+    /// SHA-256 of the whole file as it lies on disk; reads what was not read yet.
+    ///
+    /// # Errors
+    /// `io` when the rest of the file cannot be read.
+    pub fn sha256(self, path: &Path) -> Result<String> {
+        drop(self.reader);
+        match self.rest {
+            None => sha256(path),
+            Some(mut rest) => {
+                io::copy(&mut rest, &mut io::sink()).map_err(|e| crate::error::io(path, &e))?;
+                let hash = rest.hash.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Ok(hex(&hash.finalize()))
+            }
+        }
+    }
+}
+
+/// SHA-256 of a file, as hexadecimal digits.
+///
+/// # Errors
+/// `io` when the file cannot be read.
+pub fn sha256(path: &Path) -> Result<String> {
+    let mut hash = Sha256::new();
+    let mut file = File::open(path).map_err(|e| crate::error::io(path, &e))?;
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer).map_err(|e| crate::error::io(path, &e))? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+/// The first bytes of the reader, and a reader that still has them.
+fn with_head(
+    mut reader: impl Read + Send + 'static,
+) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut head = vec![0; 8];
+    let mut have = 0;
+    while have < head.len() {
+        match reader.read(&mut head[have..])? {
+            0 => break,
+            n => have += n,
+        }
+    }
+    head.truncate(have);
+    Ok((head.clone(), Box::new(io::Cursor::new(head).chain(reader))))
+}
+
+fn plain_or_gzip(reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let (head, reader) = with_head(reader)?;
+    if head.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Box::new(MultiGzDecoder::new(BufReader::with_capacity(256 << 10, reader))));
+    }
+    Ok(reader)
+}
+
+/// Opens a source for reading, unpacked.
+///
+/// # Errors
+/// `file-unreadable` when it cannot be opened, `io` when its first bytes cannot be read.
+pub fn open(place: &Place) -> Result<Opened> {
+    let unreadable = |e: &dyn std::fmt::Display| {
+        Error::new("file-unreadable", format!("cannot open the file: {e}"))
+            .at(place.display())
+            .hint("check that it exists and that you may read it")
+    };
+    let file = File::open(&place.file).map_err(|e| unreadable(&e))?;
+    if file.metadata().map_err(|e| unreadable(&e))?.is_dir() {
+        return Err(unreadable(&"it is a directory"));
+    }
+    if let Some(member) = &place.member {
+        let archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|e| unreadable(&e))?;
+        let reader = ZipMember::new(archive, member).map_err(|e| unreadable(&e))?;
+        let reader = plain_or_gzip(reader).map_err(|e| unreadable(&e))?;
+        return Ok(Opened { reader, rest: None });
+    }
+    let hash = Arc::new(Mutex::new(Sha256::new()));
+    // Both handles share one position: what the decoder leaves unread, `sha256` reads.
+    let rest = Hashing { file: file.try_clone().map_err(|e| unreadable(&e))?, hash: hash.clone() };
+    let reader = plain_or_gzip(Hashing { file, hash }).map_err(|e| unreadable(&e))?;
+    Ok(Opened { reader, rest: Some(rest) })
+}
+
+/// A member of a zip archive, unpacked on a thread of its own (the reader of the `zip` crate
+/// borrows its archive), through a channel that holds a few chunks.
+struct ZipMember {
+    chunks: std::sync::mpsc::Receiver<io::Result<Vec<u8>>>,
+    current: io::Cursor<Vec<u8>>,
+}
+
+impl ZipMember {
+    fn new(mut archive: zip::ZipArchive<BufReader<File>>, member: &str) -> io::Result<Self> {
+        let index = archive
+            .index_for_name(member)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such member"))?;
+        let (sender, chunks) = std::sync::mpsc::sync_channel(4);
+        std::thread::spawn(move || {
+            let mut entry = match archive.by_index(index) {
+                Ok(entry) => entry,
+                Err(e) => {
+                    // The receiver may be gone already; then nobody waits for the error.
+                    let _ = sender.send(Err(io::Error::other(e)));
+                    return;
+                }
+            };
+            loop {
+                let mut chunk = vec![0; 256 << 10];
+                let outcome = entry.read(&mut chunk).map(|n| {
+                    chunk.truncate(n);
+                    chunk
+                });
+                let last = outcome.as_ref().map_or(true, Vec::is_empty);
+                if sender.send(outcome).is_err() || last {
+                    return;
+                }
+            }
+        });
+        Ok(Self { chunks, current: io::Cursor::new(Vec::new()) })
+    }
+}
+
+impl Read for ZipMember {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.current.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            match self.chunks.recv() {
+                Err(_) => return Ok(0),
+                Ok(chunk) => self.current = io::Cursor::new(chunk?),
+            }
+        }
+    }
+}
+
+/// Why the bytes of a source ended.
+#[derive(Debug)]
+pub enum End {
+    /// The regular end.
+    Regular,
+    /// The compressed stream ends early.
+    Truncated,
+    /// The compressed stream is damaged, or the file cannot be read on.
+    Broken(String),
+}
+
+/// A sliding window over a reader: `bytes()` are the ones in hand, `consume` moves on.
+pub struct Window {
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
+    /// Offset in the uncompressed source of the first byte in hand.
+    pub offset: u64,
+    end: Option<End>,
+}
+
+impl Window {
+    /// Over a reader.
+    pub fn new(reader: Box<dyn Read + Send>) -> Self {
+        Self { reader, buffer: vec![0; 2 * CHUNK], from: 0, to: 0, offset: 0, end: None }
+    }
+
+    /// The bytes in hand.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.from..self.to]
+    }
+
+    /// Drops the first `n` bytes in hand.
+    pub fn consume(&mut self, n: usize) {
+        self.from += n;
+        self.offset += n as u64;
+    }
+
+    /// Reads more; false at the end of the source, see [`Window::end`].
+    pub fn fill(&mut self) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        if self.from > 0 && self.buffer.len() - self.to < CHUNK {
+            self.buffer.copy_within(self.from..self.to, 0);
+            self.to -= self.from;
+            self.from = 0;
+        }
+        if self.buffer.len() - self.to < CHUNK {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        } else if self.buffer.len() > 16 * CHUNK && self.to < 2 * CHUNK {
+            // One huge value is over: give its memory back.
+            self.buffer.truncate(4 * CHUNK);
+            self.buffer.shrink_to_fit();
+        }
+        loop {
+            match self.reader.read(&mut self.buffer[self.to..]) {
+                Ok(0) => self.end = Some(End::Regular),
+                Ok(n) => {
+                    self.to += n;
+                    return true;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.end = Some(End::Truncated);
+                }
+                Err(e) => self.end = Some(End::Broken(e.to_string())),
+            }
+            return false;
+        }
+    }
+
+    /// Why there is no more; None while there may be.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// The next byte that is no white space, not consumed.
+    pub fn peek(&mut self) -> Option<u8> {
+        loop {
+            let skipped = super::json::skip_space(self.bytes(), 0);
+            self.consume(skipped);
+            if let Some(&byte) = self.bytes().first() {
+                return Some(byte);
+            }
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives its bytes in pieces of `step`.
+    struct Slow(Vec<u8>, usize, usize);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = self.2.min(self.0.len() - self.1).min(buffer.len());
+            buffer[..n].copy_from_slice(&self.0[self.1..self.1 + n]);
+            self.1 += n;
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn window_slides_over_more_than_its_size() {
+        let data: Vec<u8> = (0..5 * CHUNK).map(|i| (i % 251) as u8 + 1).collect();
+        let mut window = Window::new(Box::new(Slow(data.clone(), 0, 700_001)));
+        let mut seen = Vec::new();
+        loop {
+            let n = window.bytes().len().saturating_sub(3);
+            seen.extend_from_slice(&window.bytes()[..n]);
+            window.consume(n);
+            assert_eq!(window.offset as usize, seen.len());
+            if !window.fill() {
+                break;
+            }
+        }
+        seen.extend_from_slice(window.bytes());
+        assert!(seen == data);
+        assert!(matches!(window.end(), Some(End::Regular)));
+    }
+}

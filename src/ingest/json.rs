@@ -1,0 +1,661 @@
+//! Finding the extent of JSON values in raw bytes, strictly, and mending values that are not JSON.
+//!
+//! Traces are scanned, not parsed into trees: an event is a slice of the input, its members are
+//! slices of it, and what has no column is copied as it stands. [`Scanner::skip`] accepts strict
+//! JSON only (RFC 8259, with paired surrogates), so that whatever is copied is JSON that any engine
+//! reads. Profilers do write less than that: raw control characters, `C:\Users` with single
+//! backslashes, `NaN`, a comma too many, bytes that are no UTF-8. [`Scanner::mend`] rewrites such a
+//! value into strict JSON and says what it changed. Both keep their nesting on the heap.
+
+use std::borrow::Cow;
+
+/// Why a value has no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The bytes end inside the value.
+    Incomplete,
+    /// The byte at this index cannot stand there.
+    Invalid(usize),
+}
+
+/// What [`Scanner::mend`] changed, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Control characters inside strings, now `\u00XX`.
+    pub control: u32,
+    /// Backslashes before a letter that is no escape, and surrogates without their half.
+    pub escape: u32,
+    /// Commas before a closing bracket.
+    pub comma: u32,
+    /// Numbers and words that are no JSON (`NaN`, `Infinity`, `01`), now text.
+    pub number: u32,
+    /// Values with bytes that are no UTF-8, now U+FFFD.
+    pub utf8: u32,
+}
+
+/// Finds the ends of values; holds the nesting so that it is allocated once.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    nesting: Vec<u8>,
+    /// Deepest nesting of the last value.
+    pub depth: usize,
+}
+
+/// The index of the first byte at or after `at` that is no white space.
+pub fn skip_space(b: &[u8], mut at: usize) -> usize {
+    while at < b.len() && matches!(b[at], b' ' | b'\n' | b'\r' | b'\t') {
+        at += 1;
+    }
+    at
+}
+
+/// Bytes that end the fast run inside a string: quote, backslash, control characters.
+const STRING_STOP: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut i = 0;
+    while i < 32 {
+        table[i] = true;
+        i += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
+
+fn hex4(b: &[u8], at: usize) -> Result<u32, Stop> {
+    let mut value = 0;
+    for i in at..at + 4 {
+        let digit = match b.get(i) {
+            None => return Err(Stop::Incomplete),
+            Some(c) => (*c as char).to_digit(16).ok_or(Stop::Invalid(i))?,
+        };
+        value = value * 16 + digit;
+    }
+    Ok(value)
+}
+
+/// End of the string whose opening quote stands at `at`.
+fn skip_string(b: &[u8], at: usize) -> Result<usize, Stop> {
+    let mut i = at + 1;
+    loop {
+        while i < b.len() && !STRING_STOP[b[i] as usize] {
+            i += 1;
+        }
+        match b.get(i) {
+            None => return Err(Stop::Incomplete),
+            Some(b'"') => return Ok(i + 1),
+            Some(b'\\') => match b.get(i + 1) {
+                None => return Err(Stop::Incomplete),
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => i += 2,
+                Some(b'u') => {
+                    let unit = hex4(b, i + 2)?;
+                    i += 6;
+                    if (0xDC00..0xE000).contains(&unit) {
+                        return Err(Stop::Invalid(i - 6));
+                    }
+                    if (0xD800..0xDC00).contains(&unit) {
+                        match (b.get(i), b.get(i + 1)) {
+                            (Some(b'\\'), Some(b'u')) => {
+                                if !(0xDC00..0xE000).contains(&hex4(b, i + 2)?) {
+                                    return Err(Stop::Invalid(i));
+                                }
+                                i += 6;
+                            }
+                            (Some(b'\\'), None) | (None, _) => return Err(Stop::Incomplete),
+                            _ => return Err(Stop::Invalid(i)),
+                        }
+                    }
+                }
+                Some(_) => return Err(Stop::Invalid(i + 1)),
+            },
+            Some(_) => return Err(Stop::Invalid(i)),
+        }
+    }
+}
+
+/// End of the number that starts at `at`. A number that reaches the end of the bytes is
+/// incomplete: more digits may follow.
+fn skip_number(b: &[u8], at: usize) -> Result<usize, Stop> {
+    let digits = |mut i: usize| -> Result<usize, Stop> {
+        let from = i;
+        while i < b.len() && b[i].is_ascii_digit() {
+            i += 1;
+        }
+        match (i > from, i < b.len()) {
+            (true, true) => Ok(i),
+            (_, false) => Err(Stop::Incomplete),
+            (false, true) => Err(Stop::Invalid(i)),
+        }
+    };
+    let mut i = at + usize::from(b[at] == b'-');
+    let first = b.get(i).copied();
+    i = digits(i)?;
+    if first == Some(b'0') && i > at + 1 + usize::from(b[at] == b'-') {
+        return Err(Stop::Invalid(i - 1));
+    }
+    if b[i] == b'.' {
+        i = digits(i + 1)?;
+    }
+    if matches!(b[i], b'e' | b'E') {
+        i += 1;
+        if matches!(b.get(i), Some(b'+' | b'-')) {
+            i += 1;
+        }
+        i = digits(i)?;
+    }
+    Ok(i)
+}
+
+fn skip_word(b: &[u8], at: usize, word: &[u8]) -> Result<usize, Stop> {
+    for (i, w) in word.iter().enumerate() {
+        match b.get(at + i) {
+            None => return Err(Stop::Incomplete),
+            Some(c) if c != w => return Err(Stop::Invalid(at + i)),
+            Some(_) => {}
+        }
+    }
+    Ok(at + word.len())
+}
+
+impl Scanner {
+    /// End of the strict JSON value that starts at or after `at` (leading space allowed).
+    /// UTF-8 is not checked here.
+    ///
+    /// # Errors
+    /// [`Stop::Incomplete`] when the bytes end first, [`Stop::Invalid`] with the index of the first
+    /// byte that JSON does not allow.
+    pub fn skip(&mut self, b: &[u8], at: usize) -> Result<usize, Stop> {
+        self.nesting.clear();
+        self.depth = 0;
+        let mut i = skip_space(b, at);
+        loop {
+            let Some(&first) = b.get(i) else { return Err(Stop::Incomplete) };
+            let mut opened = false;
+            i = match first {
+                b'"' => skip_string(b, i)?,
+                b'{' | b'[' => {
+                    self.nesting.push(first);
+                    self.depth = self.depth.max(self.nesting.len());
+                    opened = true;
+                    i + 1
+                }
+                b'-' | b'0'..=b'9' => skip_number(b, i)?,
+                b't' => skip_word(b, i, b"true")?,
+                b'f' => skip_word(b, i, b"false")?,
+                b'n' => skip_word(b, i, b"null")?,
+                _ => return Err(Stop::Invalid(i)),
+            };
+            loop {
+                let Some(&container) = self.nesting.last() else { return Ok(i) };
+                i = skip_space(b, i);
+                let Some(&c) = b.get(i) else { return Err(Stop::Incomplete) };
+                if c == container + 2 {
+                    // '{' + 2 is '}', '[' + 2 is ']'
+                    self.nesting.pop();
+                    opened = false;
+                    i += 1;
+                    continue;
+                }
+                if !opened {
+                    if c != b',' {
+                        return Err(Stop::Invalid(i));
+                    }
+                    i = skip_space(b, i + 1);
+                }
+                if container == b'{' {
+                    match b.get(i) {
+                        None => return Err(Stop::Incomplete),
+                        Some(b'"') => {}
+                        Some(_) => return Err(Stop::Invalid(i)),
+                    }
+                    i = skip_space(b, skip_string(b, i)?);
+                    match b.get(i) {
+                        None => return Err(Stop::Incomplete),
+                        Some(b':') => i = skip_space(b, i + 1),
+                        Some(_) => return Err(Stop::Invalid(i)),
+                    }
+                }
+                break;
+            }
+        }
+    }
+
+    /// Like [`Scanner::skip`] for a value that is not strict JSON: appends a strict form to `out`.
+    ///
+    /// # Errors
+    /// As [`Scanner::skip`], when the value cannot be understood either way.
+    pub fn mend(&mut self, b: &[u8], at: usize, out: &mut Vec<u8>) -> Result<(usize, Mended), Stop> {
+        let mut mended = Mended::default();
+        let from = out.len();
+        self.nesting.clear();
+        self.depth = 0;
+        let mut i = skip_space(b, at);
+        loop {
+            let Some(&first) = b.get(i) else { return Err(Stop::Incomplete) };
+            let mut opened = false;
+            match first {
+                b'"' => i = mend_string(b, i, out, &mut mended)?,
+                b'{' | b'[' => {
+                    self.nesting.push(first);
+                    self.depth = self.depth.max(self.nesting.len());
+                    out.push(first);
+                    opened = true;
+                    i += 1;
+                }
+                _ => i = mend_scalar(b, i, out, &mut mended)?,
+            }
+            loop {
+                let Some(&container) = self.nesting.last() else {
+                    if std::str::from_utf8(&out[from..]).is_err() {
+                        let text = String::from_utf8_lossy(&out[from..]).into_owned();
+                        out.truncate(from);
+                        out.extend_from_slice(text.as_bytes());
+                        mended.utf8 += 1;
+                    }
+                    return Ok((i, mended));
+                };
+                i = skip_space(b, i);
+                let Some(&c) = b.get(i) else { return Err(Stop::Incomplete) };
+                if c == container + 2 {
+                    self.nesting.pop();
+                    opened = false;
+                    out.push(c);
+                    i += 1;
+                    continue;
+                }
+                if !opened {
+                    if c != b',' {
+                        return Err(Stop::Invalid(i));
+                    }
+                    i = skip_space(b, i + 1);
+                    match b.get(i) {
+                        None => return Err(Stop::Incomplete),
+                        Some(next) if *next == container + 2 => {
+                            mended.comma += 1;
+                            continue;
+                        }
+                        Some(_) => out.push(b','),
+                    }
+                }
+                if container == b'{' {
+                    if b.get(i) != Some(&b'"') {
+                        return Err(if i < b.len() { Stop::Invalid(i) } else { Stop::Incomplete });
+                    }
+                    i = skip_space(b, mend_string(b, i, out, &mut mended)?);
+                    match b.get(i) {
+                        None => return Err(Stop::Incomplete),
+                        Some(b':') => i = skip_space(b, i + 1),
+                        Some(_) => return Err(Stop::Invalid(i)),
+                    }
+                    out.push(b':');
+                }
+                break;
+            }
+        }
+    }
+}
+
+fn mend_string(
+    b: &[u8],
+    at: usize,
+    out: &mut Vec<u8>,
+    mended: &mut Mended,
+) -> Result<usize, Stop> {
+    out.push(b'"');
+    let mut i = at + 1;
+    loop {
+        let run = i;
+        while i < b.len() && !STRING_STOP[b[i] as usize] {
+            i += 1;
+        }
+        out.extend_from_slice(&b[run..i]);
+        match b.get(i) {
+            None => return Err(Stop::Incomplete),
+            Some(b'"') => {
+                out.push(b'"');
+                return Ok(i + 1);
+            }
+            Some(b'\\') => match b.get(i + 1) {
+                None => return Err(Stop::Incomplete),
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                    out.extend_from_slice(&b[i..i + 2]);
+                    i += 2;
+                }
+                Some(b'u') => match hex4(b, i + 2) {
+                    Err(Stop::Incomplete) => return Err(Stop::Incomplete),
+                    Err(Stop::Invalid(_)) => {
+                        out.extend_from_slice(b"\\\\");
+                        mended.escape += 1;
+                        i += 1;
+                    }
+                    Ok(unit) => {
+                        let low = (b.get(i + 6) == Some(&b'\\') && b.get(i + 7) == Some(&b'u'))
+                            .then(|| hex4(b, i + 8).ok())
+                            .flatten()
+                            .filter(|low| (0xDC00..0xE000).contains(low));
+                        if !(0xD800..0xE000).contains(&unit) {
+                            out.extend_from_slice(&b[i..i + 6]);
+                            i += 6;
+                        } else if unit < 0xDC00 && low.is_some() {
+                            out.extend_from_slice(&b[i..i + 12]);
+                            i += 12;
+                        } else if i + 12 > b.len() {
+                            return Err(Stop::Incomplete);
+                        } else {
+                            out.extend_from_slice(b"\\ufffd");
+                            mended.escape += 1;
+                            i += 6;
+                        }
+                    }
+                },
+                Some(_) => {
+                    out.extend_from_slice(b"\\\\");
+                    mended.escape += 1;
+                    i += 1;
+                }
+            },
+            Some(&control) => {
+                out.extend_from_slice(format!("\\u{control:04x}").as_bytes());
+                mended.control += 1;
+                i += 1;
+            }
+        }
+    }
+}
+
+/// A number or word; what JSON does not know becomes text of the same characters.
+fn mend_scalar(
+    b: &[u8],
+    at: usize,
+    out: &mut Vec<u8>,
+    mended: &mut Mended,
+) -> Result<usize, Stop> {
+    let mut end = at;
+    while end < b.len()
+        && (b[end].is_ascii_alphanumeric() || matches!(b[end], b'+' | b'-' | b'.' | b'_'))
+    {
+        end += 1;
+    }
+    if end == at {
+        return Err(Stop::Invalid(at));
+    }
+    if end == b.len() {
+        return Err(Stop::Incomplete);
+    }
+    let token = &b[at..end];
+    let strict = match token[0] {
+        b'-' | b'0'..=b'9' => skip_number(b, at) == Ok(end),
+        _ => matches!(token, b"true" | b"false" | b"null"),
+    };
+    if strict {
+        out.extend_from_slice(token);
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(token);
+        out.push(b'"');
+        mended.number += 1;
+    }
+    Ok(end)
+}
+
+/// The members of a strict JSON object, in order, as raw slices: the key without its quotes (with
+/// its escapes), the value as it stands.
+#[derive(Debug)]
+pub struct Members<'a> {
+    b: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Members<'a> {
+    /// Over an object that [`Scanner::skip`] accepted; anything else has no members.
+    pub fn new(object: &'a [u8]) -> Self {
+        let at = skip_space(object, 0);
+        match object.get(at) {
+            Some(b'{') => Self { b: object, at: at + 1 },
+            _ => Self { b: object, at: object.len() },
+        }
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let b = self.b;
+        let mut i = self.at;
+        while matches!(b.get(i), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
+            i += 1;
+        }
+        if b.get(i) != Some(&b'"') {
+            return None;
+        }
+        let key_end = quick_string(b, i);
+        let key = &b[i + 1..key_end - 1];
+        i = skip_space(b, key_end) + 1;
+        i = skip_space(b, i);
+        let end = quick_value(b, i);
+        self.at = end;
+        Some((key, &b[i..end]))
+    }
+}
+
+/// The elements of a strict JSON array, in order, as raw slices.
+pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut at = skip_space(array, 0) + 1;
+    std::iter::from_fn(move || {
+        while matches!(array.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
+            at += 1;
+        }
+        if at >= array.len() || array[at] == b']' {
+            return None;
+        }
+        let from = at;
+        at = quick_value(array, at);
+        Some(&array[from..at])
+    })
+}
+
+/// End of a string of strict JSON: one past the closing quote.
+fn quick_string(b: &[u8], at: usize) -> usize {
+    let mut i = at + 1;
+    loop {
+        while b[i] != b'"' && b[i] != b'\\' {
+            i += 1;
+        }
+        if b[i] == b'"' {
+            return i + 1;
+        }
+        i += 2;
+    }
+}
+
+/// End of a value of strict JSON.
+fn quick_value(b: &[u8], at: usize) -> usize {
+    match b[at] {
+        b'"' => quick_string(b, at),
+        b'{' | b'[' => {
+            let mut depth = 0usize;
+            let mut i = at;
+            loop {
+                match b[i] {
+                    b'"' => {
+                        i = quick_string(b, i);
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return i + 1;
+                        }
+                    }
+                    _ => {}
+                }
+                i += 1;
+            }
+        }
+        _ => {
+            let mut i = at;
+            while i < b.len() && !matches!(b[i], b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
+            {
+                i += 1;
+            }
+            i
+        }
+    }
+}
+
+/// The text of a raw string value (with its quotes) of strict JSON; None for any other value.
+pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
+    match raw {
+        [b'"', inner @ .., b'"'] => Some(unescape(inner)),
+        _ => None,
+    }
+}
+
+/// The text of the inside of a string of strict JSON.
+pub fn unescape(inner: &[u8]) -> Cow<'_, str> {
+    if !inner.contains(&b'\\') {
+        return String::from_utf8_lossy(inner);
+    }
+    let mut quoted = Vec::with_capacity(inner.len() + 2);
+    quoted.push(b'"');
+    quoted.extend_from_slice(inner);
+    quoted.push(b'"');
+    match serde_json::from_slice::<String>(&quoted) {
+        Ok(text) => Cow::Owned(text),
+        // Only when called on something that skip did not accept.
+        Err(_) => Cow::Owned(String::from_utf8_lossy(inner).into_owned()),
+    }
+}
+
+/// An integer written as one, plain or inside quotes; None for fractions, exponents, overflow.
+pub fn integer(raw: &[u8]) -> Option<i64> {
+    let digits = match raw {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => raw,
+    };
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn skip(text: &str) -> Result<usize, Stop> {
+        Scanner::default().skip(text.as_bytes(), 0)
+    }
+
+    fn mend(text: &[u8]) -> (String, Mended) {
+        let mut out = Vec::new();
+        let (_, mended) = Scanner::default().mend(text, 0, &mut out).expect("can be mended");
+        (String::from_utf8(out).expect("mended text is UTF-8"), mended)
+    }
+
+    #[test]
+    fn ends_of_values() {
+        assert_eq!(skip(r#" {"a": [1, -2.5e+3, "x\"}"], "b": {}} ,"#), Ok(38));
+        assert_eq!(skip("[] "), Ok(2));
+        assert_eq!(skip("null,"), Ok(4));
+        assert_eq!(skip(r#"{"a": [1, 2"#), Err(Stop::Incomplete));
+        assert_eq!(skip("12"), Err(Stop::Incomplete));
+        assert_eq!(skip(r#"{"a": 01}"#), Err(Stop::Invalid(7)));
+        assert_eq!(skip("[1,]"), Err(Stop::Invalid(3)));
+        assert_eq!(skip(r#"["\x"]"#), Err(Stop::Invalid(3)));
+        assert_eq!(skip("[\"\u{1}\"]"), Err(Stop::Invalid(2)));
+        assert_eq!(skip(r#"["\ud800x"]"#), Err(Stop::Invalid(8)));
+        assert_eq!(skip(r#"["\ud83d\ude00"]"#), Ok(16));
+    }
+
+    #[test]
+    fn deep_nesting_needs_no_stack() {
+        let deep = format!("{}1{} ", "[".repeat(500_000), "]".repeat(500_000));
+        assert_eq!(skip(&deep), Ok(deep.len() - 1));
+    }
+
+    #[test]
+    fn mends_what_profilers_write() {
+        let (text, m) = mend(b"{\"a\": \"x\x01\ty\", \"p\": \"C:\\Users\\new\", \"n\": [NaN, -Infinity, 1,],}");
+        assert_eq!(
+            text,
+            r#"{"a":"x\u0001\u0009y","p":"C:\\Users\new","n":["NaN","-Infinity",1]}"#
+        );
+        assert_eq!((m.control, m.escape, m.comma, m.number, m.utf8), (2, 1, 2, 2, 0));
+        let (text, m) = mend(b"[\"\xff\", \"\\ud800 alone\"]");
+        assert_eq!((text.as_str(), m.utf8, m.escape), ("[\"\u{fffd}\",\"\\ufffd alone\"]", 1, 1));
+    }
+
+    #[test]
+    fn members_are_slices() {
+        let object = br#"{ "a" : 1 , "b\"c":{"x":[1,"}"]}, "d":"e" }"#;
+        let members: Vec<_> = Members::new(object)
+            .map(|(k, v)| (String::from_utf8_lossy(k), String::from_utf8_lossy(v)))
+            .collect();
+        assert_eq!(
+            members,
+            [("a".into(), "1".into()), ("b\\\"c".into(), r#"{"x":[1,"}"]}"#.into()), ("d".into(), "\"e\"".into())]
+        );
+        assert_eq!(elements(b"[1, [2,3] ,\"x,y\"]").count(), 3);
+        assert_eq!(elements(b"[ ]").count(), 0);
+    }
+
+    /// Any JSON value as serde_json writes it.
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(serde_json::Value::from),
+            any::<i64>().prop_map(serde_json::Value::from),
+            any::<f64>().prop_map(serde_json::Value::from),
+            any::<String>().prop_map(serde_json::Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::from),
+                prop::collection::vec((any::<String>(), inner), 0..6).prop_map(|m| {
+                    serde_json::Value::Object(m.into_iter().collect())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_serde_json_on_json(value in any_json(), pretty in any::<bool>()) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            let text = text.expect("a value can be written") + " ";
+            prop_assert_eq!(skip(&text), Ok(text.len() - 1));
+            let (mended, m) = mend(text.as_bytes());
+            prop_assert_eq!(m, Mended::default());
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&mended).ok(), Some(value));
+        }
+
+        #[test]
+        fn accepts_nothing_that_serde_json_refuses(bytes in prop::collection::vec(prop::sample::select(
+            b"{}[]\",:0123456789.eE+-truefalsn\\u dD8cC \x01\xff".to_vec()), 0..24)) {
+            let mut padded = bytes.clone();
+            padded.push(b' ');
+            if let Ok(end) = Scanner::default().skip(&padded, 0) {
+                let value = &padded[..end];
+                if std::str::from_utf8(value).is_ok() {
+                    prop_assert!(serde_json::from_slice::<&serde_json::value::RawValue>(value).is_ok(),
+                        "{:?}", String::from_utf8_lossy(value));
+                }
+            }
+        }
+
+        #[test]
+        fn mending_never_panics_and_gives_json(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let mut out = Vec::new();
+            let mut text = b"[\"".to_vec();
+            text.extend(bytes);
+            text.extend(b"\"]        ");
+            if Scanner::default().mend(&text, 0, &mut out).is_ok() {
+                let mut strict = out.clone();
+                strict.push(b' ');
+                prop_assert_eq!(Scanner::default().skip(&strict, 0), Ok(out.len()));
+            }
+        }
+    }
+}

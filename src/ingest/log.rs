@@ -1,0 +1,103 @@
+//! Findings: what was odd in a file, counted by code, with the place where it came first.
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; nothing is lost.
+    Info,
+    /// Part of an event, or an event, is lost.
+    Loss,
+    /// The source as a whole is damaged.
+    Error,
+}
+
+impl Severity {
+    /// The word in `ingest_log.severity`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Loss => "loss",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One row of `ingest_log`, without its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Stable name.
+    pub code: &'static str,
+    /// How bad.
+    pub severity: Severity,
+    /// How often.
+    pub count: u64,
+    /// Byte of the uncompressed file where it came first.
+    pub first_offset: Option<u64>,
+    /// What was seen and what was done.
+    pub message: String,
+}
+
+/// The findings of one file (or of a trace as a whole).
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    /// One per code, in order of first occurrence.
+    pub findings: Vec<Finding>,
+}
+
+impl Log {
+    /// Counts a finding; the message is built at its first occurrence only.
+    pub fn add(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        offset: Option<u64>,
+        message: impl FnOnce() -> String,
+    ) {
+        self.add_many(severity, code, 1, offset, message);
+    }
+
+    /// Counts a finding that came `count` times.
+    pub fn add_many(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        count: u64,
+        offset: Option<u64>,
+        message: impl FnOnce() -> String,
+    ) {
+        if count == 0 {
+            return;
+        }
+        match self.findings.iter_mut().find(|f| f.code == code) {
+            Some(finding) => finding.count += count,
+            None => self.findings.push(Finding {
+                code,
+                severity,
+                count,
+                first_offset: offset,
+                message: message(),
+            }),
+        }
+    }
+
+    /// Whether anything of the source was lost.
+    pub fn has_loss(&self) -> bool {
+        self.findings.iter().any(|f| f.severity >= Severity::Loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_keeps_the_first_place() {
+        let mut log = Log::default();
+        log.add(Severity::Loss, "ts-missing", Some(7), || "first".into());
+        log.add(Severity::Loss, "ts-missing", Some(9), || "second".into());
+        assert_eq!(log.findings.len(), 1);
+        let f = &log.findings[0];
+        assert_eq!((f.count, f.first_offset, f.message.as_str()), (2, Some(7), "first"));
+        assert!(log.has_loss());
+    }
+}

@@ -1,0 +1,284 @@
+//! The SQL files: embedded ones, and a user's own from `--sql-dir`; by name, version and alias.
+
+pub mod docs;
+pub mod header;
+pub mod lint;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use self::header::{Header, Kind};
+use crate::error::{Error, Result, nearest};
+
+mod embedded {
+    include!(concat!(env!("OUT_DIR"), "/sql_files.rs"));
+}
+
+/// One SQL file.
+#[derive(Debug, Clone)]
+pub struct SqlFile {
+    /// Path from the project's root, or as the user's folder has it.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+    /// What its header says.
+    pub header: Header,
+}
+
+impl SqlFile {
+    /// The query: everything after the header.
+    pub fn query(&self) -> &str {
+        let mut at = 0;
+        for line in self.text.split_inclusive('\n') {
+            if !line.starts_with("--") {
+                break;
+            }
+            at += line.len();
+        }
+        self.text[at..].trim_end()
+    }
+
+    /// Hash of the query without comments and layout: what a version stands for.
+    pub fn sha256(&self) -> String {
+        sha256(&plain(self.query()))
+    }
+
+    /// `name@version`.
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.header.name, self.header.version)
+    }
+}
+
+fn sha256(text: &str) -> String {
+    crate::hash::sha256_text(text)
+}
+
+/// SQL without comments, and with every run of white space as one space; strings stay.
+fn plain(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len());
+    let mut chars = sql.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = chars.next() {
+        match quote {
+            Some(q) => {
+                out.push(c);
+                if c == q {
+                    quote = None;
+                }
+            }
+            None if c == '-' && chars.peek() == Some(&'-') => {
+                for skipped in chars.by_ref() {
+                    if skipped == '\n' {
+                        break;
+                    }
+                }
+                if !out.ends_with(' ') {
+                    out.push(' ');
+                }
+            }
+            None if c.is_whitespace() => {
+                if !out.ends_with(' ') {
+                    out.push(' ');
+                }
+            }
+            None => {
+                if c == '\'' || c == '"' {
+                    quote = Some(c);
+                }
+                out.push(c);
+            }
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// All SQL files.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    /// Metrics by name, each by version.
+    metrics: BTreeMap<String, BTreeMap<u32, SqlFile>>,
+    /// Views by name.
+    views: BTreeMap<String, SqlFile>,
+    /// Derived tables by name.
+    derived: BTreeMap<String, SqlFile>,
+    aliases: BTreeMap<String, String>,
+    /// Paths and texts that were loaded from the user's folder.
+    pub user_folder: Option<PathBuf>,
+}
+
+impl Registry {
+    /// The embedded files, and those below `sql_dir`.
+    ///
+    /// # Errors
+    /// `metric-header` for a header that is wrong, `sql-file` for a name that is taken.
+    pub fn load(sql_dir: Option<&Path>) -> Result<Self> {
+        let mut registry = Self { user_folder: sql_dir.map(Path::to_owned), ..Self::default() };
+        for (path, text) in embedded::FILES {
+            registry.add((*path).to_owned(), (*text).to_owned())?;
+        }
+        if let Some(folder) = sql_dir {
+            let unreadable = |e: String| {
+                Error::new("sql-file", format!("cannot read the folder of SQL files: {e}"))
+                    .at(folder.display().to_string())
+            };
+            if !folder.is_dir() {
+                return Err(unreadable("it is no folder".to_owned()));
+            }
+            for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
+                let entry = entry.map_err(|e| unreadable(e.to_string()))?;
+                if entry.path().extension().is_some_and(|e| e == "sql") {
+                    let text = std::fs::read_to_string(entry.path())
+                        .map_err(|e| crate::error::io(entry.path(), &e))?;
+                    registry.add(entry.path().display().to_string(), text)?;
+                }
+            }
+        }
+        Ok(registry)
+    }
+
+    fn add(&mut self, path: String, text: String) -> Result<()> {
+        let header = header::parse(&path, &text)?;
+        let taken = |old: &str| {
+            Err(Error::new("sql-file", "two SQL files define one name").at(format!("{path} and {old}")))
+        };
+        let file = SqlFile { path: path.clone(), text, header };
+        let name = file.header.name.clone();
+        match file.header.kind {
+            Kind::Metric => {
+                if let Some(old) = self.aliases.get(&name) {
+                    return taken(&format!("the alias of {old}"));
+                }
+                for alias in &file.header.aliases {
+                    match self.aliases.insert(alias.clone(), name.clone()) {
+                        Some(old) if old != name => return taken(&format!("the alias of {old}")),
+                        _ if self.metrics.contains_key(alias) => return taken(alias),
+                        _ => {}
+                    }
+                }
+                let versions = self.metrics.entry(name).or_default();
+                if let Some(old) = versions.get(&file.header.version) {
+                    return taken(&old.path);
+                }
+                versions.insert(file.header.version, file);
+            }
+            Kind::Derived if self.user_folder.is_some() && !path.starts_with("sql/") => {
+                return Err(Error::new("sql-file", "a user's folder holds metrics and views only")
+                    .at(path)
+                    .hint("derived tables are made at ingest: write a view in place of one"));
+            }
+            Kind::View | Kind::Derived => {
+                if let Some(old) = self.views.get(&name).or(self.derived.get(&name)) {
+                    return taken(&old.path.clone());
+                }
+                let map = if file.header.kind == Kind::View { &mut self.views } else { &mut self.derived };
+                map.insert(name, file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Latest version of every metric, by name.
+    pub fn metrics(&self) -> impl Iterator<Item = &SqlFile> {
+        self.metrics.values().filter_map(|v| v.values().next_back())
+    }
+
+    /// Every file of every kind and version.
+    pub fn files(&self) -> impl Iterator<Item = &SqlFile> {
+        self.metrics.values().flat_map(BTreeMap::values).chain(self.views.values()).chain(self.derived.values())
+    }
+
+    /// Every version of a metric, oldest first.
+    pub fn versions(&self, name: &str) -> Vec<&SqlFile> {
+        self.metrics.get(name).map(|v| v.values().collect()).unwrap_or_default()
+    }
+
+    /// Views by name.
+    pub fn views(&self) -> impl Iterator<Item = &SqlFile> {
+        self.views.values()
+    }
+
+    /// The view of a name.
+    pub fn view(&self, name: &str) -> Option<&SqlFile> {
+        self.views.get(name)
+    }
+
+    /// The SQL of the derived tables, each after what it reads.
+    pub fn derived(&self) -> Vec<&SqlFile> {
+        let mut out: Vec<&SqlFile> = Vec::new();
+        let mut left: Vec<&SqlFile> = self.derived.values().collect();
+        while !left.is_empty() {
+            let (ready, rest): (Vec<_>, Vec<_>) = left.iter().partition(|f| {
+                f.header.inputs().all(|r| {
+                    !self.derived.contains_key(r) || out.iter().any(|o| o.header.name == r)
+                })
+            });
+            assert!(!ready.is_empty(), "the derived tables form a cycle");
+            out.extend(ready);
+            left = rest;
+        }
+        out
+    }
+
+    /// A metric by `NAME` or `NAME@VERSION`; aliases count.
+    ///
+    /// # Errors
+    /// `metric-unknown`, with the nearest name or the versions that there are.
+    pub fn metric(&self, wanted: &str) -> Result<&SqlFile> {
+        let (name, version) = match wanted.split_once('@') {
+            Some((name, version)) => (name, Some(version)),
+            None => (wanted, None),
+        };
+        let canonical = self.aliases.get(name).map_or(name, String::as_str);
+        let Some(versions) = self.metrics.get(canonical) else {
+            let known = self.metrics.keys().chain(self.aliases.keys()).map(String::as_str);
+            let error = Error::new("metric-unknown", format!("there is no metric `{name}`"));
+            return Err(match nearest(name, known) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint("`ccl-sql list metrics` shows them all"),
+            });
+        };
+        let found = match version {
+            None => versions.values().next_back(),
+            Some(v) => v.parse().ok().and_then(|v: u32| versions.get(&v)),
+        };
+        found.ok_or_else(|| {
+            let list: Vec<String> = versions.keys().map(u32::to_string).collect();
+            Error::new("metric-unknown", format!("metric `{canonical}` has no version {}", version.unwrap_or("")))
+                .hint(format!("its versions: {}", list.join(", ")))
+        })
+    }
+
+    /// Hash over the SQL of all derived tables.
+    pub fn derived_sha256(&self) -> String {
+        let text: String =
+            self.derived.values().map(|f| format!("{} {}\n", f.header.name, f.sha256())).collect();
+        sha256(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layout_and_comments_do_not_count() {
+        assert_eq!(plain("SELECT  1 -- one\n  AS x"), "SELECT 1 AS x");
+        assert_eq!(plain("SELECT '--  a'"), "SELECT '--  a'");
+    }
+
+    #[test]
+    fn embedded_files_load_and_derived_tables_have_an_order() {
+        let registry = Registry::load(None).expect("the embedded files are right");
+        let order: Vec<&str> = registry.derived().iter().map(|f| f.header.name.as_str()).collect();
+        let at = |name| order.iter().position(|n| *n == name).expect("it is there");
+        assert!(at("_collective_events") < at("process_groups"));
+        assert!(at("_collective_matches") < at("collectives"));
+    }
+
+    #[test]
+    fn a_slip_gets_the_nearest_name() {
+        let registry = Registry::load(None).expect("the embedded files are right");
+        let error = registry.metric("coll_cal_num").expect_err("no such metric");
+        assert_eq!(error.hint.as_deref(), Some("did you mean `coll_call_num`?"));
+    }
+}

@@ -1,0 +1,33 @@
+//! CSV: raw numbers, NULL as an empty field, empty text as `""`.
+
+use serde_json::Value;
+
+use super::Grid;
+
+fn field(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return String::new(),
+        Value::String(text) if text.is_empty() => return "\"\"".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+/// A header line, then a line per row.
+pub fn write(grid: &Grid) -> String {
+    let mut out = String::new();
+    let header: Vec<String> = grid.columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
+    out.push_str(&header.join(","));
+    out.push('\n');
+    for row in &grid.rows {
+        let fields: Vec<String> = row.iter().map(field).collect();
+        out.push_str(&fields.join(","));
+        out.push('\n');
+    }
+    out
+}
