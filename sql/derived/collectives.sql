@@ -20,6 +20,7 @@ WITH
         SELECT p.collective, w.world_size
         FROM per_rank AS p
         CROSS JOIN worlds AS w
+        WHERE p.collective NOT IN ('unknown', 'send_recv')
         GROUP BY p.collective, w.world_size, w.rank_count
         HAVING count(*) = w.rank_count AND min(p.call_count) = max(p.call_count)
     ),

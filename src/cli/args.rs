@@ -21,7 +21,13 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Directory of the ingested traces
-    #[arg(long, global = true, value_name = "DIR", env = "CCL_SQL_DATA", default_value = "ccl-data")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "CCL_SQL_DATA",
+        default_value = "ccl-data"
+    )]
     pub data: PathBuf,
     /// Form of the result
     #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
@@ -100,13 +106,17 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql shell")]
     Shell(ShellArgs),
     /// Run SQL on the tables
-    #[command(after_help = "Example: ccl-sql sql \"SELECT collective, count(*) FROM collectives GROUP BY collective\"")]
+    #[command(
+        after_help = "Example: ccl-sql sql \"SELECT collective, count(*) FROM collectives GROUP BY collective\""
+    )]
     Sql(SqlArgs),
     /// Lint the SQL files of metrics and views
     #[command(after_help = "Example: ccl-sql check --sql-dir my-metrics")]
     Check(CheckArgs),
     /// Print a completion script for a shell
-    #[command(after_help = "Example: ccl-sql completions bash > ~/.local/share/bash-completion/completions/ccl-sql")]
+    #[command(
+        after_help = "Example: ccl-sql completions bash > ~/.local/share/bash-completion/completions/ccl-sql"
+    )]
     Completions(CompletionsArgs),
     /// Print the manual page
     #[command(after_help = "Example: ccl-sql man | man -l -")]

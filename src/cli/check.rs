@@ -1,3 +1,7 @@
 //! placeholder
-use super::Context; use super::args::CheckArgs; use crate::error::Error;
-pub fn run(_c:&Context,_a:&CheckArgs)->Result<(),Vec<Error>>{Ok(())}
+use super::Context;
+use super::args::CheckArgs;
+use crate::error::Error;
+pub fn run(_c: &Context, _a: &CheckArgs) -> Result<(), Vec<Error>> {
+    Ok(())
+}

@@ -46,12 +46,15 @@ pub fn ingest_paths(
     options: &Options,
 ) -> Result<Outcome, Vec<Error>> {
     let finish = Derive { registry: &context.registry };
-    let mut outcome = ingest::ingest(paths, &context.store, options, &finish).map_err(|e| vec![e])?;
+    let mut outcome =
+        ingest::ingest(paths, &context.store, options, &finish).map_err(|e| vec![e])?;
     for trace in &outcome.traces {
         summary(context, trace);
     }
     if !outcome.set_aside.is_empty() {
-        context.printer.note(&format!("{} set aside that are no traces", files(outcome.set_aside.len())));
+        context
+            .printer
+            .note(&format!("{} set aside that are no traces", files(outcome.set_aside.len())));
         if context.printer.verbose() {
             for (file, why) in &outcome.set_aside {
                 context.printer.note(&format!("  {file}: {why}"));
@@ -64,8 +67,11 @@ pub fn ingest_paths(
         })
     {
         outcome.errors.push(
-            Error::new("strict", format!("data was lost in `{}`, and --strict was given", trace.trace))
-                .hint("`SELECT * FROM ingest_log` says what"),
+            Error::new(
+                "strict",
+                format!("data was lost in `{}`, and --strict was given", trace.trace),
+            )
+            .hint("`SELECT * FROM ingest_log` says what"),
         );
     }
     Ok(outcome)

@@ -36,7 +36,8 @@ pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
         }
         What::Traces => {
             let rows = context.store.manifests().into_iter().map(|(_, m)| {
-                let ranks: std::collections::BTreeSet<_> = m.sources.iter().filter_map(|s| s.rank).collect();
+                let ranks: std::collections::BTreeSet<_> =
+                    m.sources.iter().filter_map(|s| s.rank).collect();
                 vec![
                     m.trace.into(),
                     "kineto".into(),
@@ -46,18 +47,18 @@ pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
                     m.root.display().to_string().into(),
                 ]
             });
-            Grid::of_rows(&["trace", "source", "ranks", "events", "findings", "path"], rows.collect())
+            Grid::of_rows(
+                &["trace", "source", "ranks", "events", "findings", "path"],
+                rows.collect(),
+            )
         }
         What::Tables => {
             let kind = |made| if made == Made::Ingest { "table" } else { "derived table" };
             let tables = TABLES.iter().map(|t| {
                 vec![t.name.into(), kind(t.made).into(), (t.columns.len() + 1).into(), t.doc.into()]
             });
-            let views = context
-                .registry
-                .views()
-                .filter(|v| !v.header.name.starts_with('_'))
-                .map(|v| {
+            let views =
+                context.registry.views().filter(|v| !v.header.name.starts_with('_')).map(|v| {
                     vec![
                         v.header.name.clone().into(),
                         "view".into(),
@@ -107,7 +108,10 @@ pub fn definition(context: &Context, name: &str) -> Result<String> {
                 .chain(registry.views().map(|f| f.header.name.as_str()))
                 .chain(TABLES.iter().map(|t| t.name))
                 .chain(FUNCTIONS.iter().map(|f| f.0));
-            let error = Error::new("metric-unknown", format!("there is no metric, view, table or function `{name}`"));
+            let error = Error::new(
+                "metric-unknown",
+                format!("there is no metric, view, table or function `{name}`"),
+            );
             Err(match nearest(name, names) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error.hint("`ccl-sql list` shows metrics, `ccl-sql list tables` the rest"),

@@ -67,9 +67,10 @@ pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Vec<Error>> {
     }
     let answered = results.iter().any(|r| !r.value.is_null());
     if answered || args.all || context.printer.format() == Format::Json {
-        write(context, &results, files.len() == 1).map_err(one)?;
+        write(context, &results, &files).map_err(one)?;
     }
-    if context.global.strict && errors.is_empty() && results.iter().any(|r| !r.warnings.is_empty()) {
+    if context.global.strict && errors.is_empty() && results.iter().any(|r| !r.warnings.is_empty())
+    {
         errors.push(Error::new("strict", "there are warnings, and --strict was given"));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -139,7 +140,8 @@ fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error
             }
             out.extend(outcome.traces.into_iter().map(|t| t.trace));
         } else {
-            crate::engine::directories(&context.store, std::slice::from_ref(trace)).map_err(|e| vec![e])?;
+            crate::engine::directories(&context.store, std::slice::from_ref(trace))
+                .map_err(|e| vec![e])?;
         }
     }
     out.sort();
@@ -147,7 +149,7 @@ fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error
     Ok(out)
 }
 
-fn write(context: &Context, results: &[MetricResult], one_metric: bool) -> Result<()> {
+fn write(context: &Context, results: &[MetricResult], files: &[&SqlFile]) -> Result<()> {
     let printer = &context.printer;
     match printer.format() {
         Format::Json => {
@@ -158,14 +160,19 @@ fn write(context: &Context, results: &[MetricResult], one_metric: bool) -> Resul
             };
             printer.result(&pretty(&value))
         }
-        _ if one_metric => printer.grid(&own_columns(results)?),
-        _ => printer.grid(&long(results)),
+        _ => match files {
+            [one] => {
+                printer.grid(&own_columns(results, one.header.value.as_deref().unwrap_or(""))?)
+            }
+            _ => printer.grid(&long(results)),
+        },
     }
 }
 
 /// One metric: its own columns, a row per trace; a trace without a value has NULLs.
-fn own_columns(results: &[MetricResult]) -> Result<Grid> {
-    let Some(schema) = results.iter().find_map(|r| r.batch.as_ref().map(RecordBatch::schema)) else {
+fn own_columns(results: &[MetricResult], value: &str) -> Result<Grid> {
+    let Some(schema) = results.iter().find_map(|r| r.batch.as_ref().map(RecordBatch::schema))
+    else {
         return Ok(long(results));
     };
     let mut batches = Vec::new();
@@ -190,8 +197,7 @@ fn own_columns(results: &[MetricResult]) -> Result<Grid> {
     }
     let first = &results[0];
     let mut grid = Grid::of_batches(batches);
-    let value = results.iter().find(|r| r.batch.is_some()).map(|r| r.details.keys().position(|k| r.details[k] == r.value));
-    grid.value_column = value.flatten().map_or(1, |i| i + 1);
+    grid.value_column = schema.index_of(value).unwrap_or(0);
     grid.footer = vec![
         ("metric".to_owned(), first.metric.clone()),
         ("version".to_owned(), first.version.to_string()),

@@ -115,7 +115,11 @@ mod tests {
         for sub in Cli::command().get_subcommands() {
             let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
             let first = sub.get_about().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Example: ccl-sql") || sub.get_name() == "man", "{}", sub.get_name());
+            assert!(
+                help.starts_with("Example: ccl-sql") || sub.get_name() == "man",
+                "{}",
+                sub.get_name()
+            );
             assert!(first.len() <= 80, "{first}");
         }
     }

@@ -46,17 +46,10 @@ impl Printer {
         self.labelled(&clean(&error.render("error")), "error", "1;31");
     }
 
-    /// A warning.
-    pub fn warning(&self, error: &Error) {
-        if !self.global.quiet {
-            self.labelled(&clean(&error.render("warning")), "warning", "1;33");
-        }
-    }
-
     /// A line of a summary.
     pub fn note(&self, text: &str) {
         if !self.global.quiet {
-            self.stderr(&clean(text));
+            self.labelled(&clean(text), "warning", "1;33");
         }
     }
 
@@ -108,7 +101,5 @@ impl Printer {
 
 /// Messages quote traces of strangers: no control character but the line break goes out.
 fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

@@ -56,12 +56,21 @@ impl Finish for Derive<'_> {
                 ))
                 .map_err(|e| Error::from(e).at(file.path.clone()))?;
             if let Some(table) = schema::table(name) {
-                let columns: Vec<String> =
-                    table.columns.iter().map(|c| format!("CAST({0} AS {1}) AS {0}", sql_name(c.name), c.ty.sql())).collect();
-                keep(directory, connection, name, &format!("SELECT {} FROM {}", columns.join(", "), sql_name(name)))?;
+                let columns: Vec<String> = table
+                    .columns
+                    .iter()
+                    .map(|c| format!("CAST({0} AS {1}) AS {0}", sql_name(c.name), c.ty.sql()))
+                    .collect();
+                keep(
+                    directory,
+                    connection,
+                    name,
+                    &format!("SELECT {} FROM {}", columns.join(", "), sql_name(name)),
+                )?;
             }
         }
-        let found: i64 = connection.query_row("SELECT count(*) FROM _findings", [], |r| r.get(0))?;
+        let found: i64 =
+            connection.query_row("SELECT count(*) FROM _findings", [], |r| r.get(0))?;
         let path = directory.join("ingest_log/derived.parquet");
         if path.exists() {
             // Removed and not written over: it may be shared with the directory still in place.

@@ -38,7 +38,11 @@ impl<'r> Engine<'r> {
     ///
     /// # Errors
     /// `sql` when DuckDB does not start, `usage` for an unusable memory limit.
-    pub fn open(directories: &[PathBuf], registry: &'r Registry, settings: &Settings) -> Result<Self> {
+    pub fn open(
+        directories: &[PathBuf],
+        registry: &'r Registry,
+        settings: &Settings,
+    ) -> Result<Self> {
         let mut config = Config::default().enable_autoload_extension(false)?;
         if settings.threads > 0 {
             config = config.threads(i64::try_from(settings.threads).unwrap_or(1))?;
@@ -50,7 +54,9 @@ impl<'r> Engine<'r> {
             })?;
         }
         let connection = Connection::open_in_memory_with_flags(config)?;
-        connection.execute_batch("SET enable_progress_bar = false; SET preserve_insertion_order = true;")?;
+        connection.execute_batch(
+            "SET enable_progress_bar = false; SET preserve_insertion_order = true;",
+        )?;
         crate::functions::register(&connection)?;
         Ok(Self {
             connection,

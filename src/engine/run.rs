@@ -90,8 +90,11 @@ pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
 fn bind(param: &Param, text: Option<&str>) -> Result<(SqlValue, Value)> {
     let Some(text) = text else { return Ok((SqlValue::Null, Value::Null)) };
     let bad = || {
-        Error::new("param-invalid", format!("parameter `{}` is {text:?}, which is no {}", param.name, param.ty))
-            .hint(param.doc.clone())
+        Error::new(
+            "param-invalid",
+            format!("parameter `{}` is {text:?}, which is no {}", param.name, param.ty),
+        )
+        .hint(param.doc.clone())
     };
     Ok(match param.ty.as_str() {
         "BIGINT" => {
@@ -160,7 +163,9 @@ pub fn run(
     let lacking: Vec<&str> = header
         .requires
         .iter()
-        .filter(|r| crate::schema::table(r).is_some() && manifest.rows.get(*r).copied().unwrap_or(0) == 0)
+        .filter(|r| {
+            crate::schema::table(r).is_some() && manifest.rows.get(*r).copied().unwrap_or(0) == 0
+        })
         .map(String::as_str)
         .collect();
     if !lacking.is_empty() {
@@ -192,19 +197,29 @@ pub fn run(
     let batches: Vec<RecordBatch> = statement.query_arrow(&named[..]).map_err(fail)?.collect();
     let rows = json::rows(&batches);
     if rows.len() > 1 {
-        return Err(Error::new("check-failed", format!("the metric gives {} rows for one trace", rows.len()))
-            .at(file.path.clone())
-            .hint("its grain is one row per trace: aggregate, or use LIST and MAP columns"));
+        return Err(Error::new(
+            "check-failed",
+            format!("the metric gives {} rows for one trace", rows.len()),
+        )
+        .at(file.path.clone())
+        .hint("its grain is one row per trace: aggregate, or use LIST and MAP columns"));
     }
     let Some(mut row) = rows.into_iter().next() else {
-        out.reason = Some(header.nulls.first().cloned().unwrap_or_else(|| "the trace has no rows for it".to_owned()));
+        out.reason = Some(
+            header
+                .nulls
+                .first()
+                .cloned()
+                .unwrap_or_else(|| "the trace has no rows for it".to_owned()),
+        );
         return Ok(out);
     };
-    row.remove("trace");
+    row.shift_remove("trace");
     let value_name = header.value.as_deref().unwrap_or_default();
     out.value = row.get(value_name).cloned().unwrap_or(Value::Null);
     if out.value.is_null() {
-        out.reason = Some(header.nulls.first().cloned().unwrap_or_else(|| format!("{value_name} is NULL")));
+        out.reason =
+            Some(header.nulls.first().cloned().unwrap_or_else(|| format!("{value_name} is NULL")));
     }
     for coverage in &header.coverage {
         let share = row.get(&coverage.left).and_then(Value::as_f64);

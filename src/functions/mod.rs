@@ -136,13 +136,7 @@ macro_rules! interval_function {
 
 interval_function!(UnionNs, 1, DataType::Int64, |input| lengths(one(input)));
 interval_function!(Union, 1, list_type(), |input| lists(one(input)));
-interval_function!(OverlapNs, 2, DataType::Int64, |input| lengths(two(
-    input,
-    interval::intersect
-)));
+interval_function!(OverlapNs, 2, DataType::Int64, |input| lengths(two(input, interval::intersect)));
 interval_function!(Intersect, 2, list_type(), |input| lists(two(input, interval::intersect)));
-interval_function!(SubtractNs, 2, DataType::Int64, |input| lengths(two(
-    input,
-    interval::subtract
-)));
+interval_function!(SubtractNs, 2, DataType::Int64, |input| lengths(two(input, interval::subtract)));
 interval_function!(Subtract, 2, list_type(), |input| lists(two(input, interval::subtract)));

@@ -83,7 +83,12 @@ fn folder(directory: &Path, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn host_events(directory: &Path, connection: &Connection, file: &ReadFile, rank: i64) -> Result<()> {
+fn host_events(
+    directory: &Path,
+    connection: &Connection,
+    file: &ReadFile,
+    rank: i64,
+) -> Result<()> {
     let Some(spool) = file.kineto.spool.get("host_events") else { return Ok(()) };
     let target = folder(directory, &format!("host_events/rank={rank}"))?
         .join(format!("kineto-{}.parquet", file.source.source_id));

@@ -121,11 +121,8 @@ pub fn choose(folder: &Path, files: &[PathBuf], log: &mut Log) -> Option<Card> {
         }
     };
     for wanted in 0..4 {
-        let mut cards: Vec<Card> = files
-            .iter()
-            .filter(|f| class(f) == wanted)
-            .filter_map(|f| read(f, log))
-            .collect();
+        let mut cards: Vec<Card> =
+            files.iter().filter(|f| class(f) == wanted).filter_map(|f| read(f, log)).collect();
         if cards.len() > 1 {
             log.add(Severity::Info, "several-cards", None, || {
                 let names: Vec<_> = cards.iter().map(|c| c.path.display().to_string()).collect();
@@ -158,7 +155,10 @@ mod tests {
         );
         assert_eq!(c.int(&["workload.data.batch_size"]), Some(16));
         assert_eq!(c.int(&["workload.data.seq_len"]), None);
-        assert_eq!(c.int(&["workload.model.none", "workload.model.num_params"]), Some(8_030_000_000));
+        assert_eq!(
+            c.int(&["workload.model.none", "workload.model.num_params"]),
+            Some(8_030_000_000)
+        );
         assert_eq!(c.text(&["workload.model.moe"]).as_deref(), Some("true"));
         assert_eq!((c.bandwidth(0), c.bandwidth(1)), (Some(200.0), None));
     }

@@ -51,8 +51,7 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
     let hidden = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
         entry.depth() > 0
-            && (name.starts_with('.')
-                || (entry.file_type().is_dir() && name.starts_with("trace=")))
+            && (name.starts_with('.') || (entry.file_type().is_dir() && name.starts_with("trace=")))
     };
     let mut out = Vec::new();
     let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
@@ -84,12 +83,11 @@ fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Can
             Error::new("file-unreadable", format!("cannot read the zip archive: {e}"))
                 .at(path.display().to_string())
         })?;
-    let mut names: Vec<String> =
-        archive
-            .file_names()
-            .filter_map(|name| Some(name.ok()?.into_owned()))
-            .filter(|name| !name.ends_with('/'))
-            .collect();
+    let mut names: Vec<String> = archive
+        .file_names()
+        .filter_map(|name| Some(name.ok()?.into_owned()))
+        .filter(|name| !name.ends_with('/'))
+        .collect();
     names.sort();
     Ok(names
         .into_iter()
@@ -272,7 +270,10 @@ mod tests {
     fn roots_of_jobs() {
         for (file, root) in [
             ("exp/56cu/torch_profiler/rank0/trace.json", "exp/56cu"),
-            ("out/profile_trace/llama/iteration_10/rank0_trace.json", "out/profile_trace/llama/iteration_10"),
+            (
+                "out/profile_trace/llama/iteration_10/rank0_trace.json",
+                "out/profile_trace/llama/iteration_10",
+            ),
             ("w/profile_traces/rank0.json", "w"),
             ("j/plugins/profile/2026_11_21/vm.trace.json.gz", "j"),
             ("a/b.json", "a"),
@@ -284,8 +285,12 @@ mod tests {
 
     #[test]
     fn stems_join_the_files_of_a_job() {
-        let a = stem(Path::new("ip-172-31-16-248.compute.internal_21147.1698955063520869240.pt.trace.json"));
-        let b = stem(Path::new("ip-172-31-16-248.compute.internal_21148.1698955063516156627.pt.trace.json"));
+        let a = stem(Path::new(
+            "ip-172-31-16-248.compute.internal_21147.1698955063520869240.pt.trace.json",
+        ));
+        let b = stem(Path::new(
+            "ip-172-31-16-248.compute.internal_21148.1698955063516156627.pt.trace.json",
+        ));
         assert_eq!(a, b);
         assert_eq!(a, "ip-#-#-#-#.compute.internal_#.#");
         assert_ne!(stem(Path::new("rank5.json.gz")), stem(Path::new("rank5_retry.json.gz")));

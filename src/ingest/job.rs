@@ -128,8 +128,7 @@ fn by_rank(files: &[Facts], members: Vec<Member>) -> Result<Vec<Vec<Member>>> {
     }
     let ranks: BTreeSet<i64> = of_rank.keys().copied().collect();
     let complete = |group: &Vec<Member>| {
-        group.len() == ranks.len()
-            && group.iter().map(|m| m.rank).collect::<BTreeSet<_>>() == ranks
+        group.len() == ranks.len() && group.iter().map(|m| m.rank).collect::<BTreeSet<_>>() == ranks
     };
     if of_stem.len() > 1 && of_stem.values().all(complete) {
         return Ok(of_stem.into_values().collect());
@@ -187,9 +186,8 @@ fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
     let spans: Vec<(i64, i64)> = group.iter().filter_map(|f| files[*f].span_ns).collect();
     let latest_start = spans.iter().map(|s| s.0).max();
     let first_end = spans.iter().map(|s| s.1).min();
-    let together = pids.len() == group.len()
-        && spans.len() == group.len()
-        && latest_start < first_end;
+    let together =
+        pids.len() == group.len() && spans.len() == group.len() && latest_start < first_end;
     let member = |(rank, file): (usize, &usize)| Member {
         file: *file,
         rank: rank as i64,
@@ -245,13 +243,20 @@ mod tests {
 
     #[test]
     fn recordings_of_one_worker_are_a_trace_each() {
-        let files = [file("worker0.1.pt.trace.json", None, None), file("worker0.2.pt.trace.json", None, None)];
+        let files = [
+            file("worker0.1.pt.trace.json", None, None),
+            file("worker0.2.pt.trace.json", None, None),
+        ];
         assert_eq!(shape(&files).len(), 2);
     }
 
     #[test]
     fn consecutive_windows_of_a_stated_rank_are_one_trace() {
-        let mut files = [file("h_1.5.json", Some(0), Some(2)), file("h_1.6.json", Some(0), Some(2)), file("h_2.5.json", Some(1), Some(2))];
+        let mut files = [
+            file("h_1.5.json", Some(0), Some(2)),
+            file("h_1.6.json", Some(0), Some(2)),
+            file("h_2.5.json", Some(1), Some(2)),
+        ];
         files[1].span_ns = Some((100, 200));
         assert_eq!(shape(&files)[0].len(), 3);
         files[1].span_ns = Some((99, 200));
@@ -262,7 +267,11 @@ mod tests {
 
     #[test]
     fn a_retry_beside_a_job_is_an_error() {
-        let files = [file("rank4.json", Some(4), Some(8)), file("rank5.json", Some(5), Some(8)), file("rank5_retry.json", Some(5), Some(8))];
+        let files = [
+            file("rank4.json", Some(4), Some(8)),
+            file("rank5.json", Some(5), Some(8)),
+            file("rank5_retry.json", Some(5), Some(8)),
+        ];
         let (_, errors) = split(&files);
         assert_eq!(errors[0].message, "two traces claim rank 5");
         assert_eq!(errors[0].place.as_deref(), Some("rank5.json and rank5_retry.json"));
@@ -277,7 +286,8 @@ mod tests {
 
     #[test]
     fn equal_bytes_under_other_rank_names_are_other_ranks() {
-        let mut files = [file("rank0.json", Some(0), Some(8)), file("rank1.json", Some(0), Some(8))];
+        let mut files =
+            [file("rank0.json", Some(0), Some(8)), file("rank1.json", Some(0), Some(8))];
         files[1].sha256 = files[0].sha256.clone();
         assert_eq!(shape(&files), [[("rank0.json".into(), 0), ("rank1.json".into(), 1)]]);
     }
@@ -285,8 +295,10 @@ mod tests {
     #[test]
     fn two_jobs_side_by_side_are_told_apart_by_name() {
         let files = [
-            file("a_rank0.json", Some(0), Some(2)), file("a_rank1.json", Some(1), Some(2)),
-            file("b_rank0.json", Some(0), Some(2)), file("b_rank1.json", Some(1), Some(2)),
+            file("a_rank0.json", Some(0), Some(2)),
+            file("a_rank1.json", Some(1), Some(2)),
+            file("b_rank0.json", Some(0), Some(2)),
+            file("b_rank1.json", Some(1), Some(2)),
         ];
         assert_eq!(shape(&files).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
     }

@@ -224,7 +224,12 @@ impl Scanner {
     ///
     /// # Errors
     /// As [`Scanner::skip`], when the value cannot be understood either way.
-    pub fn mend(&mut self, b: &[u8], at: usize, out: &mut Vec<u8>) -> Result<(usize, Mended), Stop> {
+    pub fn mend(
+        &mut self,
+        b: &[u8],
+        at: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Mended), Stop> {
         let mut mended = Mended::default();
         let from = out.len();
         self.nesting.clear();
@@ -295,12 +300,7 @@ impl Scanner {
     }
 }
 
-fn mend_string(
-    b: &[u8],
-    at: usize,
-    out: &mut Vec<u8>,
-    mended: &mut Mended,
-) -> Result<usize, Stop> {
+fn mend_string(b: &[u8], at: usize, out: &mut Vec<u8>, mended: &mut Mended) -> Result<usize, Stop> {
     out.push(b'"');
     let mut i = at + 1;
     loop {
@@ -364,12 +364,7 @@ fn mend_string(
 }
 
 /// A number or word; what JSON does not know becomes text of the same characters.
-fn mend_scalar(
-    b: &[u8],
-    at: usize,
-    out: &mut Vec<u8>,
-    mended: &mut Mended,
-) -> Result<usize, Stop> {
+fn mend_scalar(b: &[u8], at: usize, out: &mut Vec<u8>, mended: &mut Mended) -> Result<usize, Stop> {
     let mut end = at;
     while end < b.len()
         && (b[end].is_ascii_alphanumeric() || matches!(b[end], b'+' | b'-' | b'.' | b'_'))
@@ -577,11 +572,9 @@ mod tests {
 
     #[test]
     fn mends_what_profilers_write() {
-        let (text, m) = mend(b"{\"a\": \"x\x01\ty\", \"p\": \"C:\\Users\\new\", \"n\": [NaN, -Infinity, 1,],}");
-        assert_eq!(
-            text,
-            r#"{"a":"x\u0001\u0009y","p":"C:\\Users\new","n":["NaN","-Infinity",1]}"#
-        );
+        let (text, m) =
+            mend(b"{\"a\": \"x\x01\ty\", \"p\": \"C:\\Users\\new\", \"n\": [NaN, -Infinity, 1,],}");
+        assert_eq!(text, r#"{"a":"x\u0001\u0009y","p":"C:\\Users\new","n":["NaN","-Infinity",1]}"#);
         assert_eq!((m.control, m.escape, m.comma, m.number, m.utf8), (2, 1, 2, 2, 0));
         let (text, m) = mend(b"[\"\xff\", \"\\ud800 alone\"]");
         assert_eq!((text.as_str(), m.utf8, m.escape), ("[\"\u{fffd}\",\"\\ufffd alone\"]", 1, 1));
@@ -595,7 +588,11 @@ mod tests {
             .collect();
         assert_eq!(
             members,
-            [("a".into(), "1".into()), ("b\\\"c".into(), r#"{"x":[1,"}"]}"#.into()), ("d".into(), "\"e\"".into())]
+            [
+                ("a".into(), "1".into()),
+                ("b\\\"c".into(), r#"{"x":[1,"}"]}"#.into()),
+                ("d".into(), "\"e\"".into())
+            ]
         );
         assert_eq!(elements(b"[1, [2,3] ,\"x,y\"]").count(), 3);
         assert_eq!(elements(b"[ ]").count(), 0);
@@ -613,9 +610,8 @@ mod tests {
         leaf.prop_recursive(4, 32, 6, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::from),
-                prop::collection::vec((any::<String>(), inner), 0..6).prop_map(|m| {
-                    serde_json::Value::Object(m.into_iter().collect())
-                }),
+                prop::collection::vec((any::<String>(), inner), 0..6)
+                    .prop_map(|m| { serde_json::Value::Object(m.into_iter().collect()) }),
             ]
         })
     }

@@ -98,7 +98,9 @@ pub fn read(
             if !salvage {
                 let keepable = events.kept() > 0 && error.code != "value-too-large";
                 return Err(if keepable {
-                    error.hint("export the trace again, or keep the complete events with --keep-partial")
+                    error.hint(
+                        "export the trace again, or keep the complete events with --keep-partial",
+                    )
                 } else {
                     error.hint("export the trace again")
                 });
@@ -180,7 +182,12 @@ struct Found {
 }
 
 impl Reader {
-    fn fault<T>(&self, code: &'static str, message: impl Into<String>, at: usize) -> Result<T, Failure> {
+    fn fault<T>(
+        &self,
+        code: &'static str,
+        message: impl Into<String>,
+        at: usize,
+    ) -> Result<T, Failure> {
         let offset = self.window.offset + at as u64;
         Err(Failure::Fault(Fault { code, message: message.into(), offset }))
     }
@@ -478,7 +485,8 @@ pub fn is_comm_kernel(name: &str) -> bool {
 fn target(category: &str, name: &str, args: Option<&[u8]>) -> Target {
     match category {
         "kernel" | "Kernel" => {
-            let named = || args.is_some_and(|a| Members::new(a).any(|(k, _)| k == b"Collective name"));
+            let named =
+                || args.is_some_and(|a| Members::new(a).any(|(k, _)| k == b"Collective name"));
             if name.contains("__amd_rocclr_fillBuffer") {
                 Target::Device("set")
             } else if name.contains("__amd_rocclr_copyBuffer") {
@@ -497,8 +505,14 @@ fn target(category: &str, name: &str, args: Option<&[u8]>) -> Target {
             _ => "other",
         }),
         "gpu_user_annotation" | "cuda_sync" => Target::Host("device_annotation"),
-        "cuda_runtime" | "cuda_driver" | "mtia_runtime" | "xpu_runtime" | "xpu_driver"
-        | "privateuse1_runtime" | "privateuse1_driver" | "Runtime" => Target::Host("host_runtime"),
+        "cuda_runtime"
+        | "cuda_driver"
+        | "mtia_runtime"
+        | "xpu_runtime"
+        | "xpu_driver"
+        | "privateuse1_runtime"
+        | "privateuse1_driver"
+        | "Runtime" => Target::Host("host_runtime"),
         "cpu_op" => Target::Host("host_op"),
         "Operator" => {
             let marker = name.starts_with("ProfilerStep#")
@@ -528,13 +542,8 @@ const DEVICE_INTS: [(&[u8], usize); 9] = [
 const DEVICE_DOUBLES: [(&[u8], usize); 3] =
     [(b"blocks per SM", 0), (b"warps per SM", 1), (b"est. achieved occupancy %", 2)];
 /// Arguments of a host event that have a column; device and stream only of device annotations.
-const HOST_INTS: [(&[u8], usize); 5] = [
-    (b"correlation", 3),
-    (b"External id", 4),
-    (b"external id", 4),
-    (b"device", 0),
-    (b"stream", 1),
-];
+const HOST_INTS: [(&[u8], usize); 5] =
+    [(b"correlation", 3), (b"External id", 4), (b"external id", 4), (b"device", 0), (b"stream", 1)];
 
 /// Takes the events of a file and writes their rows.
 struct Events {
@@ -609,7 +618,9 @@ impl Events {
                     }
                 }
                 _ => self.out.log.add(Severity::Loss, "base-invalid", None, || {
-                    format!("baseTimeNanoseconds is no usable integer: {value}; times stay as recorded")
+                    format!(
+                        "baseTimeNanoseconds is no usable integer: {value}; times stay as recorded"
+                    )
                 }),
             }
         }
@@ -619,9 +630,15 @@ impl Events {
     fn note_mended(&mut self, m: Mended, offset: u64) {
         let log = &mut self.out.log;
         let mut add = |code, count: u32, message: &str| {
-            log.add_many(Severity::Info, code, u64::from(count), Some(offset), || message.to_owned());
+            log.add_many(Severity::Info, code, u64::from(count), Some(offset), || {
+                message.to_owned()
+            });
         };
-        add("control-character", m.control, "raw control characters inside strings; read as they are");
+        add(
+            "control-character",
+            m.control,
+            "raw control characters inside strings; read as they are",
+        );
         add("bad-escape", m.escape, "backslashes that start no JSON escape; kept as backslashes");
         add("trailing-comma", m.comma, "commas before a closing bracket; left out");
         add("not-a-number", m.number, "words such as NaN that are no JSON; kept as text");
@@ -692,7 +709,14 @@ impl Events {
     }
 
     /// A slice or an instant.
-    fn slice(&mut self, e: &Raw<'_>, phase: u8, ordinal: u64, offset: u64, depth: usize) -> Result<()> {
+    fn slice(
+        &mut self,
+        e: &Raw<'_>,
+        phase: u8,
+        ordinal: u64,
+        offset: u64,
+        depth: usize,
+    ) -> Result<()> {
         let Some(ts) = self.time(e.ts, offset) else { return Ok(()) };
         let dur = if phase == b'X' { self.duration(e.dur, ts, offset) } else { None };
         self.row(e, phase, ts, dur, ordinal, offset, depth)
@@ -711,7 +735,10 @@ impl Events {
     }
 
     /// Writes the row of a slice or instant.
-    #[expect(clippy::too_many_arguments, reason = "one call site per phase; a struct would repeat Raw")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site per phase; a struct would repeat Raw"
+    )]
     fn row(
         &mut self,
         e: &Raw<'_>,
@@ -723,7 +750,11 @@ impl Events {
         depth: usize,
     ) -> Result<()> {
         let Some(name) = e.name.and_then(json::text) else {
-            self.skip("name-invalid", offset, "an event whose name is missing or no text; left out");
+            self.skip(
+                "name-invalid",
+                offset,
+                "an event whose name is missing or no text; left out",
+            );
             return Ok(());
         };
         let category = e.cat.and_then(json::text);
@@ -822,7 +853,11 @@ impl Events {
                 for value in grid {
                     w.int(value);
                 }
-                w.int(ints[6]).int(ints[7]).double(doubles[0]).double(doubles[1]).double(doubles[2]);
+                w.int(ints[6])
+                    .int(ints[7])
+                    .double(doubles[0])
+                    .double(doubles[1])
+                    .double(doubles[2]);
                 w.text(args_text).end_row()?;
             }
             Target::Host(class) => {
@@ -872,7 +907,11 @@ impl Events {
     fn counter(&mut self, e: &Raw<'_>, offset: u64) -> Result<()> {
         let Some(ts) = self.time(e.ts, offset) else { return Ok(()) };
         let Some(name) = e.name.and_then(json::text) else {
-            self.skip("name-invalid", offset, "an event whose name is missing or no text; left out");
+            self.skip(
+                "name-invalid",
+                offset,
+                "an event whose name is missing or no text; left out",
+            );
             return Ok(());
         };
         for (key, value) in Members::new(e.args.unwrap_or_default()) {
@@ -904,9 +943,10 @@ impl Events {
             self.skip("flow-id", offset, "an arrow whose id is no integer; left out");
             return Ok(());
         }
-        let tid = e.tid.and_then(json::integer).or_else(|| {
-            json::integer(json::text(e.tid?)?.strip_prefix("stream ")?.as_bytes())
-        });
+        let tid = e
+            .tid
+            .and_then(json::integer)
+            .or_else(|| json::integer(json::text(e.tid?)?.strip_prefix("stream ")?.as_bytes()));
         let w = &mut self.flows;
         w.text(e.cat.and_then(json::text).as_deref()).int(id);
         w.text(std::str::from_utf8(&[phase]).ok()).int(Some(ts));
@@ -917,7 +957,11 @@ impl Events {
     /// Names and labels of processes and threads (`M`).
     fn meta(&mut self, e: &Raw<'_>, offset: u64) -> Result<()> {
         let Some(name) = e.name.and_then(json::text) else {
-            self.skip("name-invalid", offset, "an event whose name is missing or no text; left out");
+            self.skip(
+                "name-invalid",
+                offset,
+                "an event whose name is missing or no text; left out",
+            );
             return Ok(());
         };
         let plain = |raw: Option<&[u8]>| -> String {
@@ -933,8 +977,7 @@ impl Events {
             [(_, value)] => plain(Some(value)),
             _ => plain(e.args),
         };
-        if name == "process_name"
-            && (value.starts_with("/host:") || value.starts_with("/device:"))
+        if name == "process_name" && (value.starts_with("/host:") || value.starts_with("/device:"))
         {
             self.not_kineto.get_or_insert_with(|| format!("an XLA trace (process `{value}`)"));
         }
@@ -942,7 +985,14 @@ impl Events {
     }
 
     /// Half of a pair; joined when the file ends, because files are not sorted by time.
-    fn half(&mut self, e: &Raw<'_>, begin: bool, raw: &[u8], ordinal: u64, offset: u64) -> Result<()> {
+    fn half(
+        &mut self,
+        e: &Raw<'_>,
+        begin: bool,
+        raw: &[u8],
+        ordinal: u64,
+        offset: u64,
+    ) -> Result<()> {
         let Some(ts) = self.time(e.ts, offset) else { return Ok(()) };
         let text = |raw: Option<&[u8]>| {
             let raw = raw.unwrap_or_default();
@@ -966,11 +1016,11 @@ impl Events {
         let mut halves = std::mem::take(&mut self.halves);
         // At one time, ends come before begins; among equals, the order of the file.
         halves.sort_by(|a, b| {
-            (&a.pid, &a.tid, a.ts, a.begin, a.ordinal).cmp(&(&b.pid, &b.tid, b.ts, b.begin, b.ordinal))
+            (&a.pid, &a.tid, a.ts, a.begin, a.ordinal)
+                .cmp(&(&b.pid, &b.tid, b.ts, b.begin, b.ordinal))
         });
-        let name_of = |raw: &[u8]| {
-            Members::new(raw).find(|(k, _)| *k == b"name").map(|(_, v)| v.to_vec())
-        };
+        let name_of =
+            |raw: &[u8]| Members::new(raw).find(|(k, _)| *k == b"name").map(|(_, v)| v.to_vec());
         let mut open: Vec<&Half> = Vec::new();
         let mut rows: Vec<(&Half, Option<i64>)> = Vec::new();
         let mut strays: Vec<u64> = Vec::new();
@@ -983,9 +1033,7 @@ impl Events {
                 continue;
             }
             let name = name_of(&half.raw);
-            let found = open
-                .iter()
-                .rposition(|h| name.is_none() || name_of(&h.raw) == name);
+            let found = open.iter().rposition(|h| name.is_none() || name_of(&h.raw) == name);
             match found {
                 Some(at) => {
                     let begin = open.remove(at);

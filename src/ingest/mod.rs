@@ -34,7 +34,7 @@ use self::job::{Facts, Member};
 use self::kineto::Content;
 use self::log::{Log, Severity};
 use self::manifest::{Manifest, Source};
-pub use self::store::{Store, valid_name};
+pub use self::store::{Store, count_rows, valid_name};
 use crate::error::{Error, Result};
 use crate::schema::SCHEMA_VERSION;
 
@@ -123,8 +123,11 @@ pub fn ingest(
     finish: &dyn Finish,
 ) -> Result<Outcome> {
     if let Some(source @ ("nsys" | "xla" | "memory")) = options.source.as_deref() {
-        return Err(Error::new("source-unsupported", format!("this version does not read {source} yet"))
-            .hint("Kineto traces are read; leave --source away to see what a folder holds"));
+        return Err(Error::new(
+            "source-unsupported",
+            format!("this version does not read {source} yet"),
+        )
+        .hint("Kineto traces are read; leave --source away to see what a folder holds"));
     }
     if let Some(name) = &options.name {
         valid_name(name)?;
@@ -143,7 +146,8 @@ pub fn ingest(
             .at(shown.join(", "))
             .hint("give a folder with Kineto traces (.json or .json.gz), or one such file");
         if let Some((file, why)) = outcome.set_aside.first() {
-            error = error.facts(format!("{} files set aside; {file}: {why}", outcome.set_aside.len()));
+            error =
+                error.facts(format!("{} files set aside; {file}: {why}", outcome.set_aside.len()));
         }
         return Err(error);
     }
@@ -195,7 +199,9 @@ fn roots(paths: &[PathBuf], options: &Options, outcome: &mut Outcome) -> Result<
                         _ => "not-a-trace",
                     };
                     let why = match code {
-                        "source-unsupported" => format!("{what}: this version does not read it yet"),
+                        "source-unsupported" => {
+                            format!("{what}: this version does not read it yet")
+                        }
                         _ => what.to_owned(),
                     };
                     if candidate.direct {
@@ -258,7 +264,8 @@ fn short_name(label: &Path, labels: &[PathBuf]) -> String {
         let suffix: PathBuf = parts[parts.len() - n..].iter().collect();
         if n == parts.len() || !others.iter().any(|o| o.ends_with(&suffix)) {
             let name = parts[parts.len() - n..].join(".");
-            let name: String = name.chars().map(|c| if store::allowed(c) { c } else { '_' }).collect();
+            let name: String =
+                name.chars().map(|c| if store::allowed(c) { c } else { '_' }).collect();
             return name.trim_start_matches('.').to_owned();
         }
     }
@@ -372,11 +379,16 @@ fn find_card(root: &Root, options: &Options, log: &mut Log) -> Option<Card> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for c in &root.candidates {
         let file = absolute(&c.place.file);
-        folders.extend(file.ancestors().skip(1).take_while(|a| a.starts_with(&root.path)).map(Path::to_owned));
+        folders.extend(
+            file.ancestors().skip(1).take_while(|a| a.starts_with(&root.path)).map(Path::to_owned),
+        );
     }
-    folders.extend(root.path.ancestors().take_while(|a| a.starts_with(&root.top)).map(Path::to_owned));
+    folders
+        .extend(root.path.ancestors().take_while(|a| a.starts_with(&root.top)).map(Path::to_owned));
     // Nearest to the job's own folder first, then upwards, then the folders of ranks.
-    folders.sort_by_key(|f| (!root.path.starts_with(f), std::cmp::Reverse(f.components().count()), f.clone()));
+    folders.sort_by_key(|f| {
+        (!root.path.starts_with(f), std::cmp::Reverse(f.components().count()), f.clone())
+    });
     folders.dedup();
     for folder in folders {
         let mut yaml: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -429,7 +441,8 @@ fn unchanged(
         let Ok(source) = source_of(candidate, i as i64) else { return Ok(None) };
         now.insert(source.absolute.clone(), (source, candidate));
     }
-    let cards: Vec<_> = card.and_then(card_source).into_iter().map(|c| (c.absolute, c.bytes, c.mtime_ns)).collect();
+    let cards: Vec<_> =
+        card.and_then(card_source).into_iter().map(|c| (c.absolute, c.bytes, c.mtime_ns)).collect();
     let mut covered = BTreeSet::new();
     let mut found = Vec::new();
     for (directory, manifest) in store.manifests() {
@@ -442,7 +455,8 @@ fn unchanged(
         if !ours {
             continue;
         }
-        let then: Vec<_> = manifest.cards.iter().map(|c| (c.absolute.clone(), c.bytes, c.mtime_ns)).collect();
+        let then: Vec<_> =
+            manifest.cards.iter().map(|c| (c.absolute.clone(), c.bytes, c.mtime_ns)).collect();
         if manifest.schema_version != SCHEMA_VERSION
             || manifest.keep_partial != options.keep_partial
             || then != cards
@@ -487,7 +501,11 @@ type SetAside = Vec<(Candidate, String)>;
 type Failed = Vec<(Candidate, Error)>;
 
 /// Reads every candidate of a folder, several at a time.
-fn read_all(root: &Root, work: &Path, options: &Options) -> Result<(Vec<ReadFile>, SetAside, Failed)> {
+fn read_all(
+    root: &Root,
+    work: &Path,
+    options: &Options,
+) -> Result<(Vec<ReadFile>, SetAside, Failed)> {
     let jobs = match options.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,
@@ -496,11 +514,16 @@ fn read_all(root: &Root, work: &Path, options: &Options) -> Result<(Vec<ReadFile
     let results: Mutex<Vec<(usize, Result<Read>)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs.min(root.candidates.len()) {
-            scope.spawn(|| loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(candidate) = root.candidates.get(i) else { return };
-                let result = read_one(candidate, root, i as i64, work, options);
-                results.lock().expect("no reader panics while it holds the list").push((i, result));
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(candidate) = root.candidates.get(i) else { return };
+                    let result = read_one(candidate, root, i as i64, work, options);
+                    results
+                        .lock()
+                        .expect("no reader panics while it holds the list")
+                        .push((i, result));
+                }
             });
         }
     });
@@ -537,8 +560,7 @@ fn read_one(
     let mut source = source_of(candidate, source_id)?;
     let mut opened = input::open(&candidate.place)?;
     let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-    let content =
-        kineto::read(&candidate.place, reader, &spool, source_id, options.keep_partial)?;
+    let content = kineto::read(&candidate.place, reader, &spool, source_id, options.keep_partial)?;
     let mut kineto = match content {
         Content::Trace(kineto) => *kineto,
         Content::Other(_, what) => {
@@ -568,7 +590,8 @@ fn read_one(
     };
     if header.is_odd() {
         kineto.log.add(Severity::Loss, "distributed-info", None, || {
-            "distributedInfo states a rank or world size that is no usable number; left out".to_owned()
+            "distributedInfo states a rank or world size that is no usable number; left out"
+                .to_owned()
         });
     }
     Ok(Read::File(Box::new(ReadFile { facts, source, kineto })))
@@ -615,7 +638,8 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let mut findings = Vec::new();
     for m in a.members {
         let file = &a.files[m.file];
-        findings.extend(file.kineto.log.findings.iter().map(|f| (file.source.path.clone(), f.clone())));
+        findings
+            .extend(file.kineto.log.findings.iter().map(|f| (file.source.path.clone(), f.clone())));
     }
     findings.extend(log.findings.iter().map(|f| (String::new(), f.clone())));
     let mut counts = BTreeMap::new();
@@ -659,10 +683,11 @@ mod tests {
 
     #[test]
     fn names_are_the_shortest_unique_suffix() {
-        let labels: Vec<PathBuf> = ["/d/run_a/iteration_10", "/d/run_b/iteration_10", "/d/run_b/it 5"]
-            .iter()
-            .map(PathBuf::from)
-            .collect();
+        let labels: Vec<PathBuf> =
+            ["/d/run_a/iteration_10", "/d/run_b/iteration_10", "/d/run_b/it 5"]
+                .iter()
+                .map(PathBuf::from)
+                .collect();
         let names: Vec<String> = labels.iter().map(|l| short_name(l, &labels)).collect();
         assert_eq!(names, ["run_a.iteration_10", "run_b.iteration_10", "it_5"]);
     }

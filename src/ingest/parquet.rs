@@ -49,9 +49,10 @@ fn properties(names: &[&str]) -> WriterProperties {
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    for name in names.iter().filter(|n| {
-        matches!(**n, "ts_ns" | "event_id" | "correlation" | "external_id" | "flow_id")
-    }) {
+    for name in names
+        .iter()
+        .filter(|n| matches!(**n, "ts_ns" | "event_id" | "correlation" | "external_id" | "flow_id"))
+    {
         let path = ColumnPath::from(*name);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)

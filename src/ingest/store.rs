@@ -32,8 +32,11 @@ pub fn valid_name(name: &str) -> Result<()> {
             || "is empty, too long, or starts with a dot".to_owned(),
             |c| format!("holds {c:?}"),
         );
-        return Err(Error::new("usage", format!("a trace cannot be named {name:?}: the name {why}"))
-            .hint("use letters, digits and . _ - + [ ] ( ) , @"));
+        return Err(Error::new(
+            "usage",
+            format!("a trace cannot be named {name:?}: the name {why}"),
+        )
+        .hint("use letters, digits and . _ - + [ ] ( ) , @"));
     }
     Ok(())
 }
@@ -150,10 +153,13 @@ impl Store {
             return Ok(());
         }
         let path = |p: Option<&PathBuf>| p.map(|p| p.display().to_string()).unwrap_or_default();
-        Err(Error::new("name-clash", format!("the name `{name}` is taken by a trace from another path"))
-            .at(path(sources.first()))
-            .facts(format!("ingested before from {}", path(old.sources.first().map(|s| &s.absolute))))
-            .hint("give this one a name of its own with --name"))
+        Err(Error::new(
+            "name-clash",
+            format!("the name `{name}` is taken by a trace from another path"),
+        )
+        .at(path(sources.first()))
+        .facts(format!("ingested before from {}", path(old.sources.first().map(|s| &s.absolute))))
+        .hint("give this one a name of its own with --name"))
     }
 
     /// Puts a finished directory in the place of its name, atomically.

@@ -56,8 +56,7 @@ pub fn micros_to_nanos(raw: &[u8]) -> Option<i64> {
             Some(unit) => {
                 let (quotient, rest) = (mantissa / unit, mantissa % unit);
                 let half = unit / 2;
-                let up = rest > half
-                    || rest == half && (dropped || quotient % 2 == 1);
+                let up = rest > half || rest == half && (dropped || quotient % 2 == 1);
                 quotient + u128::from(up)
             }
         }
@@ -94,7 +93,18 @@ mod tests {
 
     #[test]
     fn no_number_and_no_overflow() {
-        for bad in ["NaN", "\"NaN\"", "Infinity", "", "-", ".", "1e300", "1180591620717411303424", "1x", "{}"] {
+        for bad in [
+            "NaN",
+            "\"NaN\"",
+            "Infinity",
+            "",
+            "-",
+            ".",
+            "1e300",
+            "1180591620717411303424",
+            "1x",
+            "{}",
+        ] {
             assert_eq!(ns(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!(ns(b"1e-400"), Some(0));

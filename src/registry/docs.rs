@@ -25,7 +25,15 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
         "Parameters",
         h.params
             .iter()
-            .map(|p| format!("{} {} = {}: {}", p.name, p.ty, p.default.as_deref().unwrap_or("NULL"), p.doc))
+            .map(|p| {
+                format!(
+                    "{} {} = {}: {}",
+                    p.name,
+                    p.ty,
+                    p.default.as_deref().unwrap_or("NULL"),
+                    p.doc
+                )
+            })
             .collect(),
     );
     section(
@@ -34,7 +42,8 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
             .iter()
             .map(|c| {
                 let unit = c.unit.as_deref().map(|u| format!(" [{u}]")).unwrap_or_default();
-                let better = c.better.as_deref().map(|b| format!(", {b} is better")).unwrap_or_default();
+                let better =
+                    c.better.as_deref().map(|b| format!(", {b} is better")).unwrap_or_default();
                 format!("{} {}{unit}: {}{better}", c.name, c.ty, c.doc)
             })
             .collect(),
@@ -51,7 +60,11 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
 
 /// A table as plain text.
 pub fn table(table: &Table) -> String {
-    let made = if table.made == Made::Ingest { "made by ingest" } else { "derived at the end of an ingest" };
+    let made = if table.made == Made::Ingest {
+        "made by ingest"
+    } else {
+        "derived at the end of an ingest"
+    };
     let mut out = format!("{} ({made})\n\nA row is {}.\n\nColumns:\n", table.name, table.doc);
     out.push_str("  trace VARCHAR: Name of the ingested trace.\n");
     for c in table.columns {
@@ -87,7 +100,11 @@ pub fn metrics_page(registry: &Registry) -> String {
             h.version,
             h.unit().unwrap_or("-"),
             better.map(|b| format!(", {b} is better")).unwrap_or_default(),
-            if h.requires.is_empty() { "any trace".to_owned() } else { format!("`{}`", h.requires.join("`, `")) },
+            if h.requires.is_empty() {
+                "any trace".to_owned()
+            } else {
+                format!("`{}`", h.requires.join("`, `"))
+            },
             h.nvtx,
         ));
         for check in &h.checks {
@@ -104,7 +121,10 @@ pub fn metrics_page(registry: &Registry) -> String {
             for p in &h.params {
                 out.push_str(&format!(
                     "| `{}` | {} | {} | {} |\n",
-                    p.name, p.ty, p.default.as_deref().unwrap_or("NULL"), escape(&p.doc)
+                    p.name,
+                    p.ty,
+                    p.default.as_deref().unwrap_or("NULL"),
+                    escape(&p.doc)
                 ));
             }
         }
@@ -112,7 +132,10 @@ pub fn metrics_page(registry: &Registry) -> String {
         for c in &h.columns {
             out.push_str(&format!(
                 "| `{}` | {} | {} | {} |\n",
-                c.name, c.ty, c.unit.as_deref().unwrap_or("-"), escape(&c.doc)
+                c.name,
+                c.ty,
+                c.unit.as_deref().unwrap_or("-"),
+                escape(&c.doc)
             ));
         }
         out.push_str(&format!("\nSource: {}.\n", h.sources.join("; ")));
@@ -128,7 +151,11 @@ pub fn tables_page(registry: &Registry) -> String {
          integer nanoseconds; what a source lacks is NULL.\n",
     );
     for t in TABLES {
-        let made = if t.made == Made::Ingest { "Made by ingest." } else { "Derived at the end of an ingest." };
+        let made = if t.made == Made::Ingest {
+            "Made by ingest."
+        } else {
+            "Derived at the end of an ingest."
+        };
         out.push_str(&format!("\n## {}\n\nA row is {}. {made}\n", t.name, t.doc));
         out.push_str("\n| column | type | meaning |\n| --- | --- | --- |\n");
         for c in t.columns {

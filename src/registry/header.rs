@@ -120,8 +120,10 @@ fn fault(path: &str, line: usize, message: impl Into<String>) -> Error {
         .hint("see sql/README.md for the grammar of the header")
 }
 
-fn pair(text: &str) -> Option<Pair> {
-    let (left, right) = text.rsplit_once('|')?;
+/// An expression may hold bars (`||`), so its message stands after the last one; elsewhere the
+/// text may (`|comm|`), so it begins after the first.
+fn pair(text: &str, expression: bool) -> Option<Pair> {
+    let (left, right) = if expression { text.rsplit_once('|')? } else { text.split_once('|')? };
     let (left, right) = (left.trim().to_owned(), right.trim().to_owned());
     (!left.is_empty() && !right.is_empty()).then_some(Pair { left, right })
 }
@@ -157,7 +159,11 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 "view" => Kind::View,
                 "derived" => Kind::Derived,
                 _ => {
-                    return Err(fault(path, number, "the first tag is not @metric, @view or @derived"));
+                    return Err(fault(
+                        path,
+                        number,
+                        "the first tag is not @metric, @view or @derived",
+                    ));
                 }
             };
             // A metric may keep the spelling that a seed set (hockney_inverse_beta_Bps).
@@ -189,7 +195,16 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
         let words = || rest.split_whitespace().map(str::to_owned);
         let repeatable = matches!(
             tag,
-            "check" | "coverage" | "param" | "column" | "alias" | "caveat" | "null" | "source" | "requires" | "reads"
+            "check"
+                | "coverage"
+                | "param"
+                | "column"
+                | "alias"
+                | "caveat"
+                | "null"
+                | "source"
+                | "requires"
+                | "reads"
         );
         if !repeatable {
             if seen.iter().any(|s| s == tag) {
@@ -213,14 +228,14 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
             "reads" => h.reads.extend(words()),
             "value" => h.value = Some(rest.to_owned()),
             "nvtx" => h.nvtx = rest.to_owned(),
-            "check" => h.checks.push(pair(rest).ok_or_else(no_bar)?),
-            "coverage" => h.coverage.push(pair(rest).ok_or_else(no_bar)?),
+            "check" => h.checks.push(pair(rest, true).ok_or_else(no_bar)?),
+            "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),
             "alias" => h.aliases.extend(words()),
             "caveat" => h.caveats.push(rest.to_owned()),
             "null" => h.nulls.push(rest.to_owned()),
             "source" => h.sources.push(rest.to_owned()),
             "param" => {
-                let Pair { left, right: doc } = pair(rest).ok_or_else(no_bar)?;
+                let Pair { left, right: doc } = pair(rest, false).ok_or_else(no_bar)?;
                 let parts: Vec<&str> = left.split_whitespace().collect();
                 let [name, ty, default] = parts[..] else {
                     return Err(fault(path, number, "@param needs `name TYPE default | text`"));
@@ -233,7 +248,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 });
             }
             "column" => {
-                let Pair { left, right: doc } = pair(rest).ok_or_else(no_bar)?;
+                let Pair { left, right: doc } = pair(rest, false).ok_or_else(no_bar)?;
                 let parts: Vec<&str> = left.split_whitespace().collect();
                 let (name, ty, role, unit, better) = match parts[..] {
                     [name, ty, role, unit] => (name, ty, role, unit, None),
@@ -246,7 +261,9 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                         ));
                     }
                 };
-                if !matches!(role, "dim" | "value") || !matches!(better, None | Some("higher" | "lower")) {
+                if !matches!(role, "dim" | "value")
+                    || !matches!(better, None | Some("higher" | "lower"))
+                {
                     return Err(fault(path, number, "@column has an unknown role or direction"));
                 }
                 h.columns.push(Column {
@@ -315,11 +332,19 @@ mod tests {
             ("-- @grain trace\n", "", "x.sql:1", "@grain is missing"),
             ("-- @area a", "-- area a", "x.sql:3", "a line of the header is no tag"),
             ("@value x_ratio", "@value y", "x.sql:1", "@value names no @column"),
-            ("x_ratio DOUBLE value", "x_ratio DOUBLE worth", "x.sql:12", "@column has an unknown role or direction"),
+            (
+                "x_ratio DOUBLE value",
+                "x_ratio DOUBLE worth",
+                "x.sql:12",
+                "@column has an unknown role or direction",
+            ),
         ] {
             let error = parse("x.sql", &METRIC.replace(from, to)).expect_err("the header is wrong");
             assert_eq!((error.place.as_deref(), error.message.as_str()), (Some(place), message));
         }
-        assert_eq!(parse("x.sql", "SELECT 1").expect_err("no header").message, "the file has no header");
+        assert_eq!(
+            parse("x.sql", "SELECT 1").expect_err("no header").message,
+            "the file has no header"
+        );
     }
 }

@@ -139,7 +139,8 @@ impl Registry {
     fn add(&mut self, path: String, text: String) -> Result<()> {
         let header = header::parse(&path, &text)?;
         let taken = |old: &str| {
-            Err(Error::new("sql-file", "two SQL files define one name").at(format!("{path} and {old}")))
+            Err(Error::new("sql-file", "two SQL files define one name")
+                .at(format!("{path} and {old}")))
         };
         let file = SqlFile { path: path.clone(), text, header };
         let name = file.header.name.clone();
@@ -170,7 +171,11 @@ impl Registry {
                 if let Some(old) = self.views.get(&name).or(self.derived.get(&name)) {
                     return taken(&old.path.clone());
                 }
-                let map = if file.header.kind == Kind::View { &mut self.views } else { &mut self.derived };
+                let map = if file.header.kind == Kind::View {
+                    &mut self.views
+                } else {
+                    &mut self.derived
+                };
                 map.insert(name, file);
             }
         }
@@ -184,7 +189,11 @@ impl Registry {
 
     /// Every file of every kind and version.
     pub fn files(&self) -> impl Iterator<Item = &SqlFile> {
-        self.metrics.values().flat_map(BTreeMap::values).chain(self.views.values()).chain(self.derived.values())
+        self.metrics
+            .values()
+            .flat_map(BTreeMap::values)
+            .chain(self.views.values())
+            .chain(self.derived.values())
     }
 
     /// Every version of a metric, oldest first.
@@ -243,8 +252,11 @@ impl Registry {
         };
         found.ok_or_else(|| {
             let list: Vec<String> = versions.keys().map(u32::to_string).collect();
-            Error::new("metric-unknown", format!("metric `{canonical}` has no version {}", version.unwrap_or("")))
-                .hint(format!("its versions: {}", list.join(", ")))
+            Error::new(
+                "metric-unknown",
+                format!("metric `{canonical}` has no version {}", version.unwrap_or("")),
+            )
+            .hint(format!("its versions: {}", list.join(", ")))
         })
     }
 

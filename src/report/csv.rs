@@ -21,7 +21,8 @@ fn field(value: &Value) -> String {
 /// A header line, then a line per row.
 pub fn write(grid: &Grid) -> String {
     let mut out = String::new();
-    let header: Vec<String> = grid.columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
+    let header: Vec<String> =
+        grid.columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
     out.push_str(&header.join(","));
     out.push('\n');
     for row in &grid.rows {

@@ -75,7 +75,9 @@ impl Grid {
         Value::Array(
             self.rows
                 .iter()
-                .map(|row| Value::Object(self.columns.iter().cloned().zip(row.iter().cloned()).collect()))
+                .map(|row| {
+                    Value::Object(self.columns.iter().cloned().zip(row.iter().cloned()).collect())
+                })
                 .collect(),
         )
     }
@@ -213,7 +215,8 @@ mod tests {
     #[test]
     fn parquet_of_own_rows_has_types() {
         let batch = grid().as_batch().expect("a batch");
-        let types: Vec<String> = batch.schema().fields().iter().map(|f| f.data_type().to_string()).collect();
+        let types: Vec<String> =
+            batch.schema().fields().iter().map(|f| f.data_type().to_string()).collect();
         assert_eq!(types, ["Utf8", "Int64", "Float64"]);
         assert!(grid().bytes(Format::Parquet, 80).expect("parquet").starts_with(b"PAR1"));
     }
@@ -223,7 +226,8 @@ mod tests {
         let long = Grid::of_rows(&["a"], vec![vec!["x".repeat(50).into()]]);
         let text = String::from_utf8(long.bytes(Format::Table, 10).expect("table")).expect("text");
         assert_eq!(text, "a\n----------\nxxxxxxxxx…\n");
-        let text = String::from_utf8(grid().bytes(Format::Table, 80).expect("table")).expect("text");
+        let text =
+            String::from_utf8(grid().bytes(Format::Table, 80).expect("table")).expect("text");
         assert_eq!(
             text,
             "name      n      x\n-----  ----  -----\na,\"b\"     1    0.5\n       NULL  1e300\n"

@@ -44,7 +44,8 @@ pub fn write(grid: &Grid, max_cell: usize) -> String {
         grid.rows.iter().map(|row| row.iter().map(|v| cell(v, max_cell)).collect()).collect();
     let numeric: Vec<bool> = (0..grid.columns.len())
         .map(|i| {
-            let known: Vec<&Value> = grid.rows.iter().map(|r| &r[i]).filter(|v| !v.is_null()).collect();
+            let known: Vec<&Value> =
+                grid.rows.iter().map(|r| &r[i]).filter(|v| !v.is_null()).collect();
             !known.is_empty() && known.iter().all(|v| v.is_number())
         })
         .collect();
@@ -52,7 +53,9 @@ pub fn write(grid: &Grid, max_cell: usize) -> String {
         .columns
         .iter()
         .enumerate()
-        .map(|(i, name)| cells.iter().map(|r| r[i].width()).chain([name.width()]).max().unwrap_or(0))
+        .map(|(i, name)| {
+            cells.iter().map(|r| r[i].width()).chain([name.width()]).max().unwrap_or(0)
+        })
         .collect();
     let line = |fields: &[String]| {
         let mut out = String::new();

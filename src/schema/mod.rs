@@ -47,9 +47,7 @@ impl Type {
             Self::Text => DataType::Utf8,
             Self::Int => DataType::Int64,
             Self::Double => DataType::Float64,
-            Self::IntList => {
-                DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)))
-            }
+            Self::IntList => DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))),
         }
     }
 }

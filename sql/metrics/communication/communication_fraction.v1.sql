@@ -1,0 +1,51 @@
+-- @metric   communication_fraction
+-- @version  1
+-- @area     communication
+-- @summary  Share of the window of a rank in which it communicates, mean over ranks.
+-- @grain    trace
+-- @requires ranks
+-- @reads    _windows _busy busy_intervals device_events collectives
+-- @value    communication_fraction
+-- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
+-- @null     the trace has no slices
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over ranks.
+-- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks; NULL without device events.
+-- @column   per_rank MAP value ratio | |comm| / window of each rank.
+-- @source   metrics 2.C communication_fraction_pct (defects D26, D27); product 6
+WITH
+    spans AS (
+        SELECT
+            trace,
+            rank,
+            CAST(sum(coalesce(interval_union_ns(comm), 0)) AS BIGINT) AS comm_ns,
+            CAST(sum(interval_union_ns(busy)) FILTER (WHERE device IS NOT NULL) AS BIGINT) AS busy_ns
+        FROM _busy
+        GROUP BY trace, rank
+    ),
+
+    per_rank AS (
+        SELECT
+            w.trace,
+            w.rank,
+            CAST(coalesce(s.comm_ns, 0) AS DOUBLE)
+                / nullif((w.end_ns - w.start_ns) * w.device_count, 0) AS fraction,
+            CAST(s.comm_ns AS DOUBLE) / nullif(s.busy_ns, 0) AS busy_fraction
+        FROM _windows AS w
+        LEFT JOIN spans AS s ON s.trace = w.trace AND s.rank = w.rank
+    ),
+
+    final AS (
+        SELECT
+            trace,
+            avg(fraction) AS communication_fraction,
+            avg(busy_fraction) AS of_busy,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(fraction ORDER BY rank))
+                AS per_rank
+        FROM per_rank
+        GROUP BY trace
+    )
+
+SELECT trace, communication_fraction, of_busy, per_rank
+FROM final
+ORDER BY trace

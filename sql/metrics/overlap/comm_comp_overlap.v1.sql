@@ -1,0 +1,93 @@
+-- @metric   comm_comp_overlap
+-- @version  1
+-- @area     overlap
+-- @summary  Share of communication time during which the same device also computes: |comm ∩ compute| / |comm|, whole trace.
+-- @grain    trace
+-- @requires device_events
+-- @reads    _busy busy_intervals
+-- @value    overlap_ratio_of_comm
+-- @null     the trace has no communication on a device
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   overlap_ratio_of_comm DOUBLE value ratio higher | Sum of |comm ∩ compute| / sum of |comm|, over ranks and devices.
+-- @column   overlap_ratio_of_comp DOUBLE value ratio | Sum of |comm ∩ compute| / sum of |compute|.
+-- @column   comm_time_ms DOUBLE value ms | Union of communication, summed over ranks and devices.
+-- @column   comp_time_ms DOUBLE value ms | Union of compute, summed over ranks and devices.
+-- @column   overlap_time_ms DOUBLE value ms | What lies in both.
+-- @column   exposed_comm_time_ms DOUBLE value ms lower | Communication without compute beside it.
+-- @column   comm_kernels BIGINT value count | Device events of class comm.
+-- @column   comp_kernels BIGINT value count | Device events of class compute.
+-- @column   per_rank LIST value - | The same times and ratio for each rank.
+-- @column   window_basis VARCHAR value - | What was measured: whole_trace.
+-- @source   metrics 2.E overlap_of_comm_pct and 1.5 (defects D41 to D43: unions on both sides, copies are not compute)
+WITH
+    spans AS (
+        SELECT
+            trace,
+            rank,
+            coalesce(interval_union_ns(comm), 0) AS comm_ns,
+            coalesce(interval_union_ns(compute), 0) AS compute_ns,
+            coalesce(interval_overlap_ns(comm, compute), 0) AS overlap_ns
+        FROM _busy
+        WHERE device IS NOT NULL
+    ),
+
+    per_rank AS (
+        SELECT
+            trace,
+            rank,
+            CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
+            CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
+            CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns
+        FROM spans
+        GROUP BY trace, rank
+    ),
+
+    totals AS (
+        SELECT
+            trace,
+            CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
+            CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
+            CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns,
+            array_agg({
+                rank: rank,
+                comm_time_ms: comm_ns / 1e6,
+                comp_time_ms: compute_ns / 1e6,
+                overlap_time_ms: overlap_ns / 1e6,
+                exposed_comm_time_ms: (comm_ns - overlap_ns) / 1e6,
+                overlap_ratio_of_comm: CAST(overlap_ns AS DOUBLE) / nullif(comm_ns, 0)
+            } ORDER BY rank) AS per_rank
+        FROM per_rank
+        GROUP BY trace
+    ),
+
+    kernel_counts AS (
+        SELECT
+            trace,
+            count(*) FILTER (WHERE class = 'comm') AS comm_kernels,
+            count(*) FILTER (WHERE class = 'compute') AS comp_kernels
+        FROM device_events
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace,
+            CAST(t.overlap_ns AS DOUBLE) / nullif(t.comm_ns, 0) AS overlap_ratio_of_comm,
+            CAST(t.overlap_ns AS DOUBLE) / nullif(t.compute_ns, 0) AS overlap_ratio_of_comp,
+            t.comm_ns / 1e6 AS comm_time_ms,
+            t.compute_ns / 1e6 AS comp_time_ms,
+            t.overlap_ns / 1e6 AS overlap_time_ms,
+            (t.comm_ns - t.overlap_ns) / 1e6 AS exposed_comm_time_ms,
+            k.comm_kernels,
+            k.comp_kernels,
+            t.per_rank,
+            'whole_trace' AS window_basis
+        FROM totals AS t
+        INNER JOIN kernel_counts AS k ON k.trace = t.trace
+    )
+
+SELECT
+    trace, overlap_ratio_of_comm, overlap_ratio_of_comp, comm_time_ms, comp_time_ms, overlap_time_ms,
+    exposed_comm_time_ms, comm_kernels, comp_kernels, per_rank, window_basis
+FROM final
+ORDER BY trace

@@ -1,0 +1,106 @@
+-- @metric   pipeline_bubble
+-- @version  1
+-- @area     overlap
+-- @summary  Share of step time in which a device neither computes nor communicates, waiting in send and receive included.
+-- @grain    trace
+-- @nvtx     partial
+-- @requires device_events
+-- @reads    busy_intervals collectives steps cards _windows
+-- @value    bubble_ratio
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   bubble_ratio DOUBLE value ratio lower | 1 - |compute ∪ comm other than send/recv| / step; mean over the steps of a rank, then over ranks.
+-- @column   bubble_time_ms DOUBLE value ms | Bubble summed over ranks and steps.
+-- @column   total_time_ms DOUBLE value ms | Step time summed over ranks.
+-- @column   method VARCHAR value - | steps, or window where the trace has no steps.
+-- @column   expected_ratio DOUBLE value ratio | (p - 1) / (m + p - 1) of the card: p stages, m micro-batches.
+-- @column   per_rank MAP value ratio | Bubble of each rank.
+-- @caveat   Device work is clipped to the host interval of a step: work that runs after its step ended counts for the next one.
+-- @source   metrics 2.E pipeline_bubble_ratio (defect D44: host operators are not busy time)
+WITH
+    step_windows AS (
+        SELECT trace, rank, step, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns, 'steps' AS method
+        FROM steps
+        WHERE dur_ns > 0
+    ),
+
+    windows AS (
+        SELECT trace, rank, step, start_ns, end_ns, method
+        FROM step_windows
+        UNION ALL
+        SELECT w.trace, w.rank, CAST(NULL AS BIGINT), w.start_ns, w.end_ns, 'window'
+        FROM _windows AS w
+        WHERE w.end_ns > w.start_ns
+            AND NOT EXISTS (SELECT 1 FROM step_windows AS s WHERE s.trace = w.trace)
+    ),
+
+    work AS (
+        SELECT trace, rank, device, start_ns, end_ns
+        FROM busy_intervals
+        WHERE class = 'compute'
+        UNION ALL
+        SELECT trace, rank, device, ts_ns, ts_ns + dur_ns
+        FROM collectives
+        WHERE device IS NOT NULL
+            AND dur_ns IS NOT NULL
+            AND collective NOT IN ('send', 'recv', 'send_recv')
+    ),
+
+    device_work AS (
+        SELECT trace, rank, device, array_agg({start_ns: start_ns, end_ns: end_ns}) AS spans
+        FROM work
+        GROUP BY trace, rank, device
+    ),
+
+    per_step AS (
+        SELECT
+            w.trace,
+            w.rank,
+            w.method,
+            w.end_ns - w.start_ns AS step_ns,
+            avg(w.end_ns - w.start_ns - coalesce(
+                interval_overlap_ns(d.spans, [{start_ns: w.start_ns, end_ns: w.end_ns}]), 0)) AS bubble_ns
+        FROM windows AS w
+        LEFT JOIN device_work AS d ON d.trace = w.trace AND d.rank = w.rank
+        GROUP BY w.trace, w.rank, w.step, w.method, w.start_ns, w.end_ns
+    ),
+
+    per_rank AS (
+        SELECT
+            trace, rank, method,
+            avg(bubble_ns / step_ns) AS bubble_ratio,
+            sum(bubble_ns) AS bubble_ns,
+            sum(step_ns) AS step_ns
+        FROM per_step
+        GROUP BY trace, rank, method
+    ),
+
+    plans AS (
+        SELECT trace, max(CAST(pp - 1 AS DOUBLE) / nullif(pp_mb + pp - 1, 0)) AS expected_ratio
+        FROM cards
+        GROUP BY trace
+    ),
+
+    totals AS (
+        SELECT
+            trace,
+            method,
+            avg(bubble_ratio) AS bubble_ratio,
+            sum(bubble_ns) / 1e6 AS bubble_time_ms,
+            sum(step_ns) / 1e6 AS total_time_ms,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(bubble_ratio ORDER BY rank))
+                AS per_rank
+        FROM per_rank
+        GROUP BY trace, method
+    ),
+
+    final AS (
+        SELECT
+            t.trace, t.bubble_ratio, t.bubble_time_ms, t.total_time_ms, t.method, p.expected_ratio,
+            t.per_rank
+        FROM totals AS t
+        LEFT JOIN plans AS p ON p.trace = t.trace
+    )
+
+SELECT trace, bubble_ratio, bubble_time_ms, total_time_ms, method, expected_ratio, per_rank
+FROM final
+ORDER BY trace

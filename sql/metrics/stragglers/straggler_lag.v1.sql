@@ -1,0 +1,184 @@
+-- @metric   straggler_lag
+-- @version  1
+-- @area     stragglers
+-- @summary  Lag of the last rank to enter a collective call: last start - first start, over the calls that every ingested rank of a group has.
+-- @grain    trace
+-- @requires collective_calls
+-- @reads    collectives ranks steps
+-- @value    mean_lag_us
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   mean_lag_us DOUBLE value us lower | Mean over the calls.
+-- @column   p50_lag_us DOUBLE value us | Median, interpolated.
+-- @column   p95_lag_us DOUBLE value us | 95th percentile, interpolated.
+-- @column   max_lag_us DOUBLE value us | Largest.
+-- @column   min_lag_us DOUBLE value us | Smallest.
+-- @column   normalized_lag DOUBLE value ratio | Mean lag / mean duration of the steps; NULL without steps.
+-- @column   num_collectives BIGINT value calls | Calls compared.
+-- @column   num_ranks BIGINT value count | Ranks ingested.
+-- @column   group_ranks_missing BIGINT value count | Ranks of the job that were not ingested; NULL where the trace does not say how many there are.
+-- @column   last_rank_counts MAP value calls | How often each rank started last.
+-- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
+-- @column   alignment_spread_us DOUBLE value us | Median deviation of the end differences that the shifts rest on, largest over ranks; NULL without shifts.
+-- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), the offset is in the lag; see -p align=true.
+-- @source   metrics 2.I straggler_lag_us (defect D60: calls matched by group and order, not by position in a mixed list)
+WITH
+    shares AS (
+        SELECT trace, collective_id, collective, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
+        FROM collectives
+        WHERE collective_id IS NOT NULL
+    ),
+
+    -- Ends are compared with those of the lowest rank of the call; only what all ranks leave
+    -- together says something of their clocks.
+    reference_ranks AS (
+        SELECT trace, collective_id, min(rank) AS rank
+        FROM shares
+        WHERE collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
+        GROUP BY trace, collective_id
+    ),
+
+    end_differences AS (
+        SELECT s.trace, s.rank, r.rank AS reference_rank, s.end_ns - e.end_ns AS difference_ns
+        FROM shares AS s
+        INNER JOIN reference_ranks AS r
+            ON r.trace = s.trace AND r.collective_id = s.collective_id
+        INNER JOIN shares AS e
+            ON e.trace = r.trace AND e.collective_id = r.collective_id AND e.rank = r.rank
+        WHERE s.rank <> r.rank
+    ),
+
+    direct AS (
+        SELECT trace, rank, reference_rank, median(difference_ns) AS offset_ns, count(*) AS call_count
+        FROM end_differences
+        GROUP BY trace, rank, reference_rank
+    ),
+
+    -- Each rank against the reference it shares most calls with, and that one against its own.
+    nearest AS (
+        SELECT trace, rank, reference_rank, offset_ns
+        FROM direct
+        QUALIFY row_number() OVER (
+            PARTITION BY trace, rank ORDER BY reference_rank, call_count DESC
+        ) = 1
+    ),
+
+    spreads AS (
+        SELECT d.trace, d.rank, median(abs(d.difference_ns - n.offset_ns)) AS spread_ns
+        FROM end_differences AS d
+        INNER JOIN nearest AS n
+            ON n.trace = d.trace AND n.rank = d.rank AND n.reference_rank = d.reference_rank
+        GROUP BY d.trace, d.rank
+    ),
+
+    offsets AS (
+        SELECT
+            n.trace,
+            n.rank,
+            CAST(n.offset_ns + coalesce(m.offset_ns, 0) AS BIGINT) AS offset_ns,
+            s.spread_ns
+        FROM nearest AS n
+        LEFT JOIN nearest AS m ON m.trace = n.trace AND m.rank = n.reference_rank
+        INNER JOIN spreads AS s ON s.trace = n.trace AND s.rank = n.rank
+    ),
+
+    starts AS (
+        SELECT
+            s.trace,
+            s.collective_id,
+            s.rank,
+            s.start_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS start_ns
+        FROM shares AS s
+        LEFT JOIN offsets AS o ON o.trace = s.trace AND o.rank = s.rank
+    ),
+
+    lags AS (
+        SELECT trace, collective_id, (max(start_ns) - min(start_ns)) / 1e3 AS lag_us
+        FROM starts
+        GROUP BY trace, collective_id
+    ),
+
+    last_ranks AS (
+        SELECT trace, collective_id, rank
+        FROM starts
+        QUALIFY row_number() OVER (
+            PARTITION BY trace, collective_id ORDER BY start_ns DESC, rank
+        ) = 1
+    ),
+
+    last_counts AS (
+        SELECT trace, rank, count(*) AS call_count
+        FROM last_ranks
+        GROUP BY trace, rank
+    ),
+
+    last_maps AS (
+        SELECT
+            trace,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(call_count ORDER BY rank))
+                AS last_rank_counts
+        FROM last_counts
+        GROUP BY trace
+    ),
+
+    step_means AS (
+        SELECT trace, rank, avg(dur_ns) / 1e3 AS mean_us
+        FROM steps
+        GROUP BY trace, rank
+    ),
+
+    step_totals AS (
+        SELECT trace, avg(mean_us) AS step_us
+        FROM step_means
+        GROUP BY trace
+    ),
+
+    rank_totals AS (
+        SELECT
+            trace,
+            count(DISTINCT rank) AS num_ranks,
+            max(world_size) - count(DISTINCT rank) AS group_ranks_missing
+        FROM ranks
+        GROUP BY trace
+    ),
+
+    spread_totals AS (
+        SELECT trace, max(spread_ns) / 1e3 AS spread_us
+        FROM offsets
+        GROUP BY trace
+    ),
+
+    lag_totals AS (
+        SELECT
+            trace,
+            avg(lag_us) AS mean_lag_us,
+            quantile_cont(lag_us, 0.5) AS p50_lag_us,
+            quantile_cont(lag_us, 0.95) AS p95_lag_us,
+            max(lag_us) AS max_lag_us,
+            min(lag_us) AS min_lag_us,
+            count(*) AS num_collectives
+        FROM lags
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            l.trace, l.mean_lag_us, l.p50_lag_us, l.p95_lag_us, l.max_lag_us, l.min_lag_us,
+            l.mean_lag_us / nullif(s.step_us, 0) AS normalized_lag,
+            l.num_collectives, r.num_ranks, r.group_ranks_missing, m.last_rank_counts,
+            $align AS clock_aligned,
+            CASE WHEN $align THEN p.spread_us END AS alignment_spread_us
+        FROM lag_totals AS l
+        INNER JOIN rank_totals AS r ON r.trace = l.trace
+        INNER JOIN last_maps AS m ON m.trace = l.trace
+        LEFT JOIN step_totals AS s ON s.trace = l.trace
+        LEFT JOIN spread_totals AS p ON p.trace = l.trace
+    )
+
+SELECT
+    trace, mean_lag_us, p50_lag_us, p95_lag_us, max_lag_us, min_lag_us, normalized_lag,
+    num_collectives, num_ranks, group_ranks_missing, last_rank_counts, clock_aligned,
+    alignment_spread_us
+FROM final
+ORDER BY trace

@@ -1,0 +1,61 @@
+-- @metric   avg_step_time
+-- @version  1
+-- @area     time
+-- @summary  Time from the start of a step to the start of the next; first and last step left out when there are more than two.
+-- @grain    trace
+-- @requires steps
+-- @reads    _step_times
+-- @value    avg_step_time_s
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   avg_step_time_s DOUBLE value s lower | Mean of the kept steps of a rank, then of the ranks.
+-- @column   min_s DOUBLE value s | Shortest kept step of any rank.
+-- @column   max_s DOUBLE value s | Longest kept step of any rank.
+-- @column   std_s DOUBLE value s | Standard deviation (n - 1) over the kept steps of all ranks; NULL for one step.
+-- @column   num_steps BIGINT value count | Kept steps of the rank with most.
+-- @column   per_rank MAP value s | Mean of the kept steps of each rank.
+-- @column   trimmed BOOLEAN value - | Whether first and last steps were left out.
+-- @source   metrics 2.A step_time_s (avg_step_time of main.py, without D06); product 6
+WITH
+    times AS (
+        SELECT trace, rank, time_ns / 1e9 AS time_s, trimmed
+        FROM _step_times
+    ),
+
+    per_rank AS (
+        SELECT trace, rank, avg(time_s) AS mean_s, count(*) AS step_count
+        FROM times
+        GROUP BY trace, rank
+    ),
+
+    rank_totals AS (
+        SELECT
+            trace,
+            avg(mean_s) AS avg_step_time_s,
+            max(step_count) AS num_steps,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(mean_s ORDER BY rank))
+                AS per_rank
+        FROM per_rank
+        GROUP BY trace
+    ),
+
+    step_totals AS (
+        SELECT
+            trace,
+            min(time_s) AS min_s,
+            max(time_s) AS max_s,
+            stddev_samp(time_s) AS std_s,
+            bool_or(trimmed) AS trimmed
+        FROM times
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            r.trace, r.avg_step_time_s, s.min_s, s.max_s, s.std_s, r.num_steps, r.per_rank, s.trimmed
+        FROM rank_totals AS r
+        INNER JOIN step_totals AS s ON s.trace = r.trace
+    )
+
+SELECT trace, avg_step_time_s, min_s, max_s, std_s, num_steps, per_rank, trimmed
+FROM final
+ORDER BY trace

@@ -1,0 +1,98 @@
+-- @metric   total_comm_time_s
+-- @version  1
+-- @area     time
+-- @summary  Time in which a rank communicates: the union of its communication events, mean over ranks.
+-- @grain    trace
+-- @requires ranks
+-- @reads    _rank_list busy_intervals device_events collectives steps
+-- @value    total_comm_time_s
+-- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   total_comm_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over ranks.
+-- @column   sum_all_ranks_s DOUBLE value s | The unions summed over ranks.
+-- @column   per_rank MAP value s | Union of each rank.
+-- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
+-- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over ranks; NULL without steps.
+-- @source   metrics 2.C total_comm_time_s (defects D08, D22, D23: unions of kernels, no host wrappers)
+WITH
+    spans AS (
+        SELECT trace, rank, CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
+        FROM busy_intervals
+        WHERE class = 'comm'
+        GROUP BY trace, rank
+    ),
+
+    per_rank AS (
+        SELECT r.trace, r.rank, coalesce(s.union_ns, 0) / 1e9 AS union_s
+        FROM _rank_list AS r
+        LEFT JOIN spans AS s ON s.trace = r.trace AND s.rank = r.rank
+    ),
+
+    rank_totals AS (
+        SELECT
+            trace,
+            avg(union_s) AS mean_s,
+            sum(union_s) AS sum_s,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(union_s ORDER BY rank))
+                AS per_rank
+        FROM per_rank
+        GROUP BY trace
+    ),
+
+    events AS (
+        SELECT trace, rank, step, device, ts_ns, dur_ns
+        FROM collectives
+        WHERE dur_ns IS NOT NULL
+    ),
+
+    durations AS (
+        SELECT trace, sum(dur_ns) / 1e9 AS duration_s
+        FROM events
+        GROUP BY trace
+    ),
+
+    step_spans AS (
+        SELECT
+            trace, rank, step, device,
+            interval_union_ns(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns})) AS union_ns
+        FROM events
+        WHERE step IS NOT NULL
+        GROUP BY trace, rank, step, device
+    ),
+
+    -- A step without such work counts as 0.
+    step_times AS (
+        SELECT t.trace, t.rank, t.step, coalesce(sum(s.union_ns), 0) / 1e9 AS step_s
+        FROM steps AS t
+        LEFT JOIN step_spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
+        GROUP BY t.trace, t.rank, t.step
+    ),
+
+    step_ranks AS (
+        SELECT trace, rank, avg(step_s) AS step_s
+        FROM step_times
+        GROUP BY trace, rank
+    ),
+
+    step_totals AS (
+        SELECT trace, avg(step_s) AS per_step_s
+        FROM step_ranks
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            r.trace,
+            r.mean_s AS total_comm_time_s,
+            r.sum_s AS sum_all_ranks_s,
+            r.per_rank,
+            coalesce(d.duration_s, 0) AS sum_of_durations_s,
+            p.per_step_s
+        FROM rank_totals AS r
+        LEFT JOIN durations AS d ON d.trace = r.trace
+        LEFT JOIN step_totals AS p ON p.trace = r.trace
+    )
+
+SELECT trace, total_comm_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s
+FROM final
+ORDER BY trace

@@ -1,0 +1,25 @@
+-- @view     _windows
+-- @summary  Window of each rank: first start to last end of its device events; of its host slices where the trace has no device events.
+-- @requires ranks device_events host_events
+WITH
+    device_windows AS (
+        SELECT trace, rank, min(ts_ns) AS start_ns, max(ts_ns + dur_ns) AS end_ns,
+            count(DISTINCT device) AS device_count
+        FROM device_events
+        WHERE class IN ('comm', 'compute', 'copy', 'set') AND dur_ns IS NOT NULL
+        GROUP BY trace, rank
+    ),
+
+    host_windows AS (
+        SELECT h.trace, h.rank, min(h.ts_ns) AS start_ns, max(h.ts_ns + h.dur_ns) AS end_ns
+        FROM host_events AS h
+        WHERE h.dur_ns IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM device_windows AS d WHERE d.trace = h.trace)
+        GROUP BY h.trace, h.rank
+    )
+
+SELECT trace, rank, start_ns, end_ns, device_count, 'device' AS basis
+FROM device_windows
+UNION ALL
+SELECT trace, rank, start_ns, end_ns, 1, 'host'
+FROM host_windows
