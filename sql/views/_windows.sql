@@ -1,6 +1,6 @@
 -- @view     _windows
 -- @summary  Window of each rank: first start to last end of its device events; of its host slices where the trace has no device events.
--- @requires ranks device_events host_events
+-- @requires device_events host_events
 WITH
     device_windows AS (
         SELECT trace, rank, min(ts_ns) AS start_ns, max(ts_ns + dur_ns) AS end_ns,

@@ -4,7 +4,7 @@
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   sources VARCHAR value - | Profilers, joined by +.
 -- @column   rank_count BIGINT value count | Ranks ingested.
--- @column   world_size BIGINT value count | Ranks of the job, as stated.
+-- @column   world_size BIGINT value - | Ranks of the job, as stated.
 -- @column   device_name VARCHAR value - | Accelerator of the lowest rank that names one.
 -- @column   event_count BIGINT value count | Events.
 -- @column   source_bytes BIGINT value bytes | Bytes of the files as they lie on disk.

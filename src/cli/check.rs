@@ -1,7 +1,141 @@
-//! placeholder
+//! `check`: lints the SQL files; in the project's own folder also the lock, the generated documents
+//! and the golden cases, which `--write` refreshes.
+
+use std::path::{Path, PathBuf};
+
+use duckdb::Connection;
+
 use super::Context;
 use super::args::CheckArgs;
-use crate::error::Error;
-pub fn run(_c: &Context, _a: &CheckArgs) -> Result<(), Vec<Error>> {
+use crate::engine::{empty_tables, lint_probe};
+use crate::error::{Error, Result, io};
+use crate::registry::{docs, lint};
+use crate::sql_text::sql_name;
+
+/// Runs the command.
+pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
+    let registry = &context.registry;
+    let connection = empty_engine(context).map_err(|e| vec![e])?;
+    let mut faults = Vec::new();
+    for file in registry.files() {
+        let probe = lint_probe(&connection, file).map_err(|e| vec![e])?;
+        faults.extend(lint::file(registry, file, &probe));
+    }
+    let project = project();
+    match (&project, args.write) {
+        (None, true) => {
+            return Err(vec![
+                Error::new("usage", "--write is for the project's own folder, and this is none")
+                    .hint("go to the folder that holds Cargo.toml and sql/"),
+            ]);
+        }
+        (Some(root), true) => write(context, root).map_err(|e| vec![e])?,
+        (Some(root), false) => faults.extend(stale(context, root)),
+        (None, false) => {}
+    }
+    if let Some(root) = &project {
+        for file in registry.metrics().filter(|f| f.path.starts_with("sql/")) {
+            let golden = root.join("tests/golden").join(&file.header.name);
+            if !golden.is_dir() {
+                faults.push(
+                    Error::new("check-failed", format!("metric `{}` has no golden case", file.header.name))
+                        .at(file.path.clone())
+                        .hint(format!("add a case under tests/golden/{}", file.header.name)),
+                );
+            }
+        }
+    }
+    if faults.is_empty() {
+        context.printer.note(&format!("{} SQL files are right", registry.files().count()));
+        return Ok(());
+    }
+    Err(faults)
+}
+
+/// The empty tables of the schema, with the derived tables and the views over them.
+fn empty_engine(context: &Context) -> Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    crate::functions::register(&connection)?;
+    empty_tables(&connection)?;
+    let of_file = |e: duckdb::Error, path: &str| Error::from(e).at(path.to_owned());
+    for file in context.registry.derived() {
+        if crate::schema::table(&file.header.name).is_none() {
+            connection
+                .execute_batch(&format!("CREATE TABLE {} AS {}", sql_name(&file.header.name), file.query()))
+                .map_err(|e| of_file(e, &file.path))?;
+        }
+    }
+    let mut left: Vec<_> = context.registry.views().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        let mut last = None;
+        left.retain(|view| {
+            let sql = format!("CREATE VIEW {} AS {}", sql_name(&view.header.name), view.query());
+            match connection.execute_batch(&sql) {
+                Ok(()) => false,
+                Err(e) => {
+                    last = Some(of_file(e, &view.path));
+                    true
+                }
+            }
+        });
+        // No view could be made in a whole round: a cycle, or one that is wrong.
+        if let Some(error) = last.filter(|_| left.len() == before) {
+            return Err(error);
+        }
+    }
+    Ok(connection)
+}
+
+/// The project's folder, when the program runs in it.
+fn project() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let ours = std::fs::read_to_string(here.join("Cargo.toml")).ok()?.contains("name = \"ccl-sql\"");
+    (ours && here.join("sql/metrics").is_dir()).then_some(here)
+}
+
+/// Generated files: path, text.
+fn generated(context: &Context) -> Vec<(&'static str, String)> {
+    vec![
+        ("sql/metrics.lock", lint::lock(&context.registry)),
+        ("docs/metrics.md", docs::metrics_page(&context.registry)),
+        ("docs/event_tables.md", docs::tables_page(&context.registry)),
+    ]
+}
+
+fn write(context: &Context, root: &Path) -> Result<()> {
+    for (path, text) in generated(context) {
+        let path = root.join(path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| io(folder, &e))?;
+        }
+        std::fs::write(&path, text).map_err(|e| io(&path, &e))?;
+    }
     Ok(())
+}
+
+fn stale(context: &Context, root: &Path) -> Vec<Error> {
+    if context.global.sql_dir.is_some() {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for (path, text) in generated(context) {
+        let old = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        if old == text {
+            continue;
+        }
+        let mut error = Error::new("check-failed", format!("{path} is stale")).at(path).hint(
+            "`ccl-sql check --write` refreshes it; a released metric whose value may change is a new version",
+        );
+        if path.ends_with(".lock") {
+            let changed: Vec<&str> = text
+                .lines()
+                .filter(|line| !old.lines().any(|o| o == *line))
+                .filter_map(|line| line.split(' ').nth(1))
+                .collect();
+            error = error.facts(format!("changed: {}", changed.join(", ")));
+        }
+        out.push(error);
+    }
+    out
 }

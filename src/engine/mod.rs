@@ -9,9 +9,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use duckdb::{Config, Connection};
+use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::registry::Registry;
+use crate::registry::lint::Probe;
+use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
 
@@ -159,6 +161,51 @@ pub fn empty_tables(connection: &Connection) -> Result<()> {
             table.name,
             columns.join(", ")
         ))?;
+    }
+    Ok(())
+}
+
+/// What the lint needs to know of a query, on empty tables.
+///
+/// # Errors
+/// `sql` when DuckDB itself fails; a query that is wrong is in the probe.
+pub fn lint_probe(connection: &Connection, file: &SqlFile) -> Result<Probe> {
+    let tree = |sql: &str| -> Result<Value> {
+        let text: String =
+            connection.query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))?;
+        Ok(serde_json::from_str(&text).unwrap_or_default())
+    };
+    let mut probe = Probe { tree: tree(file.query())?, ..Probe::default() };
+    for check in &file.header.checks {
+        probe.check_trees.push(tree(&format!("SELECT ({})", check.left))?);
+    }
+    if probe.tree.get("error").and_then(Value::as_bool) == Some(true) {
+        return Ok(probe);
+    }
+    match described(connection, file, &mut probe) {
+        Ok(()) => {}
+        Err(e) => probe.error = Some(e.message),
+    }
+    Ok(probe)
+}
+
+fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Result<()> {
+    let statement = connection.prepare(file.query())?;
+    for i in 1..=statement.parameter_count() {
+        probe.params.push(statement.parameter_name(i)?);
+    }
+    // Parameters take the type of their declaration, so that DESCRIBE can bind.
+    let mut sql = file.query().to_owned();
+    for param in &file.header.params {
+        sql = sql.replace(&format!("${}", param.name), &format!("CAST(NULL AS {})", param.ty));
+    }
+    let mut describe = connection.prepare(&format!("DESCRIBE {sql}"))?;
+    let mut rows = describe.query([])?;
+    while let Some(row) = rows.next()? {
+        probe.columns.push((row.get(0)?, row.get(1)?));
+    }
+    for check in &file.header.checks {
+        connection.prepare(&format!("SELECT CAST(({}) AS BOOLEAN)", check.left))?;
     }
     Ok(())
 }

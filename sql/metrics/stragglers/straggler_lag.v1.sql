@@ -3,9 +3,10 @@
 -- @area     stragglers
 -- @summary  Lag of the last rank to enter a collective call: last start - first start, over the calls that every ingested rank of a group has.
 -- @grain    trace
--- @requires collective_calls
--- @reads    collectives ranks steps
+-- @requires collectives
+-- @reads    ranks steps
 -- @value    mean_lag_us
+-- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @column   trace VARCHAR dim - | The ingested trace.
