@@ -38,9 +38,12 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
             let golden = root.join("tests/golden").join(&file.header.name);
             if !golden.is_dir() {
                 faults.push(
-                    Error::new("check-failed", format!("metric `{}` has no golden case", file.header.name))
-                        .at(file.path.clone())
-                        .hint(format!("add a case under tests/golden/{}", file.header.name)),
+                    Error::new(
+                        "check-failed",
+                        format!("metric `{}` has no golden case", file.header.name),
+                    )
+                    .at(file.path.clone())
+                    .hint(format!("add a case under tests/golden/{}", file.header.name)),
                 );
             }
         }
@@ -61,7 +64,11 @@ fn empty_engine(context: &Context) -> Result<Connection> {
     for file in context.registry.derived() {
         if crate::schema::table(&file.header.name).is_none() {
             connection
-                .execute_batch(&format!("CREATE TABLE {} AS {}", sql_name(&file.header.name), file.query()))
+                .execute_batch(&format!(
+                    "CREATE TABLE {} AS {}",
+                    sql_name(&file.header.name),
+                    file.query()
+                ))
                 .map_err(|e| of_file(e, &file.path))?;
         }
     }
@@ -90,7 +97,8 @@ fn empty_engine(context: &Context) -> Result<Connection> {
 /// The project's folder, when the program runs in it.
 fn project() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    let ours = std::fs::read_to_string(here.join("Cargo.toml")).ok()?.contains("name = \"ccl-sql\"");
+    let ours =
+        std::fs::read_to_string(here.join("Cargo.toml")).ok()?.contains("name = \"ccl-sql\"");
     (ours && here.join("sql/metrics").is_dir()).then_some(here)
 }
 

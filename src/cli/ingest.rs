@@ -103,7 +103,10 @@ fn summary(context: &Context, s: &Summary) {
         }
     ));
     for (file, f) in &s.findings {
-        if f.severity == Severity::Info && !printer.verbose() && f.code != "card-invalid" {
+        // What a user should know without asking; the rest is in `ingest_log`.
+        let matters = f.severity >= Severity::Loss
+            || matches!(f.code, "card-invalid" | "no-events" | "rank-assumed" | "calls-apart");
+        if !matters && !printer.verbose() {
             continue;
         }
         let place = match (file.as_str(), f.first_offset) {

@@ -72,18 +72,16 @@ pub type Params = BTreeMap<String, String>;
 pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
     let known: Vec<&str> =
         files.iter().flat_map(|f| f.header.params.iter().map(|p| p.name.as_str())).collect();
-    for name in params.keys().filter(|n| !known.contains(&n.as_str())) {
-        let which = match files {
-            [one] => format!("metric `{}` has", one.header.name),
-            _ => "none of these metrics has".to_owned(),
-        };
-        let error = Error::new("param-invalid", format!("{which} no parameter `{name}`"));
-        return Err(match nearest(name, known.iter().copied()) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint("`ccl-sql show NAME` lists the parameters of a metric"),
-        });
-    }
-    Ok(())
+    let Some(name) = params.keys().find(|n| !known.contains(&n.as_str())) else { return Ok(()) };
+    let which = match files {
+        [one] => format!("metric `{}` has", one.header.name),
+        _ => "none of these metrics has".to_owned(),
+    };
+    let error = Error::new("param-invalid", format!("{which} no parameter `{name}`"));
+    Err(match nearest(name, known.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("`ccl-sql show NAME` lists the parameters of a metric"),
+    })
 }
 
 /// The value that is bound, and its JSON form.

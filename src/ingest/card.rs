@@ -88,7 +88,11 @@ pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
         Ok(text) => text,
         Err(e) => return broken(format!("cannot be read: {e}")),
     };
-    match serde_saphyr::from_str::<Value>(&text) {
+    // Cards of optimiser runs hold `.inf`; JSON has no such number, so it is kept as text.
+    let options = serde_saphyr::options! {
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
+    };
+    match serde_saphyr::from_str_with_options::<Value>(&text, options) {
         Err(e) => {
             let why = e.to_string();
             broken(format!("no valid YAML: {}", why.lines().next().unwrap_or_default()))

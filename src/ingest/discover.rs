@@ -133,6 +133,9 @@ fn kind_of(place: &Place) -> Kind {
         _ if head.starts_with(b"PK\x03\x04") && place.member.is_none() => {
             Kind::Other("a zip archive")
         }
+        _ if head.starts_with(b"version https://git-lfs") => {
+            Kind::Other("a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
+        }
         // An empty or damaged file that calls itself JSON is a broken trace, not another thing.
         None if jsonish => Kind::Json,
         Some(_) if jsonish => Kind::Json,

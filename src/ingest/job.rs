@@ -57,12 +57,17 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     let names_win = equal_bytes_under_other_names(files);
     let mut ranked: BTreeMap<(Option<i64>, String), Vec<Member>> = BTreeMap::new();
     let mut unranked: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    let mut by_hand: Vec<Member> = Vec::new();
     for (file, f) in files.iter().enumerate() {
         let by_name = f.name_rank.map(|rank| (rank, "name"));
         let by_trace = f.trace_rank.map(|rank| (rank, "trace"));
         let (first, second) =
             if names_win[file] { (by_name, by_trace) } else { (by_trace, by_name) };
-        match f.flag_rank.map(|rank| (rank, "flag")).or(first).or(second) {
+        if let Some(rank) = f.flag_rank {
+            by_hand.push(Member { file, rank, rank_source: "flag" });
+            continue;
+        }
+        match first.or(second) {
             // Stated ranks join over stems; ranks that only a name says join within one stem.
             Some((rank, rank_source)) => {
                 let stem = if rank_source == "name" && !names_win[file] {
@@ -70,14 +75,25 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
                 } else {
                     String::new()
                 };
-                let world = if rank_source == "flag" { None } else { f.world_size };
-                ranked.entry((world, stem)).or_default().push(Member { file, rank, rank_source });
+                ranked.entry((f.world_size, stem)).or_default().push(Member {
+                    file,
+                    rank,
+                    rank_source,
+                });
             }
             None => unranked
                 .entry((f.world_size, f.device_name.clone(), f.stem.clone()))
                 .or_default()
                 .push(file),
         }
+    }
+    // A rank given by hand belongs to the job beside it; without one, such files are the job.
+    let only = (ranked.len() == 1).then(|| ranked.keys().next().cloned()).flatten();
+    let none = ranked.is_empty();
+    for member in by_hand {
+        let own = if none { None } else { files[member.file].world_size };
+        let key = only.clone().unwrap_or((own, String::new()));
+        ranked.entry(key).or_default().push(member);
     }
     for members in ranked.into_values() {
         match by_rank(files, members) {
@@ -290,6 +306,14 @@ mod tests {
             [file("rank0.json", Some(0), Some(8)), file("rank1.json", Some(0), Some(8))];
         files[1].sha256 = files[0].sha256.clone();
         assert_eq!(shape(&files), [[("rank0.json".into(), 0), ("rank1.json".into(), 1)]]);
+    }
+
+    #[test]
+    fn a_rank_by_hand_joins_the_job() {
+        let mut files =
+            [file("rank0.json", Some(0), Some(8)), file("rank0_retry.json", Some(0), None)];
+        files[1].flag_rank = Some(6);
+        assert_eq!(shape(&files), [[("rank0.json".into(), 0), ("rank0_retry.json".into(), 6)]]);
     }
 
     #[test]

@@ -93,10 +93,11 @@ pub fn read(
         Ok(None) => {}
         Ok(Some(other)) => return Ok(Content::Other("not-a-trace", other)),
         Err(error) => {
-            let error = error.at_event(place, events.ordinal, events.kept());
-            let salvage = keep_partial && events.kept() > 0 && error.code != "value-too-large";
-            if !salvage {
-                let keepable = events.kept() > 0 && error.code != "value-too-large";
+            let error = error.at_event(place, events.ordinal);
+            // Nothing is kept of a file without one complete event, or with a monster in it.
+            let keepable = events.ordinal > 0
+                && matches!(error.code, "trace-truncated" | "gzip-broken" | "json-invalid");
+            if !(keepable && keep_partial) {
                 return Err(if keepable {
                     error.hint(
                         "export the trace again, or keep the complete events with --keep-partial",
@@ -108,9 +109,7 @@ pub fn read(
             let lost = bytes - events.last_end;
             let message = format!(
                 "{}; kept {} complete events, lost the {lost} bytes after byte {}",
-                error.message,
-                events.kept(),
-                events.last_end
+                error.message, events.ordinal, events.last_end
             );
             events.out.log.add(Severity::Error, error.code, Some(events.last_end), || message);
         }
@@ -137,12 +136,12 @@ struct Fault {
 }
 
 impl Fault {
-    fn at_event(self, place: &Place, ordinal: u64, kept: u64) -> Error {
-        Error::new(self.code, self.message).at(format!(
-            "{}, byte {}, event {ordinal} ({kept} complete events before it)",
-            place.display(),
-            self.offset
-        ))
+    fn at_event(self, place: &Place, ordinal: u64) -> Error {
+        let mut at = format!("{}, byte {}", place.display(), self.offset);
+        if ordinal > 0 {
+            at.push_str(&format!(", event {} ({ordinal} complete events before it)", ordinal + 1));
+        }
+        Error::new(self.code, self.message).at(at)
     }
 }
 
@@ -158,9 +157,9 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    fn at_event(self, place: &Place, ordinal: u64, kept: u64) -> Error {
+    fn at_event(self, place: &Place, ordinal: u64) -> Error {
         match self {
-            Self::Fault(fault) => fault.at_event(place, ordinal, kept),
+            Self::Fault(fault) => fault.at_event(place, ordinal),
             Self::Error(error) => error,
         }
     }
@@ -224,6 +223,8 @@ impl Reader {
                             return Ok(Found { length, mended: Some(mended) });
                         }
                         Err(Stop::Incomplete) => {}
+                        // A file cut inside a character: the cut is the fault, not the byte.
+                        Err(Stop::Invalid(at)) if bytes[at] >= 0x80 && at + 4 > bytes.len() => {}
                         Err(Stop::Invalid(at)) => {
                             return self.fault(
                                 "json-invalid",
@@ -591,10 +592,6 @@ impl Events {
             host_pid: None,
             args: Vec::new(),
         }
-    }
-
-    fn kept(&self) -> u64 {
-        self.out.events
     }
 
     fn log(&mut self) -> &mut Log {

@@ -146,8 +146,7 @@ pub fn ingest(
             .at(shown.join(", "))
             .hint("give a folder with Kineto traces (.json or .json.gz), or one such file");
         if let Some((file, why)) = outcome.set_aside.first() {
-            error =
-                error.facts(format!("{} files set aside; {file}: {why}", outcome.set_aside.len()));
+            error = error.facts(format!("set aside: {} ({file}: {why})", outcome.set_aside.len()));
         }
         return Err(error);
     }

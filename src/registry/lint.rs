@@ -16,8 +16,22 @@ use crate::schema::{self, Made};
 
 /// Units that a column may have.
 const UNITS: [&str; 16] = [
-    "ns", "us", "ms", "s", "bytes", "gb_per_s", "s_per_gb", "s_per_byte", "bytes_per_s", "count",
-    "ratio", "pct", "calls", "tokens", "tokens_per_s", "flops",
+    "ns",
+    "us",
+    "ms",
+    "s",
+    "bytes",
+    "gb_per_s",
+    "s_per_gb",
+    "s_per_byte",
+    "bytes_per_s",
+    "count",
+    "ratio",
+    "pct",
+    "calls",
+    "tokens",
+    "tokens_per_s",
+    "flops",
 ];
 
 /// Units that a column name carries as its last part.
@@ -74,7 +88,9 @@ pub fn base_tables(tree: &Value) -> BTreeSet<String> {
                 {
                     tables.insert(name.to_owned());
                 }
-                if let Some(ctes) = map.get("cte_map").and_then(|c| c.get("map")).and_then(Value::as_array) {
+                if let Some(ctes) =
+                    map.get("cte_map").and_then(|c| c.get("map")).and_then(Value::as_array)
+                {
                     for cte in ctes {
                         if let Some(name) = cte.get("key").and_then(Value::as_str) {
                             defined.insert(name.to_owned());
@@ -98,14 +114,26 @@ pub fn file(registry: &Registry, file: &SqlFile, probe: &Probe) -> Vec<Error> {
     let mut out = Vec::new();
     if probe.tree.get("error").and_then(Value::as_bool) == Some(true) {
         let why = probe.tree.get("error_message").and_then(Value::as_str).unwrap_or("no SELECT");
-        out.push(fault(file, format!("the file is not one SELECT: {why}"), "write one SELECT after the header"));
+        out.push(fault(
+            file,
+            format!("the file is not one SELECT: {why}"),
+            "write one SELECT after the header",
+        ));
         return out;
     }
     if probe.tree.get("statements").and_then(Value::as_array).map(Vec::len) != Some(1) {
-        out.push(fault(file, "the file holds more than one statement".to_owned(), "write one SELECT after the header"));
+        out.push(fault(
+            file,
+            "the file holds more than one statement".to_owned(),
+            "write one SELECT after the header",
+        ));
     }
     if let Some(error) = &probe.error {
-        out.push(fault(file, format!("the query does not run on empty tables: {error}"), "mend the query"));
+        out.push(fault(
+            file,
+            format!("the query does not run on empty tables: {error}"),
+            "mend the query",
+        ));
         return out;
     }
     path(file, &mut out);
@@ -115,7 +143,11 @@ pub fn file(registry: &Registry, file: &SqlFile, probe: &Probe) -> Vec<Error> {
         columns(file, probe, &mut out);
     }
     if h.kind == Kind::Metric && h.grain != ["trace"] {
-        out.push(fault(file, "the grain of a metric is one row per trace".to_owned(), "write @grain trace"));
+        out.push(fault(
+            file,
+            "the grain of a metric is one row per trace".to_owned(),
+            "write @grain trace",
+        ));
     }
     if let (Kind::Derived, Some(table)) = (h.kind, schema::table(&h.name)) {
         let names: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
@@ -146,7 +178,11 @@ fn path(file: &SqlFile, out: &mut Vec<Error>) {
         Kind::View | Kind::Derived => format!("{}.sql", h.name),
     };
     if !file.path.replace('\\', "/").ends_with(&format!("/{wanted}")) {
-        out.push(fault(file, format!("the file should be called {wanted}"), "rename it, or change its header"));
+        out.push(fault(
+            file,
+            format!("the file should be called {wanted}"),
+            "rename it, or change its header",
+        ));
     }
 }
 
@@ -167,19 +203,29 @@ fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Erro
     }
     let listed: BTreeSet<String> = h.inputs().map(str::to_owned).collect();
     for name in used.difference(&listed) {
-        out.push(fault(file, format!("the query reads `{name}`, which the header does not list"), "add it to @requires or @reads"));
+        out.push(fault(
+            file,
+            format!("the query reads `{name}`, which the header does not list"),
+            "add it to @requires or @reads",
+        ));
     }
     let mut reached = BTreeSet::new();
     used.iter().for_each(|name| reach(registry, name, &mut reached));
     for name in listed.difference(&reached) {
-        out.push(fault(file, format!("the header lists `{name}`, which the query does not read"), "take it out of @requires or @reads"));
+        out.push(fault(
+            file,
+            format!("the header lists `{name}`, which the query does not read"),
+            "take it out of @requires or @reads",
+        ));
     }
     for name in &listed {
         let table = schema::table(name);
         let view = registry.view(name).is_some();
         let derived = registry.derived().iter().any(|d| d.header.name == *name);
         let allowed = match h.kind {
-            Kind::Derived => derived || table.is_some_and(|t| t.made == Made::Ingest) || name == "launches",
+            Kind::Derived => {
+                derived || table.is_some_and(|t| t.made == Made::Ingest) || name == "launches"
+            }
             Kind::View | Kind::Metric => table.is_some() || view,
         };
         if !allowed {
@@ -200,15 +246,27 @@ fn params(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
     }
     for param in &h.params {
         if !probe.params.contains(&param.name) {
-            out.push(fault(file, format!("parameter `{}` is not used", param.name), "use it, or take it out of the header"));
+            out.push(fault(
+                file,
+                format!("parameter `{}` is not used", param.name),
+                "use it, or take it out of the header",
+            ));
         }
         if !["BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"].contains(&param.ty.as_str()) {
-            out.push(fault(file, format!("parameter `{}` has the type {}", param.name, param.ty), "use BIGINT, DOUBLE, BOOLEAN or VARCHAR"));
+            out.push(fault(
+                file,
+                format!("parameter `{}` has the type {}", param.name, param.ty),
+                "use BIGINT, DOUBLE, BOOLEAN or VARCHAR",
+            ));
         }
     }
     for name in &probe.params {
         if !h.params.iter().any(|p| p.name == *name) {
-            out.push(fault(file, format!("`${name}` has no @param"), "add `-- @param name TYPE default | text`"));
+            out.push(fault(
+                file,
+                format!("`${name}` has no @param"),
+                "add `-- @param name TYPE default | text`",
+            ));
         }
     }
 }
@@ -228,7 +286,11 @@ fn columns(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
     if h.columns.len() != probe.columns.len() {
         out.push(fault(
             file,
-            format!("header and query disagree: {} columns in the header, {} in the query", h.columns.len(), probe.columns.len()),
+            format!(
+                "header and query disagree: {} columns in the header, {} in the query",
+                h.columns.len(),
+                probe.columns.len()
+            ),
             "list the columns of the final SELECT in its order",
         ));
     }
@@ -238,7 +300,9 @@ fn columns(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
                 file,
                 format!(
                     "header and query disagree on column {}: header `{} {}`, query `{name} {ty}`",
-                    i + 1, column.name, column.ty
+                    i + 1,
+                    column.name,
+                    column.ty
                 ),
                 "rename it or cast it in the final SELECT, or change the header",
             ));
@@ -251,7 +315,11 @@ fn columns(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
 
 fn unit(file: &SqlFile, column: &Column, out: &mut Vec<Error>) {
     if let Some(unit) = column.unit.as_deref().filter(|u| !UNITS.contains(u)) {
-        out.push(fault(file, format!("column `{}` has the unknown unit `{unit}`", column.name), "see the list of units in sql/README.md"));
+        out.push(fault(
+            file,
+            format!("column `{}` has the unknown unit `{unit}`", column.name),
+            "see the list of units in sql/README.md",
+        ));
         return;
     }
     let nested = matches!(column.ty.as_str(), "MAP" | "LIST" | "STRUCT");
@@ -270,7 +338,11 @@ fn unit(file: &SqlFile, column: &Column, out: &mut Vec<Error>) {
     if said.is_some() && said != unit || needs.is_some() && said != needs {
         out.push(fault(
             file,
-            format!("column `{}` has the unit `{}`, which its name does not say", column.name, unit.unwrap_or("-")),
+            format!(
+                "column `{}` has the unit `{}`, which its name does not say",
+                column.name,
+                unit.unwrap_or("-")
+            ),
             "end the name in the unit, e.g. lag_us, size_bytes, overlap_ratio",
         ));
     }
@@ -311,8 +383,12 @@ mod tests {
         let file = registry.metrics().next().expect("there are metrics");
         let faults = |name: &str, unit: Option<&str>| {
             let column = Column {
-                name: name.into(), ty: "DOUBLE".into(), dim: false,
-                unit: unit.map(str::to_owned), better: None, doc: String::new(),
+                name: name.into(),
+                ty: "DOUBLE".into(),
+                dim: false,
+                unit: unit.map(str::to_owned),
+                better: None,
+                doc: String::new(),
             };
             let mut out = Vec::new();
             super::unit(file, &column, &mut out);

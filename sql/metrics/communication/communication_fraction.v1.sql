@@ -3,7 +3,6 @@
 -- @area     communication
 -- @summary  Share of the window of a rank in which it communicates, mean over ranks.
 -- @grain    trace
--- @requires ranks
 -- @reads    _windows _busy busy_intervals device_events collectives
 -- @value    communication_fraction
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls

@@ -3,7 +3,6 @@
 -- @area     time
 -- @summary  Elapsed time that the trace covers: first start to last end of the device events of a rank, the largest over ranks.
 -- @grain    trace
--- @requires ranks
 -- @reads    _windows
 -- @value    wall_time_s
 -- @null     the trace has no slices
