@@ -551,7 +551,7 @@ mod tests {
 
     #[test]
     fn ends_of_values() {
-        assert_eq!(skip(r#" {"a": [1, -2.5e+3, "x\"}"], "b": {}} ,"#), Ok(38));
+        assert_eq!(skip(r#" {"a": [1, -2.5e+3, "x\"}"], "b": {}} ,"#), Ok(37));
         assert_eq!(skip("[] "), Ok(2));
         assert_eq!(skip("null,"), Ok(4));
         assert_eq!(skip(r#"{"a": [1, 2"#), Err(Stop::Incomplete));
