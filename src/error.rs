@@ -123,6 +123,10 @@ impl From<duckdb::Error> for Error {
             duckdb::Error::DuckDBFailure(_, Some(text)) => text.clone(),
             other => other.to_string(),
         };
+        if text.contains("No space left") {
+            return Self::new("io", text.trim_end().to_owned())
+                .hint("free some space, or give another place with --data DIR");
+        }
         Self::new("sql", text.trim_end().to_owned())
     }
 }

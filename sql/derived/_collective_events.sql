@@ -1,4 +1,5 @@
 -- @derived  _collective_events
+-- @partition rank
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself says.
 -- @requires device_events host_events launches metadata
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
@@ -23,7 +24,7 @@ WITH
             OR name LIKE 'gloo:%'
     ),
 
-    -- Without any device, gloo's own annotations are the calls: the real span on its thread.
+    -- On a rank without any device, gloo's own annotations are the calls: the real span on its thread.
     host_calls AS (
         SELECT
             'kineto' AS source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
@@ -39,7 +40,8 @@ WITH
             AND h.name LIKE 'gloo:%'
             AND h.dur_ns IS NOT NULL
             AND NOT EXISTS (
-                SELECT 1 FROM device_events WHERE class IN ('comm', 'compute', 'copy', 'set')
+                SELECT 1 FROM device_events AS d
+                WHERE d.rank = h.rank AND d.class IN ('comm', 'compute', 'copy', 'set')
             )
         QUALIFY row_number() OVER (PARTITION BY h.event_id ORDER BY o.event_id) = 1
     ),

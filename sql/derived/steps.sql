@@ -1,4 +1,5 @@
 -- @derived  steps
+-- @partition rank
 -- @summary  Steps of each rank, from the markers on its host.
 -- @requires host_events
 -- @caveat   Markers that Kineto repeats on the device are no steps: they span device work.

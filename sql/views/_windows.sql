@@ -1,5 +1,5 @@
 -- @view     _windows
--- @summary  Window of each rank: first start to last end of its device events; of its host slices where the trace has no device events.
+-- @summary  Window of each rank: first start to last end of its device events; of its host slices where the rank has no device events.
 -- @requires device_events host_events
 WITH
     device_windows AS (
@@ -14,7 +14,7 @@ WITH
         SELECT h.trace, h.rank, min(h.ts_ns) AS start_ns, max(h.ts_ns + h.dur_ns) AS end_ns
         FROM host_events AS h
         WHERE h.dur_ns IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM device_windows AS d WHERE d.trace = h.trace)
+            AND NOT EXISTS (SELECT 1 FROM device_windows AS d WHERE d.trace = h.trace AND d.rank = h.rank)
         GROUP BY h.trace, h.rank
     )
 

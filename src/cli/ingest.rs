@@ -52,9 +52,10 @@ pub fn ingest_paths(
         summary(context, trace);
     }
     if !outcome.set_aside.is_empty() {
-        context
-            .printer
-            .note(&format!("{} set aside that are no traces", files(outcome.set_aside.len())));
+        context.printer.note(&match outcome.set_aside.len() {
+            1 => "set aside 1 file that is no trace".to_owned(),
+            n => format!("set aside {n} files that are no traces"),
+        });
         if context.printer.verbose() {
             for (file, why) in &outcome.set_aside {
                 context.printer.note(&format!("  {file}: {why}"));
@@ -75,10 +76,6 @@ pub fn ingest_paths(
         );
     }
     Ok(outcome)
-}
-
-fn files(n: usize) -> String {
-    if n == 1 { "1 file".to_owned() } else { format!("{n} files") }
 }
 
 fn summary(context: &Context, s: &Summary) {

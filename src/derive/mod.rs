@@ -15,9 +15,12 @@ use crate::engine::select;
 use crate::error::{Error, Result, io};
 use crate::functions::interval::Merger;
 use crate::ingest::{Finish, TableWriter};
-use crate::registry::Registry;
+use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
 use crate::sql_text::{sql_name, sql_string};
+
+/// Ranks whose events are looked at together.
+const RANKS_AT_A_TIME: usize = 16;
 
 /// Raised when one of the two steps in Rust changes its meaning.
 const SWEEP_VERSION: u32 = 1;
@@ -37,55 +40,99 @@ impl Finish for Derive<'_> {
     }
 
     fn derive(&self, directory: &Path, connection: &Connection) -> Result<()> {
-        for table in TABLES.iter().filter(|t| t.made == Made::Ingest) {
-            let files = schema::files(directory, table);
-            connection.execute_batch(&format!(
-                "CREATE OR REPLACE VIEW {} AS {}",
-                table.name,
-                select(table, &files)
-            ))?;
+        let derived = self.registry.derived();
+        let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
+            derived.into_iter().partition(|f| f.header.by_rank);
+        // What is per rank is made for a few ranks at a time, so that memory does not grow with them.
+        show(directory, connection, None)?;
+        let mut ranks = Vec::new();
+        let mut statement = connection.prepare("SELECT DISTINCT rank FROM ranks ORDER BY rank")?;
+        for rank in statement.query_map([], |row| row.get::<_, i64>(0))? {
+            ranks.push(rank?);
         }
-        launches(directory, connection)?;
-        for file in self.registry.derived() {
-            let name = &file.header.name;
+        drop(statement);
+        let busy_file = table_file(directory, "busy_intervals")?;
+        let busy_table = schema::table("busy_intervals").expect("busy_intervals is in the schema");
+        let mut busy = TableWriter::new(busy_table, &[], busy_file);
+        for (part, ranks) in ranks.chunks(RANKS_AT_A_TIME).enumerate() {
+            show(directory, connection, Some(ranks))?;
+            launches(directory, connection, part)?;
+            for file in &by_rank {
+                let name = sql_name(&file.header.name);
+                let verb = match part {
+                    0 => format!("CREATE OR REPLACE TABLE {name} AS"),
+                    _ => format!("INSERT INTO {name}"),
+                };
+                connection
+                    .execute_batch(&format!("{verb} {}", file.query()))
+                    .map_err(|e| Error::from(e).at(file.path.clone()))?;
+            }
+            busy_intervals(connection, ranks, &mut busy)?;
+        }
+        if busy.finish()?.is_none() {
+            let folder = directory.join("busy_intervals");
+            std::fs::remove_dir(&folder).map_err(|e| io(&folder, &e))?;
+        }
+        show(directory, connection, None)?;
+        for file in &over_ranks {
             connection
                 .execute_batch(&format!(
                     "CREATE OR REPLACE TABLE {} AS {}",
-                    sql_name(name),
+                    sql_name(&file.header.name),
                     file.query()
                 ))
                 .map_err(|e| Error::from(e).at(file.path.clone()))?;
+        }
+        for file in by_rank.iter().chain(&over_ranks) {
+            let name = &file.header.name;
             if let Some(table) = schema::table(name) {
                 let columns: Vec<String> = table
                     .columns
                     .iter()
                     .map(|c| format!("CAST({0} AS {1}) AS {0}", sql_name(c.name), c.ty.sql()))
                     .collect();
-                keep(
-                    directory,
-                    connection,
-                    name,
-                    &format!("SELECT {} FROM {}", columns.join(", "), sql_name(name)),
-                )?;
+                let query = format!("SELECT {} FROM {}", columns.join(", "), sql_name(name));
+                keep(connection, &query, || table_file(directory, name))?;
             }
         }
-        let found: i64 =
-            connection.query_row("SELECT count(*) FROM _findings", [], |r| r.get(0))?;
-        let path = directory.join("ingest_log/derived.parquet");
-        if path.exists() {
+        let findings = directory.join("ingest_log/derived.parquet");
+        if findings.exists() {
             // Removed and not written over: it may be shared with the directory still in place.
-            std::fs::remove_file(&path).map_err(|e| io(&path, &e))?;
+            std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
         }
-        if found > 0 {
-            std::fs::create_dir_all(directory.join("ingest_log"))
-                .map_err(|e| io(&directory.join("ingest_log"), &e))?;
-            connection.execute_batch(&format!(
-                "COPY (SELECT * FROM _findings) TO {} ({COPY_OPTIONS})",
-                sql_string(&path.to_string_lossy())
-            ))?;
-        }
-        busy_intervals(directory, connection)
+        keep(connection, "SELECT * FROM _findings", || {
+            table_file(directory, "ingest_log").map(|_| findings.clone())
+        })
     }
+}
+
+/// Makes the ingested tables visible: of all ranks, or of some.
+fn show(directory: &Path, connection: &Connection, ranks: Option<&[i64]>) -> Result<()> {
+    for table in TABLES.iter().filter(|t| t.made == Made::Ingest) {
+        let mut files = schema::files(directory, table);
+        let mut only = String::new();
+        if let (Some(ranks), true) = (ranks, table.columns.iter().any(|c| c.name == "rank")) {
+            if table.by_rank {
+                files.retain(|f| {
+                    ranks
+                        .iter()
+                        .any(|r| f.parent().is_some_and(|p| p.ends_with(format!("rank={r}"))))
+                });
+            } else {
+                let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
+                only = format!(" WHERE rank IN ({})", list.join(", "));
+            }
+        }
+        connection.execute_batch(&format!(
+            "CREATE OR REPLACE VIEW {} AS {}{only}",
+            table.name,
+            match only.is_empty() {
+                true => select(table, &files),
+                false => format!("SELECT * FROM ({})", select(table, &files)),
+            }
+        ))?;
+    }
+    Ok(())
 }
 
 fn table_file(directory: &Path, name: &str) -> Result<PathBuf> {
@@ -94,17 +141,20 @@ fn table_file(directory: &Path, name: &str) -> Result<PathBuf> {
     Ok(folder.join("part-0000.parquet"))
 }
 
-/// Writes the rows of a query as the file of a table, unless there are none.
-fn keep(directory: &Path, connection: &Connection, name: &str, query: &str) -> Result<()> {
+/// Writes the rows of a query to a file, unless there are none.
+fn keep(
+    connection: &Connection,
+    query: &str,
+    file: impl FnOnce() -> Result<PathBuf>,
+) -> Result<()> {
     let rows: i64 =
         connection.query_row(&format!("SELECT count(*) FROM ({query})"), [], |r| r.get(0))?;
     if rows == 0 {
         return Ok(());
     }
-    let path = table_file(directory, name)?;
     connection.execute_batch(&format!(
         "COPY ({query}) TO {} ({COPY_OPTIONS})",
-        sql_string(&path.to_string_lossy())
+        sql_string(&file()?.to_string_lossy())
     ))?;
     Ok(())
 }
@@ -177,7 +227,7 @@ impl Sweep {
 
 /// `launches`: each device event with its runtime call (by correlation, within a source) and the
 /// operators around that call (by time, on the thread of the call).
-fn launches(directory: &Path, connection: &Connection) -> Result<()> {
+fn launches(directory: &Path, connection: &Connection, part: usize) -> Result<()> {
     // Of two calls with one id (seen on MI350) the longer one is the launch.
     connection.execute_batch(
         "CREATE OR REPLACE TABLE _calls AS
@@ -239,44 +289,36 @@ fn launches(directory: &Path, connection: &Connection) -> Result<()> {
     }
     appender.flush()?;
     drop(appender);
-    keep(
-        directory,
-        connection,
-        "launches",
-        "SELECT c.rank, c.event_id, a.op_event_id, c.runtime_event_id,
+    let query = "SELECT c.rank, c.event_id, a.op_event_id, c.runtime_event_id,
              c.device_ts_ns - c.ts_ns AS launch_delay_ns, c.ts_ns AS launch_ts_ns,
              a.record_event_id, a.annotation_event_id, a.comm_op_event_id
          FROM _calls AS c
          LEFT JOIN _around AS a ON a.runtime_event_id = c.runtime_event_id
-         ORDER BY c.rank, c.event_id",
-    )?;
-    let table = schema::table("launches").expect("launches is in the schema");
-    connection.execute_batch(&format!(
-        "CREATE OR REPLACE VIEW launches AS {}; DROP TABLE _calls; DROP TABLE _around;",
-        select(table, &schema::files(directory, table))
-    ))?;
+         ORDER BY c.rank, c.event_id";
+    connection.execute_batch(&format!("CREATE OR REPLACE TABLE launches AS {query}"))?;
+    keep(connection, "SELECT * FROM launches", || {
+        table_file(directory, "launches")
+            .map(|f| f.with_file_name(format!("part-{part:04}.parquet")))
+    })?;
+    connection.execute_batch("DROP TABLE _calls; DROP TABLE _around;")?;
     Ok(())
 }
 
-/// `busy_intervals`: per rank, device and class the union of the spans of its events. Without any
-/// device, the spans of the communication on the host (gloo).
-fn busy_intervals(directory: &Path, connection: &Connection) -> Result<()> {
-    let folder = directory.join("busy_intervals");
-    std::fs::create_dir_all(&folder).map_err(|e| io(&folder, &e))?;
-    let table = schema::table("busy_intervals").expect("busy_intervals is in the schema");
-    let mut writer = TableWriter::new(table, &[], folder.join("part-0000.parquet"));
-    let mut statement = connection.prepare(
+/// `busy_intervals`: per rank, device and class the union of the spans of its events. On a rank
+/// without any device, the spans of the communication on the host (gloo).
+fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWriter) -> Result<()> {
+    let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
+    let mut statement = connection.prepare(&format!(
         "SELECT rank, device, class, ts_ns, ts_ns + dur_ns AS end_ns
          FROM device_events
          WHERE class IN ('comm', 'compute', 'copy', 'set') AND dur_ns IS NOT NULL
          UNION ALL
          SELECT rank, NULL, 'comm', ts_ns, ts_ns + dur_ns
-         FROM collectives
-         WHERE device IS NULL
-             AND NOT EXISTS (SELECT 1 FROM device_events
-                             WHERE class IN ('comm', 'compute', 'copy', 'set'))
+         FROM _collective_events
+         WHERE device IS NULL AND rank IN ({})
          ORDER BY rank, device, class, ts_ns",
-    )?;
+        list.join(", ")
+    ))?;
     type Key = (Option<i64>, Option<i64>, String);
     let mut key: Option<Key> = None;
     let mut merger = Merger::default();
@@ -305,11 +347,7 @@ fn busy_intervals(directory: &Path, connection: &Connection) -> Result<()> {
             row_of(&key, merged)?;
         }
     }
-    row_of(&key, merger.finish())?;
-    if writer.finish()?.is_none() {
-        std::fs::remove_dir(&folder).map_err(|e| io(&folder, &e))?;
-    }
-    Ok(())
+    row_of(&key, merger.finish())
 }
 
 #[cfg(test)]

@@ -22,6 +22,9 @@ use crate::sql_text::{sql_path, sql_string};
 /// Device events that go into one file.
 const FILE_ROWS: u64 = 4_000_000;
 
+/// Ranks that go into one file: each is a reader in the query that joins them.
+const FILE_RANKS: usize = 64;
+
 /// One file that was read, with what it held.
 #[derive(Debug)]
 pub struct ReadFile {
@@ -135,7 +138,7 @@ fn device_events(
     for m in members {
         let rows = files[m.file].kineto.device_events;
         match parts.last_mut() {
-            Some((sum, part)) if *sum + rows <= FILE_ROWS => {
+            Some((sum, part)) if *sum + rows <= FILE_ROWS && part.len() < FILE_RANKS => {
                 *sum += rows;
                 part.push(m.clone());
             }
@@ -161,8 +164,7 @@ fn merged(
     members: &[Member],
     name: &str,
 ) -> Result<()> {
-    // Few ranks at a time keep the query, and the number of open files, small.
-    for (i, part) in members.chunks(64).enumerate() {
+    for (i, part) in members.chunks(FILE_RANKS).enumerate() {
         if let Some(union) = union_of(files, part, name) {
             let target = folder(directory, name)?.join(format!("part-{i:04}.parquet"));
             connection.execute_batch(&format!(

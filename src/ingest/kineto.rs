@@ -527,10 +527,13 @@ fn target(category: &str, name: &str, args: Option<&[u8]>) -> Target {
     }
 }
 
+/// Place of the stream among the integers.
+const STREAM: usize = 1;
+
 /// Arguments of a device event that have a column of integers.
 const DEVICE_INTS: [(&[u8], usize); 9] = [
     (b"device", 0),
-    (b"stream", 1),
+    (b"stream", STREAM),
     (b"context", 2),
     (b"correlation", 3),
     (b"External id", 4),
@@ -543,8 +546,13 @@ const DEVICE_INTS: [(&[u8], usize); 9] = [
 const DEVICE_DOUBLES: [(&[u8], usize); 3] =
     [(b"blocks per SM", 0), (b"warps per SM", 1), (b"est. achieved occupancy %", 2)];
 /// Arguments of a host event that have a column; device and stream only of device annotations.
-const HOST_INTS: [(&[u8], usize); 5] =
-    [(b"correlation", 3), (b"External id", 4), (b"external id", 4), (b"device", 0), (b"stream", 1)];
+const HOST_INTS: [(&[u8], usize); 5] = [
+    (b"correlation", 3),
+    (b"External id", 4),
+    (b"external id", 4),
+    (b"device", 0),
+    (b"stream", STREAM),
+];
 
 /// Takes the events of a file and writes their rows.
 struct Events {
@@ -822,7 +830,8 @@ impl Events {
         let on_device = matches!(target, Target::Device(_));
         if on_device || target == Target::Host("device_annotation") {
             ints[0] = ints[0].or(pid);
-            ints[1] = ints[1].or(stream_of_tid).filter(|s| *s != i64::from(u32::MAX) && *s >= 0);
+            ints[STREAM] =
+                ints[STREAM].or(stream_of_tid).filter(|s| (0..i64::from(u32::MAX)).contains(s));
         }
         // What the columns do not say of pid and tid stays with the arguments.
         let pid_said = if on_device { pid == ints[0] && pid.is_some() } else { pid.is_some() };
@@ -1132,7 +1141,9 @@ fn take_int(
     if value[0] == b'"' || ints[*column].is_some() {
         return false;
     }
-    ints[*column] = json::integer(value);
+    // 4294967295 and -1 say "no stream": NULL in the column, and as recorded in the arguments.
+    ints[*column] =
+        json::integer(value).filter(|v| *column != STREAM || (0..i64::from(u32::MAX)).contains(v));
     ints[*column].is_some()
 }
 

@@ -153,10 +153,17 @@ pub fn ingest(
     Ok(outcome)
 }
 
+/// The path from the root. Folders are resolved; the file itself keeps the name it was given, so that
+/// links under different rank names are different ranks.
 fn absolute(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path)
-        .or_else(|_| std::path::absolute(path))
-        .unwrap_or_else(|_| path.to_owned())
+    let resolved = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !path.is_dir() => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            std::fs::canonicalize(parent).map(|p| p.join(name))
+        }
+        _ => std::fs::canonicalize(path),
+    };
+    resolved.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The candidates of all paths by the folder of their job.

@@ -13,7 +13,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 
-use crate::error::{Result, io};
+use crate::error::{Error, Result, io};
 use crate::schema::{Table, Type};
 
 /// Rows that go to the writer at a time.
@@ -184,10 +184,11 @@ impl TableWriter {
                 )?)
             }
         };
-        writer.write(&batch)?;
-        if writer.in_progress_size() > GROUP_BYTES {
-            writer.flush()?;
+        let mut written = writer.write(&batch);
+        if written.is_ok() && writer.in_progress_size() > GROUP_BYTES {
+            written = writer.flush();
         }
+        written.map_err(|e| Error::from(e).at(self.path.display().to_string()))?;
         self.rows += self.pending as u64;
         self.pending = 0;
         Ok(())

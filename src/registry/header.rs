@@ -92,6 +92,8 @@ pub struct Header {
     pub nulls: Vec<String>,
     /// `@source`: where the definition comes from.
     pub sources: Vec<String>,
+    /// `@partition rank`: the query may be run for a few ranks at a time (derived tables).
+    pub by_rank: bool,
     /// `@nvtx`: whether ranges set by hand are needed: none, partial or required.
     pub nvtx: String,
 }
@@ -188,6 +190,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 caveats: Vec::new(),
                 nulls: Vec::new(),
                 sources: Vec::new(),
+                by_rank: false,
                 nvtx: "none".to_owned(),
             });
             continue;
@@ -228,6 +231,10 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
             "reads" => h.reads.extend(words()),
             "value" => h.value = Some(rest.to_owned()),
             "nvtx" => h.nvtx = rest.to_owned(),
+            "partition" if rest == "rank" && h.kind == Kind::Derived => h.by_rank = true,
+            "partition" => {
+                return Err(fault(path, number, "@partition is `rank`, and for derived tables"));
+            }
             "check" => h.checks.push(pair(rest, true).ok_or_else(no_bar)?),
             "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),
             "alias" => h.aliases.extend(words()),
