@@ -19,7 +19,12 @@ fn text(value: &str) -> Value {
 
 /// Runs `list`.
 pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
-    let grid = match args.what {
+    context.printer.grid(&grid(context, args.what))
+}
+
+/// What there is, a row each.
+pub fn grid(context: &Context, what: What) -> Grid {
+    match what {
         What::Metrics => {
             let rows = context.registry.metrics().map(|f| {
                 let h = &f.header;
@@ -74,8 +79,7 @@ pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
             });
             Grid::of_rows(&["function", "signature", "result"], rows.collect())
         }
-    };
-    context.printer.grid(&grid)
+    }
 }
 
 /// Runs `show`.

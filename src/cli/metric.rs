@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Context;
 use super::args::{MetricArgs, ProfileMode};
 use super::ingest::{ingest_paths, options};
+use crate::engine::interrupt;
 use crate::engine::run::{MetricResult, Params, check_params, run as run_metric};
 use crate::error::{Error, Result};
 use crate::ingest::manifest::Manifest;
@@ -16,6 +17,53 @@ use crate::report::{Format, Grid, pretty};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Vec<Error>> {
+    let answers = compute(context, args)?;
+    if answers.answered() || args.all || context.printer.format() == Format::Json {
+        write(context, &answers).map_err(|e| vec![e])?;
+    }
+    if answers.errors.is_empty() { Ok(()) } else { Err(answers.errors) }
+}
+
+/// What metrics say of traces.
+pub struct Answers<'c> {
+    files: Vec<&'c SqlFile>,
+    results: Vec<MetricResult>,
+    /// Why a metric has no value anywhere, or could not be computed.
+    pub errors: Vec<Error>,
+}
+
+impl Answers<'_> {
+    /// Whether there is any value.
+    pub fn answered(&self) -> bool {
+        self.results.iter().any(|r| !r.value.is_null())
+    }
+
+    /// One object for one metric on one trace, an array for several.
+    pub fn json(&self) -> Value {
+        let mut objects: Vec<Value> = self.results.iter().map(MetricResult::json).collect();
+        match objects.len() {
+            1 => objects.remove(0),
+            _ => Value::Array(objects),
+        }
+    }
+
+    /// The columns of the one metric, or a row per metric and trace for several.
+    ///
+    /// # Errors
+    /// `io` when the rows do not fit together.
+    pub fn grid(&self) -> Result<Grid> {
+        match &self.files[..] {
+            [one] => own_columns(&self.results, one.header.value.as_deref().unwrap_or("")),
+            _ => Ok(long(&self.results)),
+        }
+    }
+}
+
+/// Computes metrics of traces; reasons and warnings go out as notes.
+///
+/// # Errors
+/// `metric-unknown`, `param-invalid`, `trace-unknown`, and those of an ingest.
+pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c>, Vec<Error>> {
     let one = |e: Error| vec![e];
     let registry = &context.registry;
     let mut files: Vec<&SqlFile> = if args.all {
@@ -49,6 +97,7 @@ pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Vec<Error>> {
                     }
                     results.push(result);
                 }
+                Err(_) if context.interrupt.asked() => return Err(vec![interrupt::error()]),
                 Err(error) => errors.push(error),
             }
         }
@@ -65,15 +114,11 @@ pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Vec<Error>> {
     for result in &results {
         warn(context, result, args.all);
     }
-    let answered = results.iter().any(|r| !r.value.is_null());
-    if answered || args.all || context.printer.format() == Format::Json {
-        write(context, &results, &files).map_err(one)?;
-    }
     if context.global.strict && errors.is_empty() && results.iter().any(|r| !r.warnings.is_empty())
     {
         errors.push(Error::new("strict", "there are warnings, and --strict was given"));
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    Ok(Answers { files, results, errors })
 }
 
 fn without_source(result: MetricResult, mode: ProfileMode) -> MetricResult {
@@ -149,23 +194,11 @@ fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error
     Ok(out)
 }
 
-fn write(context: &Context, results: &[MetricResult], files: &[&SqlFile]) -> Result<()> {
+fn write(context: &Context, answers: &Answers<'_>) -> Result<()> {
     let printer = &context.printer;
     match printer.format() {
-        Format::Json => {
-            let mut objects: Vec<Value> = results.iter().map(MetricResult::json).collect();
-            let value = match objects.len() {
-                1 => objects.remove(0),
-                _ => Value::Array(objects),
-            };
-            printer.result(&pretty(&value))
-        }
-        _ => match files {
-            [one] => {
-                printer.grid(&own_columns(results, one.header.value.as_deref().unwrap_or(""))?)
-            }
-            _ => printer.grid(&long(results)),
-        },
+        Format::Json => printer.result(&pretty(&answers.json())),
+        _ => printer.grid(&answers.grid()?),
     }
 }
 

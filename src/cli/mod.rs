@@ -16,6 +16,7 @@ use clap::{CommandFactory, Parser};
 use self::args::{Cli, Command, Global};
 use self::printer::Printer;
 use crate::engine::Settings;
+use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
 use crate::ingest::Store;
 use crate::registry::Registry;
@@ -26,11 +27,16 @@ struct Context {
     printer: Printer,
     store: Store,
     registry: Registry,
+    interrupt: Interrupt,
 }
 
 impl Context {
     fn settings(&self) -> Settings {
-        Settings { threads: self.global.jobs, memory_limit: self.global.memory_limit.clone() }
+        Settings {
+            threads: self.global.jobs,
+            memory_limit: self.global.memory_limit.clone(),
+            interrupt: self.interrupt.clone(),
+        }
     }
 
     /// The traces to query, with derived tables as this version makes them.
@@ -88,13 +94,15 @@ fn run(cli: Cli, printer: &Printer) -> Result<(), Vec<Error>> {
     }
     let registry = Registry::load(cli.global.sql_dir.as_deref()).map_err(one)?;
     let store = Store::new(&cli.global.data);
-    let context = Context { global: cli.global, printer: printer.clone(), store, registry };
+    let interrupt = Interrupt::default();
+    let context =
+        Context { global: cli.global, printer: printer.clone(), store, registry, interrupt };
     match &cli.command {
         Command::Ingest(args) => ingest::run(&context, args),
         Command::Metric(args) => metric::run(&context, args),
         Command::List(args) => list::list(&context, args).map_err(one),
         Command::Show(args) => list::show(&context, args).map_err(one),
-        Command::Shell(args) => shell::run(&context, args).map_err(one),
+        Command::Shell(args) => shell::run(&context, args),
         Command::Sql(args) => sql::run(&context, args).map_err(one),
         Command::Check(args) => check::run(&context, args),
         Command::Completions(_) | Command::Man => unreachable!("handled above"),

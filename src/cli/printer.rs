@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::report::{self, Grid};
 
 /// Longest cell of a table, in columns of the terminal; other formats never cut.
-const MAX_CELL: usize = 72;
+pub const MAX_CELL: usize = 72;
 
 /// Writes messages and results as the global options say.
 #[derive(Debug, Clone)]
@@ -81,12 +81,20 @@ impl Printer {
             return Err(Error::new("output-terminal", "Parquet is not for a terminal")
                 .hint("write it to a file with -o FILE"));
         }
+        self.stdout(bytes).map(|_| ())
+    }
+
+    /// Bytes to stdout; false when nobody reads there any more.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn stdout(&self, bytes: &[u8]) -> Result<bool> {
         let mut out = std::io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
             // The reader has what it wants (head, less): a quiet success.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
             Err(e) => Err(Error::new("io", format!("cannot write the result: {e}"))),
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
         }
     }
 

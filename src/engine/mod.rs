@@ -1,6 +1,7 @@
 //! DuckDB over trace directories: tables as views of Parquet files, the views of `sql/views`, the
 //! SQL functions, and the lock that metrics run behind.
 
+pub mod interrupt;
 pub mod json;
 pub mod run;
 
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use duckdb::{Config, Connection};
 use serde_json::Value;
 
+use self::interrupt::Interrupt;
 use crate::error::{Error, Result};
 use crate::registry::lint::Probe;
 use crate::registry::{Registry, SqlFile};
@@ -33,6 +35,8 @@ pub struct Settings {
     pub threads: usize,
     /// Memory limit, as DuckDB writes sizes; empty for DuckDB's own default.
     pub memory_limit: String,
+    /// Who may stop the queries.
+    pub interrupt: Interrupt,
 }
 
 impl<'r> Engine<'r> {
@@ -60,6 +64,7 @@ impl<'r> Engine<'r> {
             "SET enable_progress_bar = false; SET preserve_insertion_order = true;",
         )?;
         crate::functions::register(&connection)?;
+        settings.interrupt.watch(&connection);
         Ok(Self {
             connection,
             registry,

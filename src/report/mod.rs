@@ -1,6 +1,7 @@
 //! Results as bytes: one file per format. Values keep the unit of their column everywhere.
 
 mod csv;
+mod line;
 mod table;
 
 use std::io::Write;
@@ -80,6 +81,11 @@ impl Grid {
                 })
                 .collect(),
         )
+    }
+
+    /// `column = value`, a line each.
+    pub fn lines(&self) -> Vec<u8> {
+        line::write(self).into_bytes()
     }
 
     /// The bytes in a format. Cells of a table that are longer than `max_cell` characters are cut.

@@ -5,22 +5,31 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Grid;
 
-fn cell(value: &Value, max: usize) -> String {
-    let text = match value {
+/// A value as text, before anything is cut or escaped.
+pub(super) fn text(value: &Value) -> String {
+    match value {
         Value::Null => "NULL".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    };
-    // Names come from traces of strangers: no escape sequence reaches the terminal.
-    let text: String = text
-        .chars()
-        .take(max.saturating_mul(4).max(max))
-        .flat_map(|c| {
-            let shown: Vec<char> =
-                if c.is_control() { c.escape_default().collect() } else { vec![c] };
-            shown
-        })
-        .collect();
+    }
+}
+
+/// Names come from traces of strangers: no escape sequence reaches the terminal.
+pub(super) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn cell(value: &Value, max: usize) -> String {
+    let text: String = text(value).chars().take(max.saturating_mul(4).max(max)).collect();
+    let text = printable(&text);
     if text.width() <= max {
         return text;
     }
