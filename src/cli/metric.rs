@@ -98,6 +98,8 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
                     results.push(result);
                 }
                 Err(_) if context.interrupt.asked() => return Err(vec![interrupt::error()]),
+                // What is wrong with a metric or a parameter is wrong on every trace: said once.
+                Err(error) if errors.contains(&error) => {}
                 Err(error) => errors.push(error),
             }
         }
@@ -111,9 +113,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
             errors.push(not_applicable(file, &of_metric));
         }
     }
-    for result in &results {
-        warn(context, result, args.all);
-    }
+    notes(context, &results, args.all);
     if context.global.strict && errors.is_empty() && results.iter().any(|r| !r.warnings.is_empty())
     {
         errors.push(Error::new("strict", "there are warnings, and --strict was given"));
@@ -146,15 +146,28 @@ fn not_applicable(file: &SqlFile, results: &[&MetricResult]) -> Error {
         .hint(format!("`ccl-sql show {}` says what it needs", file.header.name))
 }
 
-fn warn(context: &Context, result: &MetricResult, all: bool) {
-    let name = format!("{} of {}", result.metric, result.trace);
-    if let Some(reason) = result.reason.as_ref().filter(|_| !all) {
-        context.printer.note(&format!("note: {name}: {reason}"));
-    }
-    for warning in &result.warnings {
-        if !all || context.printer.verbose() {
-            context.printer.note(&format!("note: {name}: {warning}"));
+/// Reasons and warnings, each once with the traces that it is for. A metric that answers nowhere
+/// gives an error in their place; with `--all` the reasons stand in the result.
+fn notes(context: &Context, results: &[MetricResult], all: bool) {
+    let mut notes: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for result in results {
+        let answers = results.iter().any(|r| r.metric == result.metric && !r.value.is_null());
+        let reasons = result.reason.iter().filter(|_| !all && answers);
+        let warnings = result.warnings.iter().filter(|_| !all || context.printer.verbose());
+        for text in reasons.chain(warnings) {
+            match notes.iter_mut().find(|(m, t, _)| *m == result.metric && t == text) {
+                Some((_, _, traces)) => traces.push(&result.trace),
+                None => notes.push((&result.metric, text, vec![&result.trace])),
+            }
         }
+    }
+    for (metric, text, traces) in notes {
+        let of = match traces[..] {
+            [one] => format!(" of {one}"),
+            _ if traces.len() < results.len() => format!(" of {}", traces.join(", ")),
+            _ => String::new(),
+        };
+        context.printer.note(&format!("note: {metric}{of}: {text}"));
     }
 }
 

@@ -41,6 +41,7 @@ pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
 
 /// Runs the statements of a text; the result is that of the last one.
 pub fn query(engine: &Engine<'_>, text: &str) -> Result<Grid> {
+    engine.admit(text)?;
     let mut statement = engine.connection.prepare(text)?;
     let arrow = statement.query_arrow([])?;
     let schema = arrow.get_schema();

@@ -5,7 +5,7 @@ pub mod interrupt;
 pub mod json;
 pub mod run;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ pub struct Engine<'r> {
     registry: &'r Registry,
     directories: Vec<PathBuf>,
     made: RefCell<BTreeSet<String>>,
+    locked: Cell<bool>,
 }
 
 /// Limits of a connection.
@@ -70,6 +71,7 @@ impl<'r> Engine<'r> {
             registry,
             directories: directories.to_vec(),
             made: RefCell::new(BTreeSet::new()),
+            locked: Cell::new(false),
         })
     }
 
@@ -114,6 +116,28 @@ impl<'r> Engine<'r> {
         Ok(self.connection.execute_batch(&sql)?)
     }
 
+    /// Refuses whatever is not `SELECT`, once the connection is locked: the lock keeps strange files
+    /// away, but `COPY` could still write over those of the traces.
+    ///
+    /// # Errors
+    /// `sql` for any other statement, or one that cannot be parsed.
+    pub fn admit(&self, sql: &str) -> Result<()> {
+        if !self.locked.get() {
+            return Ok(());
+        }
+        let tree = syntax_tree(&self.connection, sql)?;
+        if tree.get("error").and_then(Value::as_bool) != Some(true) {
+            return Ok(());
+        }
+        let why = tree.get("error_message").and_then(Value::as_str).unwrap_or_default();
+        if !why.contains("Only SELECT") {
+            // A slip in a SELECT: the parser's own words.
+            return Err(Error::new("sql", why));
+        }
+        Err(Error::new("sql", "only SELECT runs here")
+            .hint("metrics and --sandbox change nothing; leave --sandbox away to write"))
+    }
+
     /// Forbids files other than those of the traces, settings, and extensions, for good.
     ///
     /// # Errors
@@ -127,6 +151,7 @@ impl<'r> Engine<'r> {
              SET lock_configuration = true;",
             folders.join(", ")
         ))?;
+        self.locked.set(true);
         Ok(())
     }
 }
@@ -170,16 +195,19 @@ pub fn empty_tables(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
+/// The syntax tree of `SELECT` statements; `{"error": true, ...}` for anything else.
+fn syntax_tree(connection: &Connection, sql: &str) -> Result<Value> {
+    let text: String =
+        connection.query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))?;
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
 /// What the lint needs to know of a query, on empty tables.
 ///
 /// # Errors
 /// `sql` when DuckDB itself fails; a query that is wrong is in the probe.
 pub fn lint_probe(connection: &Connection, file: &SqlFile) -> Result<Probe> {
-    let tree = |sql: &str| -> Result<Value> {
-        let text: String =
-            connection.query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))?;
-        Ok(serde_json::from_str(&text).unwrap_or_default())
-    };
+    let tree = |sql: &str| syntax_tree(connection, sql);
     let mut probe = Probe { tree: tree(file.query())?, ..Probe::default() };
     for check in &file.header.checks {
         probe.check_trees.push(tree(&format!("SELECT ({})", check.left))?);

@@ -179,11 +179,12 @@ pub fn run(
     }
     engine.lock_down()?;
     let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
+    engine.admit(file.query()).map_err(|e| e.at(file.path.clone()))?;
     for check in &header.checks {
-        let holds: Option<bool> = engine
-            .connection
-            .query_row(&format!("SELECT CAST(({}) AS BOOLEAN)", check.left), [], |row| row.get(0))
-            .map_err(fail)?;
+        let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
+        engine.admit(&sql).map_err(|e| e.at(file.path.clone()))?;
+        let holds: Option<bool> =
+            engine.connection.query_row(&sql, [], |row| row.get(0)).map_err(fail)?;
         if holds != Some(true) {
             out.reason = Some(check.right.clone());
             return Ok(out);

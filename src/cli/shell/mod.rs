@@ -294,6 +294,7 @@ impl Shell<'_> {
     }
 
     fn statement(&mut self, sql: &str) -> Result<()> {
+        self.engine.admit(sql)?;
         let mut statement = self.engine.connection.prepare(sql)?;
         let stream = statement.stream_arrow([])?;
         let schema = stream.get_schema();
