@@ -37,6 +37,7 @@ impl Finish for Derive<'_> {
     }
 
     fn derive(&self, directory: &Path, connection: &Connection) -> Result<()> {
+        crate::functions::register(connection)?;
         for table in TABLES.iter().filter(|t| t.made == Made::Ingest) {
             let files = schema::files(directory, table);
             connection.execute_batch(&format!(
