@@ -72,7 +72,7 @@ pub type Params = BTreeMap<String, String>;
 pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
     let known: Vec<&str> =
         files.iter().flat_map(|f| f.header.params.iter().map(|p| p.name.as_str())).collect();
-    for name in params.keys().filter(|n| !known.contains(&n.as_str())) {
+    if let Some(name) = params.keys().find(|n| !known.contains(&n.as_str())) {
         let which = match files {
             [one] => format!("metric `{}` has", one.header.name),
             _ => "none of these metrics has".to_owned(),

@@ -7,7 +7,7 @@ use crate::schema::{Made, TABLES, Table};
 /// A metric or view as plain text.
 pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
     let h = &file.header;
-    let mut out = format!("{}", h.name);
+    let mut out = h.name.clone();
     if h.kind == Kind::Metric {
         out.push_str(&format!(" (version {}, {})", h.version, h.unit().unwrap_or("no unit")));
     }

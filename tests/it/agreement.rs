@@ -3,7 +3,7 @@
 
 use duckdb::Connection;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// An element: NULL, or start and end, each perhaps NULL, the end perhaps before the start.
 type Element = Option<(Option<i64>, Option<i64>)>;
@@ -124,7 +124,7 @@ fn intervals_agree_with_a_search_over_every_instant() {
     // Many pairs a query: rows must not run into each other either.
     let strategy = proptest::collection::vec((list(), list()), 1..40);
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
-    TestRunner::new(config)
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
         .run(&strategy, |pairs| {
             let found = differences(&connection, &pairs);
             prop_assert!(found.is_empty(), "{}", found.join("\n"));

@@ -14,7 +14,9 @@ use flate2::write::GzEncoder;
 use crate::program::{
     Run, Tables, blessing, files, folders, in_parallel, name, project, run, selected,
 };
-use crate::tables::{Csv, differences};
+use crate::tables::{Cell, Csv, differences};
+
+type Rows = Vec<Vec<Cell>>;
 
 /// A folder for the files of a trace and a data directory beside it.
 pub struct Place {
@@ -98,8 +100,7 @@ fn failures(case: &Path) -> Vec<String> {
     let tables = Tables::open(&place.data());
     for (table, (file, text)) in expected {
         let columns = text.lines().next().unwrap_or("*");
-        let sql = format!("SELECT {columns} FROM {table} ORDER BY ALL");
-        let actual = match tables.try_query(&sql) {
+        let actual = match tables.select(&table, columns) {
             Ok(actual) => actual,
             Err(error) => {
                 out.push(format!("{}: {error}", file.display()));
@@ -153,7 +154,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Names and durations of the host events, and the findings besides the assumed rank.
-fn content(place: &Place) -> (Vec<Vec<Option<String>>>, Vec<Vec<Option<String>>>) {
+fn content(place: &Place) -> (Rows, Rows) {
     let events = place.query("SELECT name, ts_ns, dur_ns FROM host_events ORDER BY ts_ns").rows;
     let log = place.query(
         "SELECT code, severity, first_offset FROM ingest_log WHERE code <> 'rank-assumed' ORDER BY code",
@@ -161,7 +162,7 @@ fn content(place: &Place) -> (Vec<Vec<Option<String>>>, Vec<Vec<Option<String>>>
     (events, log.rows)
 }
 
-fn plain_events() -> Vec<Vec<Option<String>>> {
+fn plain_events() -> Rows {
     Csv::parse("name,ts_ns,dur_ns\none,1000,2000\ntwo,3000,4000\n").rows
 }
 

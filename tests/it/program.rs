@@ -138,24 +138,28 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Every table and view over every trace.
+    /// Tables and views over every trace; each is made when it is asked for.
     ///
     /// # Panics
-    /// When a view cannot be made.
+    /// When DuckDB does not start.
     pub fn open(data: &Path) -> Self {
         static REGISTRY: std::sync::OnceLock<Registry> = std::sync::OnceLock::new();
         let registry = REGISTRY.get_or_init(|| Registry::load(None).expect("the registry loads"));
         let store = Store::new(data);
         let folders = directories(&store, &store.traces()).expect("the traces are there");
-        let engine =
-            Engine::open(&folders, registry, &Settings { threads: 1, ..Settings::default() });
-        let engine = engine.expect("DuckDB starts");
-        engine.make_all().expect("every view can be made");
+        let settings = Settings { threads: 1, ..Settings::default() };
+        let engine = Engine::open(&folders, registry, &settings).expect("DuckDB starts");
         Self { engine }
     }
 
-    /// The result of a query as the program would print it in CSV, or the message of its failure.
-    pub fn try_query(&self, sql: &str) -> Result<String, String> {
+    /// Columns (a list, as SQL) of a table or view as the program would print them in CSV, in a
+    /// total order; or why there are none.
+    pub fn select(&self, table: &str, columns: &str) -> Result<String, String> {
+        self.engine.make(table).map_err(|e| e.to_string())?;
+        self.csv(&format!("SELECT {columns} FROM {table} ORDER BY ALL"))
+    }
+
+    fn csv(&self, sql: &str) -> Result<String, String> {
         let mut statement = self.engine.connection.prepare(sql).map_err(|e| e.to_string())?;
         let arrow = statement.query_arrow([]).map_err(|e| e.to_string())?;
         let schema = arrow.get_schema();
@@ -172,7 +176,8 @@ impl Tables {
     /// # Panics
     /// When the query fails.
     pub fn query(&self, sql: &str) -> Csv {
-        Csv::parse(&self.try_query(sql).unwrap_or_else(|e| panic!("{e}\n{sql}")))
+        self.engine.make_all().expect("every view can be made");
+        Csv::parse(&self.csv(sql).unwrap_or_else(|e| panic!("{e}\n{sql}")))
     }
 
     /// The one field of the one row of a query, as an integer.

@@ -114,7 +114,7 @@ fn same(expected: &Cell, actual: &Cell) -> bool {
 }
 
 /// Equal values; doubles within the tolerance, and a double never equals an integer.
-fn near(expected: &Value, actual: &Value) -> bool {
+pub fn near(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
         (Value::Number(e), Value::Number(a)) => {
             let (e, a) = (e.to_string(), a.to_string());
