@@ -194,13 +194,13 @@ WITH
         SELECT
             event_id,
             CASE
-                WHEN len(in_flat) > 0 THEN TRY_CAST(list_product(in_flat) AS BIGINT)
-                WHEN len(in_nested) > 0
+                WHEN list_count(in_flat) > 0 THEN TRY_CAST(list_product(in_flat) AS BIGINT)
+                WHEN list_count(in_nested) > 0
                     THEN TRY_CAST(list_sum(list_transform(in_nested, lambda x: list_product(x))) AS BIGINT)
             END AS in_count,
             CASE
-                WHEN len(out_flat) > 0 THEN TRY_CAST(list_product(out_flat) AS BIGINT)
-                WHEN len(out_nested) > 0
+                WHEN list_count(out_flat) > 0 THEN TRY_CAST(list_product(out_flat) AS BIGINT)
+                WHEN list_count(out_nested) > 0
                     THEN TRY_CAST(list_sum(list_transform(out_nested, lambda x: list_product(x))) AS BIGINT)
             END AS out_count
         FROM shapes

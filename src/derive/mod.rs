@@ -40,6 +40,7 @@ impl Finish for Derive<'_> {
     }
 
     fn derive(&self, directory: &Path, connection: &Connection) -> Result<()> {
+        crate::functions::register(connection)?;
         let derived = self.registry.derived();
         let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
             derived.into_iter().partition(|f| f.header.by_rank);

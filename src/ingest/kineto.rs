@@ -257,7 +257,8 @@ impl Reader {
 
     /// The whole file; `Some(what)` when it is readable and no Chrome trace.
     fn run(&mut self) -> Result<Option<String>, Failure> {
-        self.window.fill();
+        // A pipe or a gzip member may give the first bytes one by one.
+        while self.window.bytes().len() < HEAD_BYTES && self.window.fill() {}
         if self.window.bytes().starts_with(&[0xEF, 0xBB, 0xBF]) {
             self.window.consume(3);
         }
@@ -406,9 +407,12 @@ impl Reader {
     }
 }
 
+/// Bytes that tell what a file is.
+const HEAD_BYTES: usize = 200;
+
 /// What a file that does not start like JSON is.
 fn describe(bytes: &[u8]) -> String {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).to_lowercase();
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD_BYTES)]).to_lowercase();
     if head.starts_with("version https://git-lfs") {
         "a Git LFS pointer, not the file itself; fetch it with `git lfs pull`".to_owned()
     } else if head.starts_with('<') {

@@ -313,7 +313,10 @@ fn ingest_root(
     let failed_stems: BTreeSet<String> =
         failed.iter().map(|(c, _)| discover::stem(&c.place.logical())).collect();
     let damaged = |members: &[Member]| {
-        members.len() > 1 && members.iter().any(|m| failed_stems.contains(&facts[m.file].stem))
+        // One file that is left of a job of several ranks says so itself.
+        let of_several = |m: &Member| facts[m.file].world_size.is_some_and(|world| world > 1);
+        (members.len() > 1 || members.iter().any(of_several))
+            && members.iter().any(|m| failed_stems.contains(&facts[m.file].stem))
     };
     outcome.errors.extend(failed.into_iter().map(|(_, error)| error));
     if traces.len() > 1 && options.name.is_some() {

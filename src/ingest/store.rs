@@ -257,7 +257,6 @@ pub fn work_connection(work: &Path, options: &Options) -> Result<Connection> {
         "SET temp_directory = {}; SET enable_progress_bar = false;",
         sql_string(&work.join("spill").to_string_lossy())
     ))?;
-    crate::functions::register(&connection)?;
     Ok(connection)
 }
 

@@ -1,0 +1,164 @@
+//! The functions in Rust against the same thing said in plain SQL: a quadratic search over every
+//! instant, which is slow and plainly right.
+
+use duckdb::Connection;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// An element: NULL, or start and end, each perhaps NULL, the end perhaps before the start.
+type Element = Option<(Option<i64>, Option<i64>)>;
+/// A list, perhaps NULL.
+type List = Option<Vec<Element>>;
+
+/// Instants that the search goes through; every interval lies within.
+const FROM: i64 = -12;
+const TO: i64 = 40;
+
+fn list() -> impl Strategy<Value = List> {
+    let element = proptest::option::weighted(
+        0.95,
+        (proptest::option::weighted(0.97, -10_i64..30), -2_i64..9).prop_map(|(start, length)| {
+            // A length of -2 stands for an unknown end, -1 for an end before the start.
+            let end = start.filter(|_| length > -2).map(|s| s + length);
+            (start, end)
+        }),
+    );
+    proptest::option::weighted(0.9, proptest::collection::vec(element, 0..7))
+}
+
+fn literal(list: &List) -> String {
+    let number = |n: Option<i64>| n.map_or("NULL".to_owned(), |n| n.to_string());
+    let element = |e: &Element| match e {
+        None => "NULL".to_owned(),
+        Some((start, end)) => {
+            format!("{{start_ns: {}, end_ns: {}}}", number(*start), number(*end))
+        }
+    };
+    let text = match list {
+        None => "NULL".to_owned(),
+        Some(elements) => {
+            format!("[{}]", elements.iter().map(element).collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("CAST({text} AS STRUCT(start_ns BIGINT, end_ns BIGINT)[])")
+}
+
+/// One row per place where the functions and the search differ. A set of instants is a list of
+/// maximal runs: the run of an instant is its place minus how many of the set come before it.
+fn differences(connection: &Connection, pairs: &[(List, List)]) -> Vec<String> {
+    let rows: Vec<String> = pairs
+        .iter()
+        .enumerate()
+        .map(|(i, (a, b))| format!("({i}, {}, {})", literal(a), literal(b)))
+        .collect();
+    let sql = format!(
+        "WITH
+            pairs AS (SELECT * FROM (VALUES {}) AS t(id, a, b)),
+            instants AS (
+                SELECT p.id, r.x,
+                    EXISTS (SELECT 1 FROM (SELECT unnest(p.a) AS e)
+                            WHERE e.start_ns <= r.x AND r.x < e.end_ns) AS in_a,
+                    EXISTS (SELECT 1 FROM (SELECT unnest(p.b) AS e)
+                            WHERE e.start_ns <= r.x AND r.x < e.end_ns) AS in_b
+                FROM pairs AS p CROSS JOIN range({FROM}, {TO}) AS r(x)
+            ),
+            members AS (
+                SELECT id, 'union' AS operation, x FROM instants WHERE in_a
+                UNION ALL SELECT id, 'intersect', x FROM instants WHERE in_a AND in_b
+                UNION ALL SELECT id, 'subtract', x FROM instants WHERE in_a AND NOT in_b
+            ),
+            runs AS (
+                SELECT id, operation, x,
+                    x - row_number() OVER (PARTITION BY id, operation ORDER BY x) AS run
+                FROM members
+            ),
+            spans AS (
+                SELECT id, operation, min(x) AS start_ns, max(x) + 1 AS end_ns
+                FROM runs GROUP BY id, operation, run
+            ),
+            searched AS (
+                SELECT id, operation,
+                    list({{start_ns: start_ns, end_ns: end_ns}} ORDER BY start_ns) AS spans,
+                    CAST(sum(end_ns - start_ns) AS BIGINT) AS length_ns
+                FROM spans GROUP BY id, operation
+            ),
+            said AS (
+                SELECT id, 'union' AS operation, a IS NULL AS is_null,
+                    interval_union(a) AS spans, interval_union_ns(a) AS length_ns
+                FROM pairs
+                UNION ALL
+                SELECT id, 'intersect', a IS NULL OR b IS NULL,
+                    interval_intersect(a, b), interval_overlap_ns(a, b)
+                FROM pairs
+                UNION ALL
+                SELECT id, 'subtract', a IS NULL OR b IS NULL,
+                    interval_subtract(a, b), interval_subtract_ns(a, b)
+                FROM pairs
+            )
+        SELECT s.operation || ' of pair ' || s.id || ': searched ' ||
+            coalesce(CAST(f.spans AS VARCHAR), '[]') || ', said ' ||
+            coalesce(CAST(s.spans AS VARCHAR), 'NULL') || ' with length ' ||
+            coalesce(CAST(s.length_ns AS VARCHAR), 'NULL')
+        FROM said AS s
+        LEFT JOIN searched AS f ON f.id = s.id AND f.operation = s.operation
+        WHERE CASE WHEN s.is_null THEN s.spans IS NOT NULL OR s.length_ns IS NOT NULL
+            ELSE coalesce(f.spans, []) IS DISTINCT FROM s.spans
+                OR coalesce(f.length_ns, 0) IS DISTINCT FROM s.length_ns END
+        ORDER BY ALL",
+        rows.join(", ")
+    );
+    let mut statement = connection.prepare(&sql).expect("the query is right");
+    let rows = statement.query_map([], |row| row.get(0)).expect("the query runs");
+    rows.map(|row| row.expect("a text")).collect()
+}
+
+fn connection() -> Connection {
+    let connection = Connection::open_in_memory().expect("DuckDB starts");
+    ccl_sql::functions::register(&connection).expect("the functions are registered");
+    connection
+}
+
+#[test]
+fn intervals_agree_with_a_search_over_every_instant() {
+    let connection = connection();
+    // Many pairs a query: rows must not run into each other either.
+    let strategy = proptest::collection::vec((list(), list()), 1..40);
+    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+        .run(&strategy, |pairs| {
+            let found = differences(&connection, &pairs);
+            prop_assert!(found.is_empty(), "{}", found.join("\n"));
+            Ok(())
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn null_and_empty_lists_have_their_own_answers() {
+    let pairs = [
+        (None, Some(vec![])),
+        (Some(vec![]), None),
+        (Some(vec![]), Some(vec![])),
+        (Some(vec![None, Some((Some(1), None)), Some((Some(5), Some(5)))]), Some(vec![])),
+    ];
+    assert_eq!(differences(&connection(), &pairs), Vec::<String>::new());
+    let one = "SELECT interval_union_ns(NULL) IS NULL AND interval_union_ns([]) = 0
+            AND interval_overlap_ns([], NULL) IS NULL
+            AND interval_subtract_ns([{start_ns: 1, end_ns: 4}], []) = 3
+            AND len(interval_union([])) = 0 AND interval_union(NULL) IS NULL";
+    let holds: bool = connection().query_row(one, [], |row| row.get(0)).expect("the query runs");
+    assert!(holds);
+}
+
+#[test]
+fn a_search_finds_a_wrong_answer() {
+    // The check above can fail: here the data of one side is another.
+    let connection = connection();
+    connection
+        .execute_batch(
+            "CREATE MACRO interval_union_ns(l) AS 1; CREATE MACRO interval_union(l) AS []",
+        )
+        .expect("macros hide functions");
+    let pairs = [(Some(vec![Some((Some(0), Some(5)))]), Some(vec![]))];
+    assert_eq!(differences(&connection, &pairs).len(), 1);
+}

@@ -1,0 +1,192 @@
+//! Runs `ccl-sql` as a user does, and holds what came out.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use ccl_sql::engine::{Engine, Settings, directories};
+use ccl_sql::ingest::Store;
+use ccl_sql::registry::Registry;
+use ccl_sql::report::{Format, Grid};
+use duckdb::arrow::array::RecordBatch;
+
+use crate::tables::Csv;
+
+/// The folder of the project.
+pub fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether to write expected files.
+///
+/// # Panics
+/// When asked to on a build machine, where nobody would read what was written.
+pub fn blessing() -> bool {
+    let wanted = std::env::var_os("CCL_SQL_BLESS").is_some();
+    assert!(!wanted || std::env::var_os("CI").is_none(), "CCL_SQL_BLESS is refused under CI");
+    wanted
+}
+
+/// Whether a case was asked for (`CCL_SQL_CASE`; all are when it is not set).
+pub fn selected(path: &Path) -> bool {
+    match std::env::var("CCL_SQL_CASE") {
+        Ok(wanted) => path.to_string_lossy().contains(&wanted),
+        Err(_) => true,
+    }
+}
+
+/// Files of a folder and below, sorted.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    walkdir::WalkDir::new(folder)
+        .sort_by_file_name()
+        .into_iter()
+        .map(|entry| entry.expect("the folder can be listed"))
+        .filter(|entry| entry.file_type().is_file())
+        .map(|entry| entry.path().to_owned())
+        .collect()
+}
+
+/// Folders right below a folder, sorted.
+pub fn folders(folder: &Path) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder can be listed")
+        .map(|entry| entry.expect("the folder can be listed").path())
+        .filter(|path| path.is_dir())
+        .collect();
+    out.sort();
+    out
+}
+
+/// The last part of a path as text.
+pub fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Exit code.
+    pub code: i32,
+    /// Results.
+    pub stdout: String,
+    /// Everything else.
+    pub stderr: String,
+}
+
+impl Run {
+    /// The codes of the errors in stderr.
+    pub fn errors(&self) -> Vec<&str> {
+        self.stderr
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("error[")?.split_once(']')?.0))
+            .collect()
+    }
+
+    /// The results of a run that must not fail.
+    ///
+    /// # Panics
+    /// When it did.
+    pub fn done(self) -> String {
+        assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
+        self.stdout
+    }
+}
+
+/// The command, without what the environment of the developer would add.
+pub fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ccl-sql"));
+    for variable in ["CCL_SQL_DATA", "CCL_SQL_NO_PROGRESS", "NO_COLOR"] {
+        command.env_remove(variable);
+    }
+    command.env("COLUMNS", "100").current_dir(folder);
+    command
+}
+
+/// Runs the command in a folder.
+pub fn run(folder: &Path, args: &[&str]) -> Run {
+    let output = command(folder).args(args).output().expect("the program can be started");
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("results are UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("messages are UTF-8"),
+    }
+}
+
+/// Runs `body` on every item, on as many threads as there are cores; gives what failed.
+pub fn in_parallel<T: Sync>(items: &[T], body: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let failures = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) =
+                    items.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    let found = body(item);
+                    failures.lock().expect("no thread panics while it adds").extend(found);
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().expect("no thread panics while it adds");
+    failures.sort();
+    failures
+}
+
+/// The traces of a data directory under one connection: many queries for the price of one start.
+pub struct Tables {
+    engine: Engine<'static>,
+}
+
+impl Tables {
+    /// Tables and views over every trace; each is made when it is asked for.
+    ///
+    /// # Panics
+    /// When DuckDB does not start.
+    pub fn open(data: &Path) -> Self {
+        static REGISTRY: std::sync::OnceLock<Registry> = std::sync::OnceLock::new();
+        let registry = REGISTRY.get_or_init(|| Registry::load(None).expect("the registry loads"));
+        let store = Store::new(data);
+        let folders = directories(&store, &store.traces()).expect("the traces are there");
+        let settings = Settings { threads: 1, ..Settings::default() };
+        let engine = Engine::open(&folders, registry, &settings).expect("DuckDB starts");
+        Self { engine }
+    }
+
+    /// Columns (a list, as SQL) of a table or view as the program would print them in CSV, in a
+    /// total order; or why there are none.
+    pub fn select(&self, table: &str, columns: &str) -> Result<String, String> {
+        self.engine.make(table).map_err(|e| e.to_string())?;
+        self.csv(&format!("SELECT {columns} FROM {table} ORDER BY ALL"))
+    }
+
+    fn csv(&self, sql: &str) -> Result<String, String> {
+        let mut statement = self.engine.connection.prepare(sql).map_err(|e| e.to_string())?;
+        let arrow = statement.query_arrow([]).map_err(|e| e.to_string())?;
+        let schema = arrow.get_schema();
+        let mut batches: Vec<RecordBatch> = arrow.collect();
+        if batches.is_empty() {
+            batches.push(RecordBatch::new_empty(schema));
+        }
+        let bytes = Grid::of_batches(batches).bytes(Format::Csv, 0).map_err(|e| e.to_string())?;
+        String::from_utf8(bytes).map_err(|e| e.to_string())
+    }
+
+    /// The result of a query.
+    ///
+    /// # Panics
+    /// When the query fails.
+    pub fn query(&self, sql: &str) -> Csv {
+        self.engine.make_all().expect("every view can be made");
+        Csv::parse(&self.csv(sql).unwrap_or_else(|e| panic!("{e}\n{sql}")))
+    }
+
+    /// The one field of the one row of a query, as an integer.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn int(&self, sql: &str) -> i64 {
+        let csv = self.query(sql);
+        let field = csv.rows.first().and_then(|row| row.first()?.clone());
+        field.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no integer: {sql}"))
+    }
+}
