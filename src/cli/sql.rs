@@ -32,10 +32,10 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
 pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
     let directories = context.directories(&context.store.traces())?;
     let engine = Engine::open(&directories, &context.registry, &context.settings())?;
-    engine.make_all()?;
     if sandbox {
         engine.lock_down()?;
     }
+    engine.make_all()?;
     Ok(engine)
 }
 

@@ -105,6 +105,8 @@ impl<'r> Engine<'r> {
         for input in view.header.inputs() {
             self.make(input)?;
         }
+        // A view of a user's folder could hold more than a query.
+        one_select(&self.connection, view.query()).map_err(|e| e.at(view.path.clone()))?;
         let sql = format!("CREATE OR REPLACE VIEW {} AS {}", sql_name(name), view.query());
         self.connection.execute_batch(&sql).map_err(|e| Error::from(e).at(view.path.clone()))
     }
@@ -125,17 +127,7 @@ impl<'r> Engine<'r> {
         if !self.locked.get() {
             return Ok(());
         }
-        let tree = syntax_tree(&self.connection, sql)?;
-        if tree.get("error").and_then(Value::as_bool) != Some(true) {
-            return Ok(());
-        }
-        let why = tree.get("error_message").and_then(Value::as_str).unwrap_or_default();
-        if !why.contains("Only SELECT") {
-            // A slip in a SELECT: the parser's own words.
-            return Err(Error::new("sql", why));
-        }
-        Err(Error::new("sql", "only SELECT runs here")
-            .hint("metrics and --sandbox change nothing; leave --sandbox away to write"))
+        select_only(&self.connection, sql).map(|_| ())
     }
 
     /// Forbids files other than those of the traces, settings, and extensions, for good.
@@ -200,6 +192,32 @@ fn syntax_tree(connection: &Connection, sql: &str) -> Result<Value> {
     let text: String =
         connection.query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))?;
     Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+/// Refuses a text that is not one `SELECT`: what a file of a metric or view may hold.
+///
+/// # Errors
+/// `sql` for any other statement, several, or one that cannot be parsed.
+pub fn one_select(connection: &Connection, sql: &str) -> Result<()> {
+    match select_only(connection, sql)? {
+        1 => Ok(()),
+        n => Err(Error::new("sql", format!("the file holds {n} statements, and should hold one"))),
+    }
+}
+
+/// The number of statements of a text; refuses any that is no `SELECT`.
+fn select_only(connection: &Connection, sql: &str) -> Result<usize> {
+    let tree = syntax_tree(connection, sql)?;
+    if tree.get("error").and_then(Value::as_bool) != Some(true) {
+        return Ok(tree.get("statements").and_then(Value::as_array).map_or(0, Vec::len));
+    }
+    let why = tree.get("error_message").and_then(Value::as_str).unwrap_or_default();
+    if !why.contains("Only SELECT") {
+        // A slip in a SELECT: the parser's own words.
+        return Err(Error::new("sql", why));
+    }
+    Err(Error::new("sql", "only SELECT runs here")
+        .hint("metrics, views and --sandbox change nothing; leave --sandbox away to write"))
 }
 
 /// What the lint needs to know of a query, on empty tables.

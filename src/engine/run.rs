@@ -8,7 +8,7 @@ use duckdb::arrow::array::RecordBatch;
 use duckdb::types::Value as SqlValue;
 use serde_json::{Map, Value};
 
-use super::{Engine, Settings, json};
+use super::{Engine, Settings, json, one_select};
 use crate::error::{Error, Result, nearest};
 use crate::ingest::manifest::Manifest;
 use crate::registry::header::Param;
@@ -174,15 +174,16 @@ pub fn run(
         return Ok(out);
     }
     let engine = Engine::open(&[directory.to_owned()], registry, settings)?;
+    // The lock first: views of a user's folder are bound behind it too.
+    engine.lock_down()?;
     for input in header.inputs() {
         engine.make(input)?;
     }
-    engine.lock_down()?;
     let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
-    engine.admit(file.query()).map_err(|e| e.at(file.path.clone()))?;
+    one_select(&engine.connection, file.query()).map_err(|e| e.at(file.path.clone()))?;
     for check in &header.checks {
         let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
-        engine.admit(&sql).map_err(|e| e.at(file.path.clone()))?;
+        one_select(&engine.connection, &sql).map_err(|e| e.at(file.path.clone()))?;
         let holds: Option<bool> =
             engine.connection.query_row(&sql, [], |row| row.get(0)).map_err(fail)?;
         if holds != Some(true) {

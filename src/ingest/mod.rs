@@ -109,6 +109,8 @@ struct Root {
     /// Highest folder in which its card may lie.
     top: PathBuf,
     candidates: Vec<Candidate>,
+    /// Other files in its folder, and what they are.
+    others: Vec<(String, String)>,
 }
 
 /// Ingests every trace below the paths.
@@ -179,11 +181,13 @@ fn roots(paths: &[PathBuf], options: &Options, outcome: &mut Outcome) -> Result<
                 path: root,
                 top: top.to_owned(),
                 candidates: Vec::new(),
+                others: Vec::new(),
             });
             entry.candidates.push(candidate);
         }
     };
     let mut first_root = None;
+    let mut others: Vec<(PathBuf, String, String)> = Vec::new();
     for path in paths {
         let top = absolute(path);
         for mut candidate in discover::below(path, None)? {
@@ -213,7 +217,7 @@ fn roots(paths: &[PathBuf], options: &Options, outcome: &mut Outcome) -> Result<
                     if candidate.direct {
                         outcome.errors.push(Error { code, ..not_a_trace(&candidate, &why) });
                     } else {
-                        outcome.set_aside.push((candidate.place.display(), why));
+                        others.push((file, candidate.place.display(), why));
                     }
                 }
             }
@@ -228,6 +232,14 @@ fn roots(paths: &[PathBuf], options: &Options, outcome: &mut Outcome) -> Result<
                 .clone();
             add(candidate, root.clone(), &root, &mut seen);
         }
+    }
+    for (file, shown, why) in others {
+        // The job whose folder it lies in, the innermost one.
+        let root = by_root.values_mut().filter(|r| file.starts_with(&r.path));
+        if let Some(root) = root.max_by_key(|r| r.path.components().count()) {
+            root.others.push((shown.clone(), why.clone()));
+        }
+        outcome.set_aside.push((shown, why));
     }
     Ok(by_root.into_values().collect())
 }
@@ -297,6 +309,9 @@ fn ingest_root(
     }
     let work = store.workspace()?;
     let (files, set_aside, failed) = read_all(root, &work.path, options)?;
+    for (file, what) in &root.others {
+        log.add(Severity::Info, "set-aside", None, || format!("{file}: {what}; set aside"));
+    }
     for (candidate, what) in &set_aside {
         let text = candidate.place.display();
         if candidate.direct {

@@ -360,7 +360,7 @@ const WEIRD: [(&str, Result<i64, &str>, Option<i64>); 17] = [
     ("kineto_raw_control_char.json", Ok(75), Some(75)),
     ("kineto_trailing_comma.json", Ok(75), Some(75)),
     // Its last byte, half a character, follows a complete string: no JSON even before the end.
-    ("kineto_truncated_in_utf8_multibyte.json", Err("json-invalid"), None),
+    ("kineto_truncated_in_utf8_multibyte.json", Err("trace-truncated"), None),
     ("kineto_gz_truncated.json.gz", Err("trace-truncated"), None),
     ("kineto_gz_bad_crc.json.gz", Err("gzip-broken"), Some(30)),
     ("kineto_gz_two_members.json.gz", Ok(30), Some(30)),
