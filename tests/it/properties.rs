@@ -14,6 +14,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use crate::ingest::Place;
+use crate::program::{project, run};
 use crate::tables::near;
 
 /// Ranks of a job.
@@ -298,4 +299,19 @@ fn members_of_a_gzip_may_end_anywhere() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn threads_change_no_digit() {
+    let data = tempfile::tempdir().expect("a temporary folder");
+    let path = data.path().to_string_lossy().into_owned();
+    run(project(), &["ingest", "trace_collection", "--data", &path, "-q"]).done();
+    let answers = |jobs: &str| {
+        let args = ["metric", "--all", "--data", &path, "--format", "json", "-q", "--jobs", jobs];
+        run(project(), &args).done()
+    };
+    let one = answers("1");
+    for jobs in ["1", "2", "3", "4", "4", "4"] {
+        assert!(answers(jobs) == one, "--jobs {jobs} gives other digits");
+    }
 }

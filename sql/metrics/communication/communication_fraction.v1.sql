@@ -37,8 +37,8 @@ WITH
     final AS (
         SELECT
             trace,
-            avg(fraction) AS communication_fraction,
-            avg(busy_fraction) AS of_busy,
+            avg(fraction ORDER BY rank) AS communication_fraction,
+            avg(busy_fraction ORDER BY rank) AS of_busy,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(fraction ORDER BY rank))
                 AS per_rank
         FROM per_rank

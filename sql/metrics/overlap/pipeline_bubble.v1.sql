@@ -56,6 +56,7 @@ WITH
             w.trace,
             w.rank,
             w.method,
+            w.start_ns,
             w.end_ns - w.start_ns AS step_ns,
             avg(w.end_ns - w.start_ns - coalesce(
                 interval_overlap_ns(d.spans, [{start_ns: w.start_ns, end_ns: w.end_ns}]), 0)) AS bubble_ns
@@ -67,8 +68,8 @@ WITH
     per_rank AS (
         SELECT
             trace, rank, method,
-            avg(bubble_ns / step_ns) AS bubble_ratio,
-            sum(bubble_ns) AS bubble_ns,
+            avg(bubble_ns / step_ns ORDER BY start_ns) AS bubble_ratio,
+            sum(bubble_ns ORDER BY start_ns) AS bubble_ns,
             sum(step_ns) AS step_ns
         FROM per_step
         GROUP BY trace, rank, method
@@ -84,8 +85,8 @@ WITH
         SELECT
             trace,
             method,
-            avg(bubble_ratio) AS bubble_ratio,
-            sum(bubble_ns) / 1e6 AS bubble_time_ms,
+            avg(bubble_ratio ORDER BY rank) AS bubble_ratio,
+            sum(bubble_ns ORDER BY rank) / 1e6 AS bubble_time_ms,
             sum(step_ns) / 1e6 AS total_time_ms,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(bubble_ratio ORDER BY rank))
                 AS per_rank

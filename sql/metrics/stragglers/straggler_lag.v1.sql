@@ -95,7 +95,7 @@ WITH
     ),
 
     lags AS (
-        SELECT trace, collective_id, (max(start_ns) - min(start_ns)) / 1e3 AS lag_us
+        SELECT trace, collective_id, max(start_ns) - min(start_ns) AS lag_ns
         FROM starts
         GROUP BY trace, collective_id
     ),
@@ -130,7 +130,7 @@ WITH
     ),
 
     step_totals AS (
-        SELECT trace, avg(mean_us) AS step_us
+        SELECT trace, avg(mean_us ORDER BY rank) AS step_us
         FROM step_means
         GROUP BY trace
     ),
@@ -153,11 +153,11 @@ WITH
     lag_totals AS (
         SELECT
             trace,
-            avg(lag_us) AS mean_lag_us,
-            quantile_cont(lag_us, 0.5) AS p50_lag_us,
-            quantile_cont(lag_us, 0.95) AS p95_lag_us,
-            max(lag_us) AS max_lag_us,
-            min(lag_us) AS min_lag_us,
+            avg(lag_ns) / 1e3 AS mean_lag_us,
+            quantile_cont(lag_ns, 0.5) / 1e3 AS p50_lag_us,
+            quantile_cont(lag_ns, 0.95) / 1e3 AS p95_lag_us,
+            max(lag_ns) / 1e3 AS max_lag_us,
+            min(lag_ns) / 1e3 AS min_lag_us,
             count(*) AS num_collectives
         FROM lags
         GROUP BY trace

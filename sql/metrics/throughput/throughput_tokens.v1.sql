@@ -24,13 +24,13 @@ WITH
     ),
 
     per_rank AS (
-        SELECT trace, rank, avg(time_ns / 1e9) AS mean_s, count(*) AS step_count
+        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s, count(*) AS step_count
         FROM _step_times
         GROUP BY trace, rank
     ),
 
     totals AS (
-        SELECT trace, avg(mean_s) AS step_s, max(step_count) AS num_iterations
+        SELECT trace, avg(mean_s ORDER BY rank) AS step_s, max(step_count) AS num_iterations
         FROM per_rank
         GROUP BY trace
     ),

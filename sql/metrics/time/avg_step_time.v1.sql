@@ -17,12 +17,12 @@
 -- @source   metrics 2.A step_time_s (avg_step_time of main.py, without D06); product 6
 WITH
     times AS (
-        SELECT trace, rank, time_ns / 1e9 AS time_s, trimmed
+        SELECT trace, rank, step, time_ns, trimmed
         FROM _step_times
     ),
 
     per_rank AS (
-        SELECT trace, rank, avg(time_s) AS mean_s, count(*) AS step_count
+        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s, count(*) AS step_count
         FROM times
         GROUP BY trace, rank
     ),
@@ -30,7 +30,7 @@ WITH
     rank_totals AS (
         SELECT
             trace,
-            avg(mean_s) AS avg_step_time_s,
+            avg(mean_s ORDER BY rank) AS avg_step_time_s,
             max(step_count) AS num_steps,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(mean_s ORDER BY rank))
                 AS per_rank
@@ -41,9 +41,9 @@ WITH
     step_totals AS (
         SELECT
             trace,
-            min(time_s) AS min_s,
-            max(time_s) AS max_s,
-            stddev_samp(time_s) AS std_s,
+            min(time_ns) / 1e9 AS min_s,
+            max(time_ns) / 1e9 AS max_s,
+            stddev_samp(time_ns / 1e9 ORDER BY rank, step) AS std_s,
             bool_or(trimmed) AS trimmed
         FROM times
         GROUP BY trace

@@ -17,12 +17,12 @@
 -- @caveat   These are durations of markers on the host; avg_step_time measures from start to start and leaves out the first and last step.
 WITH
     durations AS (
-        SELECT trace, rank, dur_ns / 1e6 AS iter_ms, marker
+        SELECT trace, rank, ts_ns, dur_ns, marker
         FROM steps
     ),
 
     per_rank AS (
-        SELECT trace, rank, avg(iter_ms) AS mean_ms, count(*) AS step_count
+        SELECT trace, rank, avg(dur_ns) / 1e6 AS mean_ms, count(*) AS step_count
         FROM durations
         GROUP BY trace, rank
     ),
@@ -30,7 +30,7 @@ WITH
     rank_totals AS (
         SELECT
             trace,
-            avg(mean_ms) AS avg_iter_time_ms,
+            avg(mean_ms ORDER BY rank) AS avg_iter_time_ms,
             max(step_count) AS num_iterations,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(mean_ms ORDER BY rank))
                 AS per_rank
@@ -41,9 +41,9 @@ WITH
     step_totals AS (
         SELECT
             trace,
-            min(iter_ms) AS min_iter_time_ms,
-            max(iter_ms) AS max_iter_time_ms,
-            stddev_samp(iter_ms) AS std_iter_time_ms,
+            min(dur_ns) / 1e6 AS min_iter_time_ms,
+            max(dur_ns) / 1e6 AS max_iter_time_ms,
+            stddev_samp(dur_ns / 1e6 ORDER BY rank, ts_ns) AS std_iter_time_ms,
             min(marker) AS marker
         FROM durations
         GROUP BY trace

@@ -23,7 +23,7 @@ WITH
     ),
 
     per_rank AS (
-        SELECT r.trace, r.rank, coalesce(s.union_ns, 0) / 1e9 AS union_s
+        SELECT r.trace, r.rank, coalesce(s.union_ns, 0) AS union_ns
         FROM _rank_list AS r
         LEFT JOIN spans AS s ON s.trace = r.trace AND s.rank = r.rank
     ),
@@ -31,9 +31,9 @@ WITH
     rank_totals AS (
         SELECT
             trace,
-            avg(union_s) AS mean_s,
-            sum(union_s) AS sum_s,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(union_s ORDER BY rank))
+            avg(union_ns) / 1e9 AS mean_s,
+            sum(union_ns) / 1e9 AS sum_s,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(union_ns / 1e9 ORDER BY rank))
                 AS per_rank
         FROM per_rank
         GROUP BY trace
@@ -62,20 +62,20 @@ WITH
 
     -- A step without such work counts as 0.
     step_times AS (
-        SELECT t.trace, t.rank, t.step, coalesce(sum(s.union_ns), 0) / 1e9 AS step_s
+        SELECT t.trace, t.rank, t.step, CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS step_ns
         FROM steps AS t
         LEFT JOIN step_spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
         GROUP BY t.trace, t.rank, t.step
     ),
 
     step_ranks AS (
-        SELECT trace, rank, avg(step_s) AS step_s
+        SELECT trace, rank, avg(step_ns) / 1e9 AS step_s
         FROM step_times
         GROUP BY trace, rank
     ),
 
     step_totals AS (
-        SELECT trace, avg(step_s) AS per_step_s
+        SELECT trace, avg(step_s ORDER BY rank) AS per_step_s
         FROM step_ranks
         GROUP BY trace
     ),

@@ -1,0 +1,152 @@
+//! What a category of Kineto means: the class of its events, and which arguments have a column.
+
+use super::super::json::{self, Members};
+
+/// Where a slice or instant goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Device(&'static str),
+    Host(&'static str),
+}
+
+/// Kernels of communication, by name (the part of the rule that needs no arguments).
+///
+/// Sources: NCCL and RCCL kernel names; vLLM `cross_device_reduce`, TensorRT-LLM and FlashInfer
+/// `allreduce_fusion`, PyTorch symmetric memory `one_shot_all_reduce` and kin, MSCCL++, DeepEP,
+/// pplx-kernels `dispatchKernel` and `combineKernel`.
+pub fn is_comm_kernel(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.starts_with("nccl")
+        || lower.starts_with("rccl")
+        || [
+            "nccldevkernel",
+            "ncclkernel",
+            "rcclgenerickernel",
+            "cross_device_reduce",
+            "allreduce_fusion",
+            "one_shot_all_reduce",
+            "two_shot_all_reduce",
+            "multimem_all_reduce",
+            "mscclpp",
+            "deep_ep::",
+            "pplx::",
+        ]
+        .iter()
+        .any(|part| lower.contains(part))
+}
+
+/// Class of a category; `Operator` is split by name in [`Events::target`].
+pub(super) fn target(category: &str, name: &str, args: Option<&[u8]>) -> Target {
+    match category {
+        "kernel" | "Kernel" => {
+            let named =
+                || args.is_some_and(|a| Members::new(a).any(|(k, _)| k == b"Collective name"));
+            if name.contains("__amd_rocclr_fillBuffer") {
+                Target::Device("set")
+            } else if name.contains("__amd_rocclr_copyBuffer") {
+                Target::Device("copy")
+            } else if is_comm_kernel(name) || named() {
+                Target::Device("comm")
+            } else {
+                Target::Device("compute")
+            }
+        }
+        "gpu_memcpy" | "Memcpy" => Target::Device("copy"),
+        "gpu_memset" | "Memset" => Target::Device("set"),
+        "mtia_ccp_events" => Target::Device(match name {
+            "dma_request" => "copy",
+            "pe_exe" => "compute",
+            _ => "other",
+        }),
+        "gpu_user_annotation" | "cuda_sync" => Target::Host("device_annotation"),
+        "cuda_runtime"
+        | "cuda_driver"
+        | "mtia_runtime"
+        | "xpu_runtime"
+        | "xpu_driver"
+        | "privateuse1_runtime"
+        | "privateuse1_driver"
+        | "Runtime" => Target::Host("host_runtime"),
+        "cpu_op" => Target::Host("host_op"),
+        "Operator" => {
+            let marker = name.starts_with("ProfilerStep#")
+                || name.starts_with("Optimizer.")
+                || name.starts_with("enumerate(DataLoader)");
+            Target::Host(if marker { "host_annotation" } else { "host_op" })
+        }
+        "user_annotation" => Target::Host("host_annotation"),
+        "python_function" => Target::Host("python"),
+        _ => Target::Host("other"),
+    }
+}
+
+/// Place of the stream among the integers.
+pub(super) const STREAM: usize = 1;
+
+/// Arguments of a device event that have a column of integers.
+pub(super) const DEVICE_INTS: [(&[u8], usize); 9] = [
+    (b"device", 0),
+    (b"stream", STREAM),
+    (b"context", 2),
+    (b"correlation", 3),
+    (b"External id", 4),
+    (b"external id", 4),
+    (b"bytes", 5),
+    (b"registers per thread", 6),
+    (b"shared memory", 7),
+];
+/// Arguments of a device event that have a column of doubles.
+pub(super) const DEVICE_DOUBLES: [(&[u8], usize); 3] =
+    [(b"blocks per SM", 0), (b"warps per SM", 1), (b"est. achieved occupancy %", 2)];
+/// Arguments of a host event that have a column; device and stream only of device annotations.
+pub(super) const HOST_INTS: [(&[u8], usize); 5] = [
+    (b"correlation", 3),
+    (b"External id", 4),
+    (b"external id", 4),
+    (b"device", 0),
+    (b"stream", STREAM),
+];
+
+/// Moves an integer argument into its column; false when it has none, or is no plain integer, or
+/// the column is taken (a key that comes twice).
+pub(super) fn take_int(
+    columns: &[(&[u8], usize)],
+    key: &[u8],
+    value: &[u8],
+    ints: &mut [Option<i64>; 8],
+) -> bool {
+    let Some((_, column)) = columns.iter().find(|(k, _)| *k == key) else { return false };
+    if value[0] == b'"' || ints[*column].is_some() {
+        return false;
+    }
+    // 4294967295 and -1 say "no stream": NULL in the column, and as recorded in the arguments.
+    ints[*column] =
+        json::integer(value).filter(|v| *column != STREAM || (0..i64::from(u32::MAX)).contains(v));
+    ints[*column].is_some()
+}
+
+pub(super) fn take_double(key: &[u8], value: &[u8], doubles: &mut [Option<f64>; 3]) -> bool {
+    let Some((_, column)) = DEVICE_DOUBLES.iter().find(|(k, _)| *k == key) else { return false };
+    let number = std::str::from_utf8(value).ok().and_then(|v| v.parse::<f64>().ok());
+    match number.filter(|n| n.is_finite() && doubles[*column].is_none()) {
+        Some(number) => {
+            doubles[*column] = Some(number);
+            true
+        }
+        None => false,
+    }
+}
+
+pub(super) fn take_triple(value: &[u8], out: &mut [Option<i64>]) -> bool {
+    if value[0] != b'[' || out[0].is_some() {
+        return false;
+    }
+    let numbers: Vec<Option<i64>> = json::elements(value).map(json::integer).collect();
+    match numbers[..] {
+        [Some(x), Some(y), Some(z)] => {
+            out.copy_from_slice(&[Some(x), Some(y), Some(z)]);
+            true
+        }
+        _ => false,
+    }
+}
