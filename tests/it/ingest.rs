@@ -240,6 +240,17 @@ fn a_gzip_that_is_cut_before_its_first_event_keeps_nothing() {
     }
 }
 
+#[test]
+fn a_pointer_beside_a_trace_is_a_finding() {
+    let place = Place::new();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    place.write("job/rank0.json", plain()).write("job/rank1.json", pointer);
+    place.run(&["ingest", "job"]).done();
+    let (_, log) = content(&place);
+    assert_eq!(log.len(), 1, "{log:?}");
+    assert_eq!(log[0][0].as_deref(), Some("set-aside"));
+}
+
 /// A trace with one event whose name and arguments are given.
 fn one_event(name: &str, args: &str) -> String {
     format!(
