@@ -43,8 +43,8 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
             .map(|c| {
                 let unit = c.unit.as_deref().map(|u| format!(" [{u}]")).unwrap_or_default();
                 let better =
-                    c.better.as_deref().map(|b| format!(", {b} is better")).unwrap_or_default();
-                format!("{} {}{unit}: {}{better}", c.name, c.ty, c.doc)
+                    c.better.as_deref().map(|b| format!(" ({b} is better)")).unwrap_or_default();
+                format!("{} {}{unit}{better}: {}", c.name, c.ty, c.doc)
             })
             .collect(),
     );

@@ -302,7 +302,7 @@ fn show_prints_definition_and_sql() {
 
     Columns:
       trace VARCHAR: The ingested trace.
-      wall_time_s DOUBLE [s]: Largest window over ranks., lower is better
+      wall_time_s DOUBLE [s] (lower is better): Largest window over ranks.
       per_rank MAP [s]: Window of each rank.
       trace_span_s DOUBLE [s]: First start over ranks to last end over ranks, by their clocks.
       basis VARCHAR: device, or host where the trace has no device events.
