@@ -15,6 +15,7 @@ pub mod log;
 pub mod manifest;
 mod parquet;
 pub use self::parquet::TableWriter;
+mod roots;
 mod store;
 pub mod time;
 
@@ -34,6 +35,9 @@ use self::job::{Facts, Member};
 use self::kineto::Content;
 use self::log::{Log, Severity};
 use self::manifest::{Manifest, Source};
+use self::roots::{
+    Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, short_name,
+};
 pub use self::store::{Store, count_rows, valid_name};
 use crate::error::{Error, Result};
 use crate::schema::SCHEMA_VERSION;
@@ -103,16 +107,6 @@ pub trait Finish: Sync {
     fn sha256(&self) -> String;
 }
 
-/// A folder that holds the files of one job (or of several unrelated traces).
-struct Root {
-    path: PathBuf,
-    /// Highest folder in which its card may lie.
-    top: PathBuf,
-    candidates: Vec<Candidate>,
-    /// Other files in its folder, and what they are.
-    others: Vec<(String, String)>,
-}
-
 /// Ingests every trace below the paths.
 ///
 /// # Errors
@@ -153,141 +147,6 @@ pub fn ingest(
         return Err(error);
     }
     Ok(outcome)
-}
-
-/// The path from the root. Folders are resolved; the file itself keeps the name it was given, so that
-/// links under different rank names are different ranks.
-fn absolute(path: &Path) -> PathBuf {
-    let resolved = match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if !path.is_dir() => {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            std::fs::canonicalize(parent).map(|p| p.join(name))
-        }
-        _ => std::fs::canonicalize(path),
-    };
-    resolved.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
-}
-
-/// The candidates of all paths by the folder of their job.
-fn roots(paths: &[PathBuf], options: &Options, outcome: &mut Outcome) -> Result<Vec<Root>> {
-    let mut by_root: BTreeMap<PathBuf, Root> = BTreeMap::new();
-    let mut seen: BTreeSet<Place> = BTreeSet::new();
-    let by_hand: Vec<(PathBuf, i64)> =
-        options.ranks.iter().map(|(rank, file)| (absolute(file), *rank)).collect();
-    let mut add = |candidate: Candidate, root: PathBuf, top: &Path, seen: &mut BTreeSet<Place>| {
-        let place = Place { file: absolute(&candidate.place.file), ..candidate.place.clone() };
-        if seen.insert(place) {
-            let entry = by_root.entry(root.clone()).or_insert_with(|| Root {
-                path: root,
-                top: top.to_owned(),
-                candidates: Vec::new(),
-                others: Vec::new(),
-            });
-            entry.candidates.push(candidate);
-        }
-    };
-    let mut first_root = None;
-    let mut others: Vec<(PathBuf, String, String)> = Vec::new();
-    for path in paths {
-        let top = absolute(path);
-        for mut candidate in discover::below(path, None)? {
-            let file = absolute(&candidate.place.file);
-            candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
-            match candidate.kind {
-                Kind::Json => {
-                    let logical = Place { file, ..candidate.place.clone() }.logical();
-                    let root = discover::job_root(&logical);
-                    first_root.get_or_insert_with(|| root.clone());
-                    let top = if root.starts_with(&top) { &top } else { &root };
-                    add(candidate, root.clone(), top, &mut seen);
-                }
-                Kind::Yaml if !candidate.direct => {}
-                Kind::Yaml => outcome.errors.push(not_a_trace(&candidate, "a YAML file")),
-                Kind::Unsupported(what) | Kind::Other(what) => {
-                    let code = match candidate.kind {
-                        Kind::Unsupported(_) => "source-unsupported",
-                        _ => "not-a-trace",
-                    };
-                    let why = match code {
-                        "source-unsupported" => {
-                            format!("{what}: this version does not read it yet")
-                        }
-                        _ => what.to_owned(),
-                    };
-                    if candidate.direct {
-                        outcome.errors.push(Error { code, ..not_a_trace(&candidate, &why) });
-                    } else {
-                        others.push((file, candidate.place.display(), why));
-                    }
-                }
-            }
-        }
-    }
-    // Files of --rank that lie under no PATH belong to the job of the first PATH, or to each other.
-    for (rank, file) in &options.ranks {
-        for mut candidate in discover::below(file, Some(*rank))? {
-            candidate.direct = true;
-            let root = first_root
-                .get_or_insert_with(|| discover::job_root(&absolute(&candidate.place.file)))
-                .clone();
-            add(candidate, root.clone(), &root, &mut seen);
-        }
-    }
-    for (file, shown, why) in others {
-        // The job whose folder it lies in, the innermost one.
-        let root = by_root.values_mut().filter(|r| file.starts_with(&r.path));
-        if let Some(root) = root.max_by_key(|r| r.path.components().count()) {
-            root.others.push((shown.clone(), why.clone()));
-        }
-        outcome.set_aside.push((shown, why));
-    }
-    Ok(by_root.into_values().collect())
-}
-
-fn not_a_trace(candidate: &Candidate, what: &str) -> Error {
-    Error::new("not-a-trace", format!("the file is no trace: {what}"))
-        .at(candidate.place.display())
-        .hint("give a Kineto trace: a JSON object with `traceEvents`, plain or gzip")
-}
-
-/// What a trace may be named after: its folder, or its file.
-fn file_label(root: &Path, file: &Path) -> PathBuf {
-    root.join(discover::base_name(file))
-}
-
-/// The paths that names are shortened from, so that every name of one call is unique.
-fn labels(roots: &[Root]) -> Vec<PathBuf> {
-    let mut out = Vec::new();
-    for root in roots {
-        let is_one_file = matches!(&root.candidates[..], [c] if c.direct);
-        if !is_one_file {
-            out.push(root.path.clone());
-        }
-        out.extend(root.candidates.iter().map(|c| file_label(&root.path, &c.place.logical())));
-    }
-    out
-}
-
-/// The shortest suffix of `label` that no other label ends with, `/` written as `.`.
-fn short_name(label: &Path, labels: &[PathBuf]) -> String {
-    let parts: Vec<String> = label
-        .components()
-        .filter_map(|c| match c {
-            std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-            _ => None,
-        })
-        .collect();
-    let others: Vec<&PathBuf> = labels.iter().filter(|l| l.as_path() != label).collect();
-    for n in 1..=parts.len() {
-        let suffix: PathBuf = parts[parts.len() - n..].iter().collect();
-        if n == parts.len() || !others.iter().any(|o| o.ends_with(&suffix)) {
-            let name = parts[parts.len() - n..].join(".");
-            let name: String =
-                name.chars().map(|c| if store::allowed(c) { c } else { '_' }).collect();
-            return name.trim_start_matches('.').to_owned();
-        }
-    }
-    "trace".to_owned()
 }
 
 fn ingest_root(
@@ -383,50 +242,6 @@ fn ingest_root(
         }
     }
     Ok(())
-}
-
-fn root_is_one_file(root: &Root) -> bool {
-    matches!(&root.candidates[..], [c] if c.direct)
-}
-
-/// The card of a job: `--card`, else in its folder or one above it, up to the PATH that was given.
-fn find_card(root: &Root, options: &Options, log: &mut Log) -> Option<Card> {
-    if let Some(path) = &options.card {
-        let card = card::read(path, log);
-        if card.is_none() && log.findings.is_empty() {
-            log.add(Severity::Info, "card-invalid", None, || {
-                format!("{}: no workload card; the trace was ingested without it", path.display())
-            });
-        }
-        return card;
-    }
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for c in &root.candidates {
-        let file = absolute(&c.place.file);
-        folders.extend(
-            file.ancestors().skip(1).take_while(|a| a.starts_with(&root.path)).map(Path::to_owned),
-        );
-    }
-    folders
-        .extend(root.path.ancestors().take_while(|a| a.starts_with(&root.top)).map(Path::to_owned));
-    // Nearest to the job's own folder first, then upwards, then the folders of ranks.
-    folders.sort_by_key(|f| {
-        (!root.path.starts_with(f), std::cmp::Reverse(f.components().count()), f.clone())
-    });
-    folders.dedup();
-    for folder in folders {
-        let mut yaml: Vec<PathBuf> = std::fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .filter_map(|e| e.ok().map(|e| e.path()))
-            .filter(|p| matches!(p.extension().and_then(|e| e.to_str()), Some("yaml" | "yml")))
-            .collect();
-        yaml.sort();
-        if let Some(card) = card::choose(&folder, &yaml, log) {
-            return Some(card);
-        }
-    }
-    None
 }
 
 fn source_of(candidate: &Candidate, source_id: i64) -> Result<Source> {
@@ -699,20 +514,4 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         findings,
         unchanged: false,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_the_shortest_unique_suffix() {
-        let labels: Vec<PathBuf> =
-            ["/d/run_a/iteration_10", "/d/run_b/iteration_10", "/d/run_b/it 5"]
-                .iter()
-                .map(PathBuf::from)
-                .collect();
-        let names: Vec<String> = labels.iter().map(|l| short_name(l, &labels)).collect();
-        assert_eq!(names, ["run_a.iteration_10", "run_b.iteration_10", "it_5"]);
-    }
 }
