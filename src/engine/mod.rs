@@ -135,8 +135,13 @@ impl<'r> Engine<'r> {
     /// # Errors
     /// `sql` when DuckDB refuses.
     pub fn lock_down(&self) -> Result<()> {
-        let folders: Vec<String> =
-            self.directories.iter().map(|d| sql_string(&d.to_string_lossy())).collect();
+        // A folder is named twice: as it is, for the files, and as a pattern that stands for itself,
+        // for the text of `read_parquet`.
+        let folders: Vec<String> = self
+            .directories
+            .iter()
+            .flat_map(|d| [sql_string(&d.to_string_lossy()), sql_path(d)])
+            .collect();
         self.connection.execute_batch(&format!(
             "SET allowed_directories = [{}]; SET autoinstall_known_extensions = false; \
              SET autoload_known_extensions = false; SET enable_external_access = false; \

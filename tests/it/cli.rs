@@ -770,3 +770,15 @@ fn completions_and_manual_come_without_traces() {
     assert!(place.run(&["man"]).done().starts_with(".ie"), "it is roff");
     assert!(!Path::new(&place.data()).exists(), "nothing was made");
 }
+
+#[test]
+fn folders_may_hold_the_characters_of_patterns() {
+    let place = ingested();
+    let input = place.input();
+    let data = "../d z[1]*?'s";
+    crate::program::run(&input, &["ingest", "job", "--name", "run[x]", "--data", data]).done();
+    let args = ["metric", "coll_call_num", "--trace", "run[x]", "--data", data];
+    let odd = crate::program::run(&input, &[&args[..], &["--format", "value"]].concat()).done();
+    let plain = place.run(&["metric", "coll_call_num", "--format", "value"]).done();
+    assert_eq!(odd, plain);
+}
