@@ -10,7 +10,6 @@ pub const CODES: &[&str] = &[
     "card-invalid",
     "check-failed",
     "data-dir-locked",
-    "data-dir-unknown",
     "duplicate-rank",
     "file-unreadable",
     "gzip-broken",

@@ -1,12 +1,10 @@
 //! Rows into one Parquet file, column by column, in bounded batches.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use duckdb::arrow::array::{
-    ArrayRef, Float64Builder, Int64Builder, ListBuilder, RecordBatch, StringBuilder,
-};
+use duckdb::arrow::array::{ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
 use duckdb::arrow::datatypes::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -27,7 +25,6 @@ enum Column {
     Text(StringBuilder),
     Int(Int64Builder),
     Double(Float64Builder),
-    IntList(ListBuilder<Int64Builder>),
 }
 
 /// Writes the rows of one table to one file. The file appears with the first batch; a table
@@ -63,6 +60,9 @@ fn properties(names: &[&str]) -> WriterProperties {
 
 impl TableWriter {
     /// For the columns of `table` without those named in `without`.
+    ///
+    /// # Panics
+    /// For a table with a column of lists: only derived tables have them, and SQL writes those.
     pub fn new(table: &'static Table, without: &[&str], path: PathBuf) -> Self {
         let kept: Vec<_> = table.columns.iter().filter(|c| !without.contains(&c.name)).collect();
         let full = table.arrow();
@@ -78,7 +78,7 @@ impl TableWriter {
                 Type::Text => Column::Text(StringBuilder::new()),
                 Type::Int => Column::Int(Int64Builder::new()),
                 Type::Double => Column::Double(Float64Builder::new()),
-                Type::IntList => Column::IntList(ListBuilder::new(Int64Builder::new())),
+                Type::IntList => panic!("lists are made by SQL only: {}", c.name),
             })
             .collect();
         Self {
@@ -91,11 +91,6 @@ impl TableWriter {
             pending: 0,
             rows: 0,
         }
-    }
-
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     fn wrong(&self, what: &str) -> ! {
@@ -169,7 +164,6 @@ impl TableWriter {
                 Column::Text(b) => Arc::new(b.finish()) as ArrayRef,
                 Column::Int(b) => Arc::new(b.finish()),
                 Column::Double(b) => Arc::new(b.finish()),
-                Column::IntList(b) => Arc::new(b.finish()),
             })
             .collect();
         let batch = RecordBatch::try_new(self.schema.clone(), arrays)?;

@@ -98,15 +98,6 @@ impl Table {
                 .collect::<Vec<_>>(),
         ))
     }
-
-    /// `column TYPE, ...` with `trace` in front.
-    pub fn sql_columns(&self) -> String {
-        let mut out = String::from("trace VARCHAR");
-        for c in self.columns {
-            out.push_str(&format!(", {} {}", c.name, c.ty.sql()));
-        }
-        out
-    }
 }
 
 /// The Parquet files of a table in a trace directory, sorted.
