@@ -11,6 +11,7 @@ pub const CODES: &[&str] = &[
     "check-failed",
     "data-dir-locked",
     "duplicate-rank",
+    "file-changed",
     "file-unreadable",
     "gzip-broken",
     "io",
@@ -116,6 +117,7 @@ pub fn io(path: &std::path::Path, error: &std::io::Error) -> Error {
     }
 }
 
+#[cfg(feature = "engine")]
 impl From<duckdb::Error> for Error {
     fn from(error: duckdb::Error) -> Self {
         let text = match &error {
@@ -130,8 +132,8 @@ impl From<duckdb::Error> for Error {
     }
 }
 
-impl From<duckdb::arrow::error::ArrowError> for Error {
-    fn from(error: duckdb::arrow::error::ArrowError) -> Self {
+impl From<arrow::error::ArrowError> for Error {
+    fn from(error: arrow::error::ArrowError) -> Self {
         Self::new("io", format!("cannot build a table: {error}"))
     }
 }

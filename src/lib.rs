@@ -8,14 +8,19 @@
 //! `cli → report → derive → engine → functions, registry → ingest → schema`, with [`error`],
 //! [`hash`] and [`sql_text`] as leaves. The `layering` test reads the `use crate::` lines.
 
+#[cfg(feature = "engine")]
 pub mod cli;
+#[cfg(feature = "engine")]
 pub mod derive;
+#[cfg(feature = "engine")]
 pub mod engine;
 pub mod error;
+#[cfg(feature = "engine")]
 pub mod functions;
 pub mod hash;
 pub mod ingest;
 pub mod registry;
+#[cfg(feature = "engine")]
 pub mod report;
 pub mod schema;
 pub mod sql_text;

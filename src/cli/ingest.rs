@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::Context;
 use super::args::{IngestArgs, Source};
-use crate::derive::Derive;
 use crate::error::Error;
 use crate::ingest::log::Severity;
 use crate::ingest::{self, Options, Outcome, Summary};
@@ -31,12 +30,7 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
 
 /// Options that follow from the global ones.
 pub fn options(context: &Context) -> Options {
-    Options {
-        jobs: context.global.jobs,
-        memory_limit: context.global.memory_limit.clone(),
-        force: context.global.force,
-        ..Options::default()
-    }
+    Options { jobs: context.global.jobs, force: context.global.force, ..Options::default() }
 }
 
 /// Ingests paths and prints the summary.
@@ -45,7 +39,7 @@ pub fn ingest_paths(
     paths: &[PathBuf],
     options: &Options,
 ) -> Result<Outcome, Vec<Error>> {
-    let finish = Derive { registry: &context.registry };
+    let finish = context.derive();
     let mut outcome =
         ingest::ingest(paths, &context.store, options, &finish).map_err(|e| vec![e])?;
     for trace in &outcome.traces {
@@ -102,7 +96,7 @@ fn summary(context: &Context, s: &Summary) {
     for (file, f) in &s.findings {
         // What a user should know without asking; the rest is in `ingest_log`.
         let matters = f.severity >= Severity::Loss
-            || matches!(f.code, "card-invalid" | "no-events" | "rank-assumed" | "calls-apart");
+            || matches!(&*f.code, "card-invalid" | "no-events" | "rank-assumed" | "calls-apart");
         if !matters && !printer.verbose() {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use duckdb::arrow::array::{RecordBatch, StringArray, new_null_array};
+use arrow::array::{RecordBatch, StringArray, new_null_array};
 use serde_json::Value;
 
 use super::Context;

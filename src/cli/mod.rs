@@ -39,9 +39,18 @@ impl Context {
         }
     }
 
+    /// Makes derived tables as this version and the user's options say.
+    fn derive(&self) -> crate::derive::Derive<'_> {
+        crate::derive::Derive {
+            registry: &self.registry,
+            memory_limit: self.global.memory_limit.clone(),
+            threads: self.global.jobs,
+        }
+    }
+
     /// The traces to query, with derived tables as this version makes them.
     fn directories(&self, traces: &[String]) -> Result<Vec<std::path::PathBuf>> {
-        let derive = crate::derive::Derive { registry: &self.registry };
+        let derive = self.derive();
         for (directory, manifest) in self.store.manifests() {
             if traces.contains(&manifest.trace) {
                 self.store.refresh(&directory, manifest, &derive)?;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use duckdb::arrow::array::RecordBatch;
+use arrow::array::RecordBatch;
 
 use super::Context;
 use super::args::SqlArgs;

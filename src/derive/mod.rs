@@ -7,17 +7,17 @@
 
 use std::path::{Path, PathBuf};
 
-use duckdb::Connection;
-use duckdb::arrow::array::{Array, AsArray, RecordBatch};
-use duckdb::arrow::datatypes::Int64Type;
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use duckdb::{Config, Connection};
 
 use crate::engine::select;
 use crate::error::{Error, Result, io};
 use crate::functions::interval::Merger;
-use crate::ingest::{Finish, TableWriter};
+use crate::ingest::{Finish, TableWriter, ToDerive};
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
-use crate::sql_text::{sql_name, sql_string};
+use crate::sql_text::{sql_name, sql_path, sql_string};
 
 /// Ranks whose events are looked at together.
 const RANKS_AT_A_TIME: usize = 16;
@@ -26,12 +26,82 @@ const RANKS_AT_A_TIME: usize = 16;
 const SWEEP_VERSION: u32 = 1;
 
 /// How derived tables are written.
-const COPY_OPTIONS: &str = crate::ingest::assemble::COPY_OPTIONS;
+const COPY_OPTIONS: &str =
+    "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, PARQUET_VERSION v2";
 
 /// Makes the derived tables by the SQL of a registry.
 pub struct Derive<'r> {
     /// Where the SQL comes from.
     pub registry: &'r Registry,
+    /// Memory for sorting and joining, as DuckDB writes sizes; empty for the default.
+    pub memory_limit: String,
+    /// Threads; 0 for one per core.
+    pub threads: usize,
+}
+
+/// Memory of the work connection unless the user says otherwise.
+const MEMORY_LIMIT: &str = "160MB";
+
+impl Derive<'_> {
+    /// A DuckDB connection for sorting and joining: bounded memory, spilling into the workspace.
+    fn connection(&self, work: &Path) -> Result<Connection> {
+        let limit = if self.memory_limit.is_empty() { MEMORY_LIMIT } else { &self.memory_limit };
+        let mut config = Config::default()
+            .max_memory(limit)
+            .map_err(|_| {
+                Error::new("usage", format!("{limit:?} is no size of memory"))
+                    .hint("write a number and a unit: --memory-limit 1GB")
+            })?
+            .enable_autoload_extension(false)?;
+        if self.threads > 0 {
+            config = config.threads(i64::try_from(self.threads).unwrap_or(1))?;
+        }
+        let connection = Connection::open_in_memory_with_flags(config)?;
+        connection.execute_batch(&format!(
+            "SET temp_directory = {}; SET enable_progress_bar = false;",
+            sql_string(&work.join("spill").to_string_lossy())
+        ))?;
+        crate::functions::register(&connection)?;
+        Ok(connection)
+    }
+
+    /// Makes what each of `ranks` says by itself: one file of each table under `part`.
+    fn part(
+        &self,
+        what: &ToDerive<'_>,
+        connection: &Connection,
+        by_rank: &[&SqlFile],
+        ranks: &[i64],
+        part: usize,
+    ) -> Result<()> {
+        show(what.directory, connection, Some(ranks))?;
+        launches(what.directory, connection, part)?;
+        for file in by_rank {
+            let name = sql_name(&file.header.name);
+            connection
+                .execute_batch(&format!("CREATE OR REPLACE TABLE {name} AS {}", file.query()))
+                .map_err(|e| Error::from(e).at(file.path.clone()))?;
+            // Written without rows too: then it says the types.
+            let target = part_file(what.directory, &file.header.name, part)?;
+            copy(connection, &kept_columns(&file.header.name), &target)?;
+        }
+        let path = part_file(what.directory, "busy_intervals", part)?;
+        let table = schema::table("busy_intervals").expect("busy_intervals is in the schema");
+        let mut busy = TableWriter::new(table, &[], path);
+        busy_intervals(connection, ranks, &mut busy)?;
+        busy.finish()?;
+        // The next part has its own.
+        for name in by_rank.iter().map(|f| f.header.name.as_str()).chain(["launches"]) {
+            connection.execute_batch(&format!("DROP TABLE {}", sql_name(name)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Names of the tables that are made for some ranks at a time.
+fn tables_by_rank<'a>(by_rank: &[&'a SqlFile]) -> Vec<&'a str> {
+    let of_sql = by_rank.iter().map(|f| f.header.name.as_str());
+    of_sql.chain(["launches", "busy_intervals"]).collect()
 }
 
 impl Finish for Derive<'_> {
@@ -39,42 +109,40 @@ impl Finish for Derive<'_> {
         crate::hash::sha256_text(&format!("{SWEEP_VERSION} {}", self.registry.derived_sha256()))
     }
 
-    fn derive(&self, directory: &Path, connection: &Connection) -> Result<()> {
-        crate::functions::register(connection)?;
+    fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
+        let connection = self.connection(what.work)?;
         let derived = self.registry.derived();
         let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
             derived.into_iter().partition(|f| f.header.by_rank);
-        // What is per rank is made for a few ranks at a time, so that memory does not grow with them.
-        show(directory, connection, None)?;
+        show(what.directory, &connection, None)?;
         let mut ranks = Vec::new();
         let mut statement = connection.prepare("SELECT DISTINCT rank FROM ranks ORDER BY rank")?;
         for rank in statement.query_map([], |row| row.get::<_, i64>(0))? {
             ranks.push(rank?);
         }
         drop(statement);
-        let busy_file = table_file(directory, "busy_intervals")?;
-        let busy_table = schema::table("busy_intervals").expect("busy_intervals is in the schema");
-        let mut busy = TableWriter::new(busy_table, &[], busy_file);
+        // What is per rank is made for a few ranks at a time, so that memory does not grow with
+        // them, and not at all where none of the few has changed.
+        let names = tables_by_rank(&by_rank);
         for (part, ranks) in ranks.chunks(RANKS_AT_A_TIME).enumerate() {
-            show(directory, connection, Some(ranks))?;
-            launches(directory, connection, part)?;
-            for file in &by_rank {
-                let name = sql_name(&file.header.name);
-                let verb = match part {
-                    0 => format!("CREATE OR REPLACE TABLE {name} AS"),
-                    _ => format!("INSERT INTO {name}"),
-                };
-                connection
-                    .execute_batch(&format!("{verb} {}", file.query()))
-                    .map_err(|e| Error::from(e).at(file.path.clone()))?;
+            match what.earlier {
+                Some((earlier, changed)) if ranks.iter().all(|r| !changed.contains(r)) => {
+                    take_over(earlier, what.directory, &names, part)?;
+                }
+                _ => self.part(what, &connection, &by_rank, ranks, part)?,
             }
-            busy_intervals(connection, ranks, &mut busy)?;
         }
-        if busy.finish()?.is_none() {
-            let folder = directory.join("busy_intervals");
-            std::fs::remove_dir(&folder).map_err(|e| io(&folder, &e))?;
+        show(what.directory, &connection, None)?;
+        for file in &by_rank {
+            let name = &file.header.name;
+            let list: Vec<String> =
+                files_of(what.directory, name).iter().map(|f| sql_path(f)).collect();
+            connection.execute_batch(&format!(
+                "CREATE OR REPLACE TABLE {} AS SELECT * FROM read_parquet([{}], hive_partitioning = false)",
+                sql_name(name),
+                list.join(", ")
+            ))?;
         }
-        show(directory, connection, None)?;
         for file in &over_ranks {
             connection
                 .execute_batch(&format!(
@@ -83,28 +151,68 @@ impl Finish for Derive<'_> {
                     file.query()
                 ))
                 .map_err(|e| Error::from(e).at(file.path.clone()))?;
-        }
-        for file in by_rank.iter().chain(&over_ranks) {
-            let name = &file.header.name;
-            if let Some(table) = schema::table(name) {
-                let columns: Vec<String> = table
-                    .columns
-                    .iter()
-                    .map(|c| format!("CAST({0} AS {1}) AS {0}", sql_name(c.name), c.ty.sql()))
-                    .collect();
-                let query = format!("SELECT {} FROM {}", columns.join(", "), sql_name(name));
-                keep(connection, &query, || table_file(directory, name))?;
+            if schema::table(&file.header.name).is_some() {
+                keep(&connection, &kept_columns(&file.header.name), || {
+                    part_file(what.directory, &file.header.name, 0)
+                })?;
             }
         }
-        let findings = directory.join("ingest_log/derived.parquet");
+        let findings = what.directory.join("ingest_log/derived.parquet");
         if findings.exists() {
             // Removed and not written over: it may be shared with the directory still in place.
             std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
         }
-        keep(connection, "SELECT * FROM _findings", || {
-            table_file(directory, "ingest_log").map(|_| findings.clone())
-        })
+        keep(&connection, "SELECT * FROM _findings", || {
+            part_file(what.directory, "ingest_log", 0).map(|_| findings.clone())
+        })?;
+        // Folders of tables without rows.
+        for table in TABLES {
+            let folder = what.directory.join(table.name);
+            if folder.is_dir() && schema::files(what.directory, table).is_empty() {
+                std::fs::remove_dir_all(&folder).map_err(|e| io(&folder, &e))?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// `SELECT` of a derived table: the columns of the schema, in its order and types; all of a step.
+fn kept_columns(name: &str) -> String {
+    let columns = match schema::table(name) {
+        None => "*".to_owned(),
+        Some(table) => {
+            let cast = |c: &schema::Column| {
+                format!("CAST({0} AS {1}) AS {0}", sql_name(c.name), c.ty.sql())
+            };
+            table.columns.iter().map(cast).collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("SELECT {columns} FROM {}", sql_name(name))
+}
+
+/// The files of a table or step in a trace directory.
+fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = std::fs::read_dir(directory.join(name))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
+        .collect();
+    out.sort();
+    out
+}
+
+/// The files of one part, as an earlier ingest made them.
+fn take_over(earlier: &Path, directory: &Path, names: &[&str], part: usize) -> Result<()> {
+    for name in names {
+        let target = part_file(directory, name, part)?;
+        let from = earlier.join(name).join(target.file_name().unwrap_or_default());
+        if from.exists() {
+            crate::ingest::assemble::link(&from, &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the ingested tables visible: of all ranks, or of some.
@@ -136,10 +244,16 @@ fn show(directory: &Path, connection: &Connection, ranks: Option<&[i64]>) -> Res
     Ok(())
 }
 
-fn table_file(directory: &Path, name: &str) -> Result<PathBuf> {
+fn part_file(directory: &Path, name: &str, part: usize) -> Result<PathBuf> {
     let folder = directory.join(name);
     std::fs::create_dir_all(&folder).map_err(|e| io(&folder, &e))?;
-    Ok(folder.join("part-0000.parquet"))
+    Ok(folder.join(format!("part-{part:04}.parquet")))
+}
+
+/// Writes the rows of a query to a file.
+fn copy(connection: &Connection, query: &str, target: &Path) -> Result<()> {
+    let target = sql_string(&target.to_string_lossy());
+    Ok(connection.execute_batch(&format!("COPY ({query}) TO {target} ({COPY_OPTIONS})"))?)
 }
 
 /// Writes the rows of a query to a file, unless there are none.
@@ -148,20 +262,13 @@ fn keep(
     query: &str,
     file: impl FnOnce() -> Result<PathBuf>,
 ) -> Result<()> {
-    let rows: i64 =
-        connection.query_row(&format!("SELECT count(*) FROM ({query})"), [], |r| r.get(0))?;
-    if rows == 0 {
-        return Ok(());
-    }
-    connection.execute_batch(&format!(
-        "COPY ({query}) TO {} ({COPY_OPTIONS})",
-        sql_string(&file()?.to_string_lossy())
-    ))?;
-    Ok(())
+    let some: bool =
+        connection.query_row(&format!("SELECT EXISTS ({query})"), [], |row| row.get(0))?;
+    if some { copy(connection, query, &file()?) } else { Ok(()) }
 }
 
 /// An integer column of a batch by name.
-fn ints<'a>(batch: &'a RecordBatch, name: &str) -> &'a duckdb::arrow::array::Int64Array {
+fn ints<'a>(batch: &'a RecordBatch, name: &str) -> &'a arrow::array::Int64Array {
     batch.column_by_name(name).expect("the query names the column").as_primitive::<Int64Type>()
 }
 
@@ -273,7 +380,7 @@ fn launches(directory: &Path, connection: &Connection, part: usize) -> Result<()
         let (start, end) = (column("ts_ns"), column("end_ns"));
         let (event_id, kind) = (column("event_id"), column("kind"));
         for row in 0..batch.num_rows() {
-            let of = |c: &duckdb::arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
+            let of = |c: &arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
             let now = (of(rank), of(pid), of(tid));
             if thread != Some(now) {
                 thread = Some(now);
@@ -297,10 +404,7 @@ fn launches(directory: &Path, connection: &Connection, part: usize) -> Result<()
          LEFT JOIN _around AS a ON a.runtime_event_id = c.runtime_event_id
          ORDER BY c.rank, c.event_id";
     connection.execute_batch(&format!("CREATE OR REPLACE TABLE launches AS {query}"))?;
-    keep(connection, "SELECT * FROM launches", || {
-        table_file(directory, "launches")
-            .map(|f| f.with_file_name(format!("part-{part:04}.parquet")))
-    })?;
+    keep(connection, "SELECT * FROM launches", || part_file(directory, "launches", part))?;
     connection.execute_batch("DROP TABLE _calls; DROP TABLE _around;")?;
     Ok(())
 }
@@ -325,7 +429,8 @@ fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWrit
     let mut merger = Merger::default();
     let mut row_of = |key: &Option<Key>, merged: Option<(i64, i64)>| -> Result<()> {
         if let (Some((rank, device, class)), Some((start, end))) = (key, merged) {
-            writer.int(*rank).int(*device).text(Some(class)).int(Some(start)).int(Some(end));
+            let row = writer.row();
+            row.int(*rank).int(*device).text(Some(class)).int(Some(start)).int(Some(end));
             writer.end_row()?;
         }
         Ok(())
@@ -336,7 +441,7 @@ fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWrit
         let (start, end) = (ints(&batch, "ts_ns"), ints(&batch, "end_ns"));
         let class = batch.column_by_name("class").expect("the query names it").as_string::<i32>();
         for row in 0..batch.num_rows() {
-            let of = |c: &duckdb::arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
+            let of = |c: &arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
             let same = key.as_ref().is_some_and(|(r, d, c)| {
                 *r == of(rank) && *d == of(device) && c == class.value(row)
             });

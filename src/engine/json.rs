@@ -1,11 +1,11 @@
 //! Values of a result as JSON: integers as numbers, STRUCT and MAP as objects, LIST as array.
 
-use duckdb::arrow::array::{Array, AsArray, RecordBatch};
-use duckdb::arrow::datatypes::{
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use duckdb::arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Map, Number, Value};
 
 /// The value of a cell.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use arrow::array::RecordBatch;
 use duckdb::ToSql;
-use duckdb::arrow::array::RecordBatch;
 use duckdb::types::Value as SqlValue;
 use serde_json::{Map, Value};
 

@@ -8,12 +8,10 @@ pub mod interval;
 use std::error::Error as StdError;
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StructArray};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use duckdb::Connection;
-use duckdb::arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StructArray,
-};
-use duckdb::arrow::buffer::{NullBuffer, OffsetBuffer};
-use duckdb::arrow::datatypes::{DataType, Field, Fields, Int64Type};
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 
 use self::interval::Interval;

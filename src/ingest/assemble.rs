@@ -1,83 +1,80 @@
-//! From the spool files of the ranks to the tables of one trace directory.
+//! From the files of the ranks to the tables of one trace directory.
 //!
-//! Host events stay one file per rank. Everything else is joined over the ranks by DuckDB, under a
-//! memory limit with spilling: device events sorted by rank, class and start, so that a metric
-//! reads few files and few row groups.
+//! Host events stay one file per rank. Everything else is joined over the ranks: row groups are
+//! copied as they are encoded (`splice`), device events sorted by rank, class and start, so that a
+//! metric reads few files and few row groups. Ranks that did not change since the last ingest come
+//! from the trace directory that it left.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use duckdb::Connection;
-use serde_json::Value;
-
 use super::card::Card;
-use super::job::{Facts, Member};
-use super::kineto::{EPOCH_FROM_NS, Kineto};
+use super::job::Member;
 use super::log::Log;
-use super::manifest::Source;
 use super::parquet::TableWriter;
+use super::record::{self, Record};
+use super::sort::Sorter;
+use super::splice::{Lacks, Splicer, each_batch};
 use crate::error::{Result, io};
 use crate::schema::table;
-use crate::sql_text::{sql_path, sql_string};
 
 /// Device events that go into one file.
 const FILE_ROWS: u64 = 4_000_000;
 
-/// Ranks that go into one file: each is a reader in the query that joins them.
+/// Ranks that go into one file.
 const FILE_RANKS: usize = 64;
 
-/// One file that was read, with what it held.
-#[derive(Debug)]
-pub struct ReadFile {
-    /// What the split knew of it.
-    pub facts: Facts,
-    /// Its entry in the manifest (the rank is filled here).
-    pub source: Source,
-    /// Its content.
-    pub kineto: Kineto,
+/// Where the rows of a file lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rows {
+    /// In this folder, as the reader wrote them.
+    Spool(PathBuf),
+    /// In this trace directory, as an earlier ingest placed them.
+    Trace(PathBuf),
 }
 
-/// How files are written by DuckDB.
-pub const COPY_OPTIONS: &str =
-    "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, PARQUET_VERSION v2";
+/// One file that was read, now or before.
+#[derive(Debug, Clone)]
+pub struct ReadFile {
+    /// What is known of it.
+    pub record: Record,
+    /// Where its rows lie.
+    pub rows: Rows,
+}
 
 /// Writes every ingested table of a trace under `directory`.
 ///
 /// `files` are all files of the job root, `members` those of this trace with their ranks.
+/// `same_ranks` says that the files that were read before make a trace of the same ranks.
 ///
 /// # Errors
-/// `io` or `sql` when something cannot be written.
+/// `io` when something cannot be read or written.
 pub fn write(
     directory: &Path,
-    connection: &Connection,
-    files: &[ReadFile],
+    work: &Path,
+    files: &mut [ReadFile],
     members: &[Member],
+    same_ranks: bool,
     card: Option<&Card>,
     log: &Log,
 ) -> Result<()> {
     for m in members {
-        host_events(directory, connection, &files[m.file], m.rank)?;
+        host_events(directory, &files[m.file], m.rank)?;
     }
-    device_events(directory, connection, files, members)?;
-    for name in ["flows", "counters", "metadata"] {
-        merged(directory, connection, files, members, name)?;
+    let ranks = by_rank(members);
+    for name in ["device_events", "flows", "counters", "metadata"] {
+        for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
+            joined(directory, work, files, part, same_ranks, name, i)?;
+        }
     }
-    ranks(directory, files, members)?;
+    rank_rows(directory, files, members)?;
     sources(directory, files, members)?;
     findings(directory, files, members, log)?;
     if let Some(card) = card {
         cards(directory, card)?;
     }
-    Ok(())
-}
-
-/// `ts_ns` with what the reader could not add yet.
-fn shifted(kineto: &Kineto) -> String {
-    match kineto.pending_base_ns {
-        0 => "*".to_owned(),
-        base => format!(
-            "* REPLACE (CASE WHEN ts_ns < {EPOCH_FROM_NS} THEN ts_ns + {base} ELSE ts_ns END AS ts_ns)"
-        ),
-    }
+    let records: Vec<&Record> = members.iter().map(|m| &files[m.file].record).collect();
+    record::write(directory, &records)
 }
 
 fn folder(directory: &Path, name: &str) -> Result<PathBuf> {
@@ -86,94 +83,167 @@ fn folder(directory: &Path, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn host_events(
-    directory: &Path,
-    connection: &Connection,
-    file: &ReadFile,
-    rank: i64,
-) -> Result<()> {
-    let Some(spool) = file.kineto.spool.get("host_events") else { return Ok(()) };
-    let target = folder(directory, &format!("host_events/rank={rank}"))?
-        .join(format!("kineto-{}.parquet", file.source.source_id));
-    if file.kineto.pending_base_ns == 0 {
-        return std::fs::rename(spool, &target).map_err(|e| io(&target, &e));
-    }
-    connection.execute_batch(&format!(
-        "COPY (SELECT {} FROM read_parquet({})) TO {} ({COPY_OPTIONS})",
-        shifted(&file.kineto),
-        sql_path(spool),
-        sql_string(&target.to_string_lossy()),
-    ))?;
-    std::fs::remove_file(spool).map_err(|e| io(spool, &e))
-}
-
-/// `SELECT` over the spool files of one table, with rank (and source, where the table has it).
-fn union_of(files: &[ReadFile], members: &[Member], name: &str) -> Option<String> {
-    let table = table(name).expect("callers name tables of the schema");
-    let has_source = name != "flows" && table.columns.iter().any(|c| c.name == "source");
-    let source = if has_source { "'kineto' AS source, " } else { "" };
-    let selects: Vec<String> = members
-        .iter()
-        .filter_map(|m| {
-            let kineto = &files[m.file].kineto;
-            let spool = kineto.spool.get(name)?;
-            let columns = if name == "metadata" { "*".to_owned() } else { shifted(kineto) };
-            Some(format!(
-                "SELECT {source}{}::BIGINT AS rank, {columns} FROM read_parquet({})",
-                m.rank,
-                sql_path(spool)
-            ))
-        })
-        .collect();
-    (!selects.is_empty()).then(|| selects.join(" UNION ALL "))
-}
-
-fn device_events(
-    directory: &Path,
-    connection: &Connection,
-    files: &[ReadFile],
-    members: &[Member],
-) -> Result<()> {
-    let mut parts: Vec<(u64, Vec<Member>)> = Vec::new();
-    for m in members {
-        let rows = files[m.file].kineto.device_events;
-        match parts.last_mut() {
-            Some((sum, part)) if *sum + rows <= FILE_ROWS && part.len() < FILE_RANKS => {
-                *sum += rows;
-                part.push(m.clone());
-            }
-            _ => parts.push((rows, vec![m.clone()])),
-        }
-    }
-    for (i, (_, part)) in parts.iter().enumerate() {
-        if let Some(union) = union_of(files, part, "device_events") {
-            let target = folder(directory, "device_events")?.join(format!("part-{i:04}.parquet"));
-            connection.execute_batch(&format!(
-                "COPY ({union} ORDER BY rank, class, ts_ns, event_id) TO {} ({COPY_OPTIONS})",
-                sql_string(&target.to_string_lossy())
-            ))?;
-        }
+/// A second name for a file, or a copy where links do not work.
+pub fn link(from: &Path, to: &Path) -> Result<()> {
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to).map_err(|e| io(to, &e))?;
     }
     Ok(())
 }
 
-fn merged(
-    directory: &Path,
-    connection: &Connection,
+fn host_events(directory: &Path, file: &ReadFile, rank: i64) -> Result<()> {
+    let Some(name) = file.record.tables.get("host_events") else { return Ok(()) };
+    let file_name = format!("kineto-{}.parquet", file.record.source.source_id);
+    let of_rank = format!("host_events/rank={rank}");
+    let target = folder(directory, &of_rank)?.join(&file_name);
+    match &file.rows {
+        Rows::Trace(old) => link(&old.join(of_rank).join(file_name), &target),
+        Rows::Spool(spool) if file.record.pending_base_ns == 0 => link(&spool.join(name), &target),
+        Rows::Spool(spool) => {
+            let schema = table("host_events").expect("the table is in the schema").arrow();
+            let mut out = Splicer::new(target, schema);
+            out.add(
+                &spool.join(name),
+                Lacks { base_ns: file.record.pending_base_ns, ..Lacks::default() },
+            )?;
+            out.finish().map(|_| ())
+        }
+    }
+}
+
+/// The files of each rank.
+fn by_rank(members: &[Member]) -> BTreeMap<i64, Vec<usize>> {
+    let mut out: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for m in members {
+        out.entry(m.rank).or_default().push(m.file);
+    }
+    out
+}
+
+/// Ranks of one file of a table, with the files that each was read from.
+type Part = Vec<(i64, Vec<usize>)>;
+
+/// The ranks of each file of a table: as the earlier ingest had them when the ranks are the same, so
+/// that the files without a changed rank can stay; else filled up one after the other.
+fn parts(
     files: &[ReadFile],
-    members: &[Member],
+    ranks: &BTreeMap<i64, Vec<usize>>,
+    same_ranks: bool,
+    name: &str,
+) -> Vec<Part> {
+    let earlier: Option<Vec<&String>> =
+        ranks.values().map(|of| files[of[0]].record.tables.get(&placed(name))).collect();
+    let mut out: Vec<Part> = Vec::new();
+    if let (Some(earlier), true) = (earlier, same_ranks) {
+        let names: BTreeSet<&String> = earlier.iter().copied().collect();
+        for wanted in names {
+            let part = ranks.iter().zip(&earlier).filter(|(_, name)| **name == wanted);
+            out.push(part.map(|((rank, of), _)| (*rank, of.clone())).collect());
+        }
+        return out;
+    }
+    let mut rows = 0;
+    for (rank, of) in ranks {
+        let more = match name {
+            "device_events" => of.iter().map(|f| files[*f].record.totals.device_events).sum(),
+            _ => 0,
+        };
+        match out.last_mut() {
+            Some(part) if rows + more <= FILE_ROWS && part.len() < FILE_RANKS => {
+                rows += more;
+                part.push((*rank, of.clone()));
+            }
+            _ => {
+                rows = more;
+                out.push(vec![(*rank, of.clone())]);
+            }
+        }
+    }
+    out
+}
+
+/// Key in [`Record::tables`] of the file of many ranks that holds the rows of a table; set for
+/// every rank, whether it has rows or not.
+pub fn placed(name: &str) -> String {
+    format!("{name}/part")
+}
+
+/// Writes one file of a table that holds many ranks.
+fn joined(
+    directory: &Path,
+    work: &Path,
+    files: &mut [ReadFile],
+    part: &Part,
+    same_ranks: bool,
+    name: &str,
+    index: usize,
+) -> Result<()> {
+    let file_name = format!("part-{index:04}.parquet");
+    let all = || part.iter().flat_map(|(_, of)| of);
+    // Nothing changed: the file stays.
+    let stays = same_ranks
+        && all().all(|f| {
+            matches!(files[*f].rows, Rows::Trace(_))
+                && files[*f].record.tables.get(&placed(name)) == Some(&file_name)
+        });
+    let has_rows = all().any(|f| files[*f].record.tables.contains_key(name));
+    if has_rows {
+        let target = folder(directory, name)?.join(&file_name);
+        match &files[part[0].1[0]].rows {
+            Rows::Trace(old) if stays => link(&old.join(name).join(&file_name), &target)?,
+            _ => {
+                let schema = table(name).expect("the table is in the schema").arrow();
+                let mut out = Splicer::new(target, schema);
+                for (rank, of) in part {
+                    rank_into(&mut out, work, files, *rank, of, name)?;
+                }
+                out.finish()?;
+            }
+        }
+    }
+    for f in part.iter().flat_map(|(_, of)| of) {
+        files[*f].record.tables.insert(placed(name), file_name.clone());
+    }
+    Ok(())
+}
+
+/// The rows of one rank.
+fn rank_into(
+    out: &mut Splicer,
+    work: &Path,
+    files: &[ReadFile],
+    rank: i64,
+    of: &[usize],
     name: &str,
 ) -> Result<()> {
-    for (i, part) in members.chunks(FILE_RANKS).enumerate() {
-        if let Some(union) = union_of(files, part, name) {
-            let target = folder(directory, name)?.join(format!("part-{i:04}.parquet"));
-            connection.execute_batch(&format!(
-                "COPY ({union}) TO {} ({COPY_OPTIONS})",
-                sql_string(&target.to_string_lossy())
-            ))?;
-        }
+    let spools: Vec<(PathBuf, Lacks)> = of
+        .iter()
+        .filter_map(|f| match &files[*f].rows {
+            Rows::Trace(_) => None,
+            Rows::Spool(spool) => {
+                let record = &files[*f].record;
+                let lacks = Lacks { rank, source: "kineto", base_ns: record.pending_base_ns };
+                Some((spool.join(record.tables.get(name)?), lacks))
+            }
+        })
+        .collect();
+    // Files of one rank are all read now, or all were before.
+    if let (Rows::Trace(old), Some(earlier)) =
+        (&files[of[0]].rows, files[of[0]].record.tables.get(&placed(name)))
+    {
+        let earlier = old.join(name).join(earlier);
+        return if earlier.exists() { out.add_rank(&earlier, rank) } else { Ok(()) };
     }
-    Ok(())
+    if spools.len() > 1 && name == "device_events" {
+        // Consecutive windows of one rank: each is sorted, and together they must be.
+        let schema = table(name).expect("the table is in the schema").arrow();
+        let mut sorter = Sorter::new(work, schema, &["class", "ts_ns", "event_id"]);
+        for (path, lacks) in &spools {
+            each_batch(path, |batch| sorter.push(out.completed(&batch, *lacks)?))?;
+        }
+        return sorter.finish(&mut |batch| out.join(batch));
+    }
+    spools.iter().try_for_each(|(path, lacks)| out.add(path, *lacks))
 }
 
 fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
@@ -181,115 +251,60 @@ fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
     Ok(TableWriter::new(table(name).expect("the table is in the schema"), &[], path))
 }
 
-/// Members of the header that `ranks` and the split use.
-pub struct Header<'a>(pub &'a [(String, Value)]);
-
-impl Header<'_> {
-    /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
-    }
-
-    fn distributed(&self, key: &str) -> Option<&Value> {
-        self.get("distributedInfo")?.get(key)
-    }
-
-    /// `distributedInfo.rank`, when it is an integer from 0 on.
-    pub fn rank(&self) -> Option<i64> {
-        self.distributed("rank")?.as_i64().filter(|r| (0..=10_000_000).contains(r))
-    }
-
-    /// `distributedInfo.world_size`, when it is an integer from 1 on.
-    pub fn world_size(&self) -> Option<i64> {
-        self.distributed("world_size")?.as_i64().filter(|w| (1..=10_000_000).contains(w))
-    }
-
-    /// Whether `distributedInfo` states a rank or world size that cannot be one.
-    pub fn is_odd(&self) -> bool {
-        let odd = |key, ok: bool| self.distributed(key).is_some_and(|v| !v.is_null()) && !ok;
-        odd("rank", self.rank().is_some()) || odd("world_size", self.world_size().is_some())
-    }
-
-    fn text(&self, value: Option<&Value>) -> Option<String> {
-        match value? {
-            Value::String(s) if !s.is_empty() => Some(s.clone()),
-            Value::Number(n) => Some(n.to_string()),
-            _ => None,
-        }
-    }
-
-    /// The entry of `deviceProperties` for a device: by id, else the only one (containers renumber
-    /// devices, and the list then holds id 0 alone).
-    pub fn device(&self, id: Option<i64>) -> Option<&Value> {
-        let list = self.get("deviceProperties")?.as_array()?;
-        list.iter()
-            .find(|d| id.is_some() && d.get("id").and_then(Value::as_i64) == id)
-            .or(if list.len() == 1 { list.first() } else { None })
-    }
-
-    /// The name of a device; NULL where the trace leaves it empty.
-    pub fn device_name(&self, id: Option<i64>) -> Option<String> {
-        self.text(self.device(id)?.get("name"))
-    }
-
-    /// The host: `host_name` or `hostname`.
-    pub fn host(&self) -> Option<String> {
-        self.text(self.get("host_name").or(self.get("hostname")))
-    }
-}
-
-fn ranks(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
-    let mut w = writer(directory, "ranks")?;
+fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
+    let mut out = writer(directory, "ranks")?;
     for m in members {
-        let file = &files[m.file];
-        let k = &file.kineto;
-        let header = Header(&k.header);
-        let device = header.device(k.device);
-        let number = |key: &str| device.and_then(|d| d.get(key)).and_then(Value::as_i64);
-        w.text(Some("kineto")).int(Some(m.rank)).int(Some(file.source.source_id));
-        w.text(header.host().as_deref()).int(k.pid).int(k.device);
-        w.text(header.device_name(k.device).as_deref());
-        w.int(number("numSms")).int(number("totalGlobalMem"));
-        w.int(header.world_size());
-        w.text(header.text(header.distributed("backend")).as_deref());
-        w.text(header.text(header.distributed("nccl_version")).as_deref());
-        w.int(k.base_ns).int(k.span_ns.map(|s| s.0)).int(k.span_ns.map(|s| s.1));
-        w.text(Some(m.rank_source)).end_row()?;
+        let record = &files[m.file].record;
+        let (row, totals) = (&record.row, &record.totals);
+        let w = out.row();
+        w.text(Some("kineto")).int(Some(m.rank)).int(Some(record.source.source_id));
+        w.text(row.host.as_deref()).int(totals.pid()).int(totals.device);
+        w.text(row.device_name.as_deref()).int(row.sm_count).int(row.memory_bytes);
+        w.int(row.world_size).text(row.backend.as_deref()).text(row.nccl_version.as_deref());
+        w.int(row.base_ns);
+        w.int(totals.span_ns.map(|s| s.0)).int(totals.span_ns.map(|s| s.1));
+        w.text(Some(m.rank_source));
+        out.end_row()?;
     }
-    w.finish().map(|_| ())
+    out.finish().map(|_| ())
 }
 
 fn sources(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
-    let mut w = writer(directory, "sources")?;
+    let mut out = writer(directory, "sources")?;
     for m in members {
-        let s = &files[m.file].source;
+        let s = &files[m.file].record.source;
+        let w = out.row();
         w.int(Some(s.source_id)).text(Some(&s.path)).text(Some("kineto"));
         w.int(i64::try_from(s.bytes).ok()).text(Some(&s.sha256));
-        w.int(i64::try_from(s.events).ok()).int(i64::try_from(s.skipped).ok()).end_row()?;
+        w.int(i64::try_from(s.events).ok()).int(i64::try_from(s.skipped).ok());
+        out.end_row()?;
     }
-    w.finish().map(|_| ())
+    out.finish().map(|_| ())
 }
 
 fn findings(directory: &Path, files: &[ReadFile], members: &[Member], log: &Log) -> Result<()> {
     let of_files = members.iter().flat_map(|m| {
-        let file = &files[m.file];
-        file.kineto.log.findings.iter().map(|f| (Some(file.source.source_id), f))
+        let record = &files[m.file].record;
+        record.log.findings.iter().map(|f| (Some(record.source.source_id), f))
     });
     let mut rows = of_files.chain(log.findings.iter().map(|f| (None, f))).peekable();
     if rows.peek().is_none() {
         return Ok(());
     }
-    let mut w = writer(directory, "ingest_log")?;
+    let mut out = writer(directory, "ingest_log")?;
     for (source_id, f) in rows {
-        w.int(source_id).text(Some(f.code)).text(Some(f.severity.word()));
+        let w = out.row();
+        w.int(source_id).text(Some(&f.code)).text(Some(f.severity.word()));
         w.int(i64::try_from(f.count).ok()).int(f.first_offset.and_then(|o| i64::try_from(o).ok()));
-        w.text(Some(&f.message)).end_row()?;
+        w.text(Some(&f.message));
+        out.end_row()?;
     }
-    w.finish().map(|_| ())
+    out.finish().map(|_| ())
 }
 
 fn cards(directory: &Path, card: &Card) -> Result<()> {
-    let mut w = writer(directory, "cards")?;
+    let mut out = writer(directory, "cards")?;
+    let w = out.row();
     let arch = |field: &str| {
         [format!("workload.model.model_arch.{field}"), format!("workload.model.{field}")]
     };
@@ -318,6 +333,7 @@ fn cards(directory: &Path, card: &Card) -> Result<()> {
     for field in ["dp_replicate", "dp_shard", "tp", "pp", "cp", "ep", "pp_mb"] {
         w.int(card.int(&[&format!("Model-executor.model_plan_parallelization.{field}")]));
     }
-    w.text(Some(&card.value.to_string())).end_row()?;
-    w.finish().map(|_| ())
+    w.text(Some(&card.value.to_string()));
+    out.end_row()?;
+    out.finish().map(|_| ())
 }

@@ -223,6 +223,22 @@ pub enum End {
     Broken(String),
 }
 
+/// A piece of the source that was cut off a [`Window`].
+pub struct Piece {
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
+    /// Offset in the uncompressed source.
+    pub offset: u64,
+}
+
+impl Piece {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.from..self.to]
+    }
+}
+
 /// A sliding window over a reader: `bytes()` are the ones in hand, `consume` moves on.
 pub struct Window {
     reader: Box<dyn Read + Send>,
@@ -232,12 +248,15 @@ pub struct Window {
     /// Offset in the uncompressed source of the first byte in hand.
     pub offset: u64,
     end: Option<End>,
+    /// Buffers of pieces that are done with.
+    spare: Vec<Vec<u8>>,
 }
 
 impl Window {
     /// Over a reader.
     pub fn new(reader: Box<dyn Read + Send>) -> Self {
-        Self { reader, buffer: vec![0; 2 * CHUNK], from: 0, to: 0, offset: 0, end: None }
+        let buffer = vec![0; 2 * CHUNK];
+        Self { reader, buffer, from: 0, to: 0, offset: 0, end: None, spare: Vec::new() }
     }
 
     /// The bytes in hand.
@@ -249,6 +268,38 @@ impl Window {
     pub fn consume(&mut self, n: usize) {
         self.from += n;
         self.offset += n as u64;
+    }
+
+    /// Cuts the first `n` bytes in hand off; without a copy of them.
+    pub fn cut(&mut self, n: usize) -> Piece {
+        let rest = self.to - self.from - n;
+        let mut next = self.spare.pop().unwrap_or_default();
+        next.resize(next.len().max(2 * CHUNK).max(rest + CHUNK), 0);
+        next[..rest].copy_from_slice(&self.buffer[self.from + n..self.to]);
+        let buffer = std::mem::replace(&mut self.buffer, next);
+        let piece = Piece { buffer, from: self.from, to: self.from + n, offset: self.offset };
+        self.from = 0;
+        self.to = rest;
+        self.offset += n as u64;
+        piece
+    }
+
+    /// Takes the buffer of a piece for the next ones.
+    pub fn recycle(&mut self, piece: Piece) {
+        if piece.buffer.len() <= 4 * CHUNK && self.spare.len() < 4 {
+            self.spare.push(piece.buffer);
+        }
+    }
+
+    /// Puts bytes back in front of those in hand.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        let mut buffer = Vec::with_capacity(bytes.len() + self.bytes().len() + CHUNK);
+        buffer.extend_from_slice(bytes);
+        buffer.extend_from_slice(self.bytes());
+        self.from = 0;
+        self.to = buffer.len();
+        self.offset -= bytes.len() as u64;
+        self.buffer = buffer;
     }
 
     /// Reads more; false at the end of the source, see [`Window::end`].

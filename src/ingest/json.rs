@@ -49,18 +49,34 @@ pub fn skip_space(b: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Bytes that end the fast run inside a string: quote, backslash, control characters.
-const STRING_STOP: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut i = 0;
-    while i < 32 {
-        table[i] = true;
-        i += 1;
+/// A word of eight equal bytes.
+const fn eight(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The index of the first byte at or after `at` that ends the plain run inside a string: a quote, a
+/// backslash or a control character.
+fn plain_run(b: &[u8], mut at: usize) -> usize {
+    // Eight bytes at a time: a byte of the mask has its high bit set where the byte is below 0x20, or
+    // equal to one of the two. A borrow can only set bits above the first true one.
+    while let Some(word) = b.get(at..at + 8).and_then(|w| <[u8; 8]>::try_from(w).ok()) {
+        let word = u64::from_le_bytes(word);
+        let quote = word ^ eight(b'"');
+        let slash = word ^ eight(b'\\');
+        let found = (word.wrapping_sub(eight(0x20)) & !word)
+            | (quote.wrapping_sub(eight(1)) & !quote)
+            | (slash.wrapping_sub(eight(1)) & !slash);
+        let found = found & eight(0x80);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
     }
-    table[b'"' as usize] = true;
-    table[b'\\' as usize] = true;
-    table
-};
+    while at < b.len() && b[at] >= 0x20 && b[at] != b'"' && b[at] != b'\\' {
+        at += 1;
+    }
+    at
+}
 
 fn hex4(b: &[u8], at: usize) -> Result<u32, Stop> {
     let mut value = 0;
@@ -78,9 +94,7 @@ fn hex4(b: &[u8], at: usize) -> Result<u32, Stop> {
 fn skip_string(b: &[u8], at: usize) -> Result<usize, Stop> {
     let mut i = at + 1;
     loop {
-        while i < b.len() && !STRING_STOP[b[i] as usize] {
-            i += 1;
-        }
+        i = plain_run(b, i);
         match b.get(i) {
             None => return Err(Stop::Incomplete),
             Some(b'"') => return Ok(i + 1),
@@ -165,9 +179,14 @@ impl Scanner {
     /// [`Stop::Incomplete`] when the bytes end first, [`Stop::Invalid`] with the index of the first
     /// byte that JSON does not allow.
     pub fn skip(&mut self, b: &[u8], at: usize) -> Result<usize, Stop> {
-        self.nesting.clear();
-        self.depth = 0;
         let mut i = skip_space(b, at);
+        self.depth = 0;
+        match b.get(i) {
+            // Most values are one of these, and need no nesting.
+            Some(b'"') => return skip_string(b, i),
+            Some(b'-' | b'0'..=b'9') => return skip_number(b, i),
+            _ => self.nesting.clear(),
+        }
         loop {
             let Some(&first) = b.get(i) else { return Err(Stop::Incomplete) };
             let mut opened = false;
@@ -216,6 +235,46 @@ impl Scanner {
                     }
                 }
                 break;
+            }
+        }
+    }
+
+    /// Like [`Scanner::skip`] for the object at `at`, and hands each of its members to `member`: where
+    /// the key stands (without its quotes, with its escapes) and where the value starts. `member`
+    /// returns the end of the value, for which it may call back into the scanner.
+    ///
+    /// # Errors
+    /// As [`Scanner::skip`].
+    pub fn members(
+        &mut self,
+        b: &[u8],
+        at: usize,
+        mut member: impl FnMut(&mut Self, std::ops::Range<usize>, usize) -> Result<usize, Stop>,
+    ) -> Result<usize, Stop> {
+        let mut i = skip_space(b, at + 1);
+        if b.get(i) == Some(&b'}') {
+            return Ok(i + 1);
+        }
+        loop {
+            match b.get(i) {
+                None => return Err(Stop::Incomplete),
+                Some(b'"') => {}
+                Some(_) => return Err(Stop::Invalid(i)),
+            }
+            let end = skip_string(b, i)?;
+            let key = i + 1..end - 1;
+            i = skip_space(b, end);
+            match b.get(i) {
+                None => return Err(Stop::Incomplete),
+                Some(b':') => i = skip_space(b, i + 1),
+                Some(_) => return Err(Stop::Invalid(i)),
+            }
+            i = skip_space(b, member(self, key, i)?);
+            match b.get(i) {
+                None => return Err(Stop::Incomplete),
+                Some(b',') => i = skip_space(b, i + 1),
+                Some(b'}') => return Ok(i + 1),
+                Some(_) => return Err(Stop::Invalid(i)),
             }
         }
     }
@@ -305,9 +364,7 @@ fn mend_string(b: &[u8], at: usize, out: &mut Vec<u8>, mended: &mut Mended) -> R
     let mut i = at + 1;
     loop {
         let run = i;
-        while i < b.len() && !STRING_STOP[b[i] as usize] {
-            i += 1;
-        }
+        i = plain_run(b, i);
         out.extend_from_slice(&b[run..i]);
         match b.get(i) {
             None => return Err(Stop::Incomplete),
@@ -393,144 +450,56 @@ fn mend_scalar(b: &[u8], at: usize, out: &mut Vec<u8>, mended: &mut Mended) -> R
     Ok(end)
 }
 
-/// The members of a strict JSON object, in order, as raw slices: the key without its quotes (with
-/// its escapes), the value as it stands.
-#[derive(Debug)]
-pub struct Members<'a> {
-    b: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Members<'a> {
-    /// Over an object that [`Scanner::skip`] accepted; anything else has no members.
-    pub fn new(object: &'a [u8]) -> Self {
-        let at = skip_space(object, 0);
-        match object.get(at) {
-            Some(b'{') => Self { b: object, at: at + 1 },
-            _ => Self { b: object, at: object.len() },
-        }
-    }
-}
-
-impl<'a> Iterator for Members<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let b = self.b;
-        let mut i = self.at;
-        while matches!(b.get(i), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
-            i += 1;
-        }
-        if b.get(i) != Some(&b'"') {
-            return None;
-        }
-        let key_end = quick_string(b, i);
-        let key = &b[i + 1..key_end - 1];
-        i = skip_space(b, key_end) + 1;
-        i = skip_space(b, i);
-        let end = quick_value(b, i);
-        self.at = end;
-        Some((key, &b[i..end]))
-    }
-}
-
-/// The elements of a strict JSON array, in order, as raw slices.
-pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut at = skip_space(array, 0) + 1;
+/// The elements of a strict JSON array, in order, as they stand.
+pub fn elements(array: &str) -> impl Iterator<Item = &str> {
+    let mut scanner = Scanner::default();
+    let b = array.as_bytes();
+    let mut at = skip_space(b, 0) + 1;
     std::iter::from_fn(move || {
-        while matches!(array.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
+        while matches!(b.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
             at += 1;
         }
-        if at >= array.len() || array[at] == b']' {
-            return None;
-        }
         let from = at;
-        at = quick_value(array, at);
+        at = scanner.skip(b, at).ok()?;
         Some(&array[from..at])
     })
 }
 
-/// End of a string of strict JSON: one past the closing quote.
-fn quick_string(b: &[u8], at: usize) -> usize {
-    let mut i = at + 1;
-    loop {
-        while b[i] != b'"' && b[i] != b'\\' {
-            i += 1;
-        }
-        if b[i] == b'"' {
-            return i + 1;
-        }
-        i += 2;
-    }
-}
-
-/// End of a value of strict JSON.
-fn quick_value(b: &[u8], at: usize) -> usize {
-    match b[at] {
-        b'"' => quick_string(b, at),
-        b'{' | b'[' => {
-            let mut depth = 0usize;
-            let mut i = at;
-            loop {
-                match b[i] {
-                    b'"' => {
-                        i = quick_string(b, i);
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth -= 1;
-                        if depth == 0 {
-                            return i + 1;
-                        }
-                    }
-                    _ => {}
-                }
-                i += 1;
-            }
-        }
-        _ => {
-            let mut i = at;
-            while i < b.len() && !matches!(b[i], b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
-            {
-                i += 1;
-            }
-            i
-        }
-    }
-}
-
 /// The text of a raw string value (with its quotes) of strict JSON; None for any other value.
-pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
-    match raw {
-        [b'"', inner @ .., b'"'] => Some(unescape(inner)),
+pub fn text(raw: &str) -> Option<Cow<'_, str>> {
+    match raw.as_bytes() {
+        [b'"', .., b'"'] => Some(unescape(&raw[1..raw.len() - 1])),
         _ => None,
     }
 }
 
 /// The text of the inside of a string of strict JSON.
-pub fn unescape(inner: &[u8]) -> Cow<'_, str> {
-    if !inner.contains(&b'\\') {
-        return String::from_utf8_lossy(inner);
+pub fn unescape(inner: &str) -> Cow<'_, str> {
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
     }
-    let mut quoted = Vec::with_capacity(inner.len() + 2);
-    quoted.push(b'"');
-    quoted.extend_from_slice(inner);
-    quoted.push(b'"');
-    match serde_json::from_slice::<String>(&quoted) {
+    match serde_json::from_str::<String>(&format!("\"{inner}\"")) {
         Ok(text) => Cow::Owned(text),
         // Only when called on something that skip did not accept.
-        Err(_) => Cow::Owned(String::from_utf8_lossy(inner).into_owned()),
+        Err(_) => Cow::Borrowed(inner),
     }
 }
 
 /// An integer written as one, plain or inside quotes; None for fractions, exponents, overflow.
-pub fn integer(raw: &[u8]) -> Option<i64> {
-    let digits = match raw {
+pub fn integer(raw: &str) -> Option<i64> {
+    let digits = match raw.as_bytes() {
         [b'"', inner @ .., b'"'] => inner,
-        _ => raw,
+        plain => plain,
     };
-    std::str::from_utf8(digits).ok()?.parse().ok()
+    let (negative, plain) = match digits {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, digits),
+    };
+    if plain.is_empty() || plain.len() > 18 || !plain.iter().all(u8::is_ascii_digit) {
+        return std::str::from_utf8(digits).ok()?.parse().ok();
+    }
+    let value = plain.iter().fold(0, |sum, c| sum * 10 + i64::from(c - b'0'));
+    Some(if negative { -value } else { value })
 }
 
 #[cfg(test)]
@@ -580,22 +549,61 @@ mod tests {
         assert_eq!((text.as_str(), m.utf8, m.escape), ("[\"\u{fffd}\",\"\\ufffd alone\"]", 1, 1));
     }
 
+    fn members(object: &str) -> Result<Vec<(&str, &str)>, Stop> {
+        let mut out = Vec::new();
+        let b = object.as_bytes();
+        let end = Scanner::default().members(b, 0, |scanner, key, value| {
+            let end = scanner.skip(b, value)?;
+            out.push((&object[key], &object[value..end]));
+            Ok(end)
+        })?;
+        assert_eq!(end, object.len());
+        Ok(out)
+    }
+
     #[test]
     fn members_are_slices() {
-        let object = br#"{ "a" : 1 , "b\"c":{"x":[1,"}"]}, "d":"e" }"#;
-        let members: Vec<_> = Members::new(object)
-            .map(|(k, v)| (String::from_utf8_lossy(k), String::from_utf8_lossy(v)))
-            .collect();
-        assert_eq!(
-            members,
-            [
-                ("a".into(), "1".into()),
-                ("b\\\"c".into(), r#"{"x":[1,"}"]}"#.into()),
-                ("d".into(), "\"e\"".into())
-            ]
-        );
-        assert_eq!(elements(b"[1, [2,3] ,\"x,y\"]").count(), 3);
-        assert_eq!(elements(b"[ ]").count(), 0);
+        let object = r#"{ "a" : 1 , "b\"c":{"x":[1,"}"]}, "d":"e" }"#;
+        let found = members(object).expect("strict JSON");
+        assert_eq!(found, [("a", "1"), (r#"b\"c"#, r#"{"x":[1,"}"]}"#), ("d", "\"e\"")]);
+        assert_eq!(elements("[1, [2,3] ,\"x,y\"]").count(), 3);
+        assert_eq!(elements("[ ]").count(), 0);
+    }
+
+    #[test]
+    fn integers_are_exact_or_none() {
+        for (raw, value) in [
+            ("0", Some(0)),
+            ("-7", Some(-7)),
+            ("\"42\"", Some(42)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("1.0", None),
+            ("1e3", None),
+            ("", None),
+            ("-", None),
+            ("\"\"", None),
+            ("\"12a\"", None),
+        ] {
+            assert_eq!(integer(raw), value, "{raw}");
+        }
+    }
+
+    #[test]
+    fn plain_runs_end_where_a_loop_says() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for filler in [b' ', b'a', 0x7f, 0x80, 0xff, b'!', b'#', b'[', b']'] {
+            for stop in &bytes {
+                for place in 0..19 {
+                    let mut b = vec![filler; 19];
+                    b[place] = *stop;
+                    let ends = |c: u8| c < 0x20 || c == b'"' || c == b'\\';
+                    let slow = b.iter().position(|c| ends(*c)).unwrap_or(b.len());
+                    assert_eq!(plain_run(&b, 0), slow, "{b:?}");
+                }
+            }
+        }
     }
 
     /// Any JSON value as serde_json writes it.
@@ -624,7 +632,14 @@ mod tests {
             prop_assert_eq!(skip(&text), Ok(text.len() - 1));
             let (mended, m) = mend(text.as_bytes());
             prop_assert_eq!(m, Mended::default());
-            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&mended).ok(), Some(value));
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&mended).ok(), Some(value.clone()));
+            let Some(object) = value.as_object() else { return Ok(()) };
+            let mut found = serde_json::Map::new();
+            for (key, raw) in members(&text[..text.len() - 1]).expect("strict JSON") {
+                let value = serde_json::from_str(raw).expect("a member is JSON");
+                found.insert(unescape(key).into_owned(), value);
+            }
+            prop_assert_eq!(&found, object);
         }
 
         #[test]

@@ -1,7 +1,11 @@
 //! Findings: what was odd in a file, counted by code, with the place where it came first.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
     /// Worth knowing; nothing is lost.
     Info,
@@ -23,10 +27,10 @@ impl Severity {
 }
 
 /// One row of `ingest_log`, without its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable name.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// How bad.
     pub severity: Severity,
     /// How often.
@@ -38,7 +42,7 @@ pub struct Finding {
 }
 
 /// The findings of one file (or of a trace as a whole).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Log {
     /// One per code, in order of first occurrence.
     pub findings: Vec<Finding>,
@@ -60,7 +64,7 @@ impl Log {
     pub fn add_many(
         &mut self,
         severity: Severity,
-        code: &'static str,
+        code: impl Into<Cow<'static, str>>,
         count: u64,
         offset: Option<u64>,
         message: impl FnOnce() -> String,
@@ -68,6 +72,7 @@ impl Log {
         if count == 0 {
             return;
         }
+        let code = code.into();
         match self.findings.iter_mut().find(|f| f.code == code) {
             Some(finding) => finding.count += count,
             None => self.findings.push(Finding {
@@ -77,6 +82,14 @@ impl Log {
                 first_offset: offset,
                 message: message(),
             }),
+        }
+    }
+
+    /// Adds the findings of a later part of the same file.
+    pub fn append(&mut self, later: Self) {
+        for f in later.findings {
+            let message = f.message;
+            self.add_many(f.severity, f.code, f.count, f.first_offset, || message);
         }
     }
 }

@@ -15,19 +15,23 @@ pub mod log;
 pub mod manifest;
 mod parquet;
 pub use self::parquet::TableWriter;
+pub mod pool;
+mod record;
+mod reuse;
 mod roots;
+mod rows;
+mod sort;
+mod splice;
 mod store;
 pub mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use duckdb::Connection;
-
-use self::assemble::{Header, ReadFile};
+use self::assemble::{ReadFile, Rows};
 use self::card::Card;
 use self::discover::{Candidate, Kind};
 use self::input::Place;
@@ -35,6 +39,9 @@ use self::job::{Facts, Member};
 use self::kineto::Content;
 use self::log::{Log, Severity};
 use self::manifest::{Manifest, Source};
+use self::pool::Pool;
+use self::record::{Header, Record};
+use self::reuse::{Earlier, Known};
 use self::roots::{
     Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, short_name,
 };
@@ -55,8 +62,6 @@ pub struct Options {
     pub card: Option<PathBuf>,
     /// Files read at a time; 0 for one per core.
     pub jobs: usize,
-    /// Memory for sorting and joining, as DuckDB writes sizes.
-    pub memory_limit: String,
     /// Ingest again what is unchanged.
     pub force: bool,
     /// Keep the complete events of a damaged file.
@@ -72,6 +77,8 @@ pub struct Summary {
     pub origin: PathBuf,
     /// Its ranks.
     pub ranks: usize,
+    /// Ranks that were read; the others are as they were.
+    pub ranks_read: usize,
     /// Its events.
     pub events: u64,
     /// Uncompressed bytes read.
@@ -95,14 +102,26 @@ pub struct Outcome {
     pub set_aside: Vec<(String, String)>,
 }
 
+/// A trace directory whose derived tables are to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct ToDerive<'a> {
+    /// The directory.
+    pub directory: &'a Path,
+    /// A folder for files on the way.
+    pub work: &'a Path,
+    /// The directory of the same ranks whose derived tables were made by the same SQL, and the
+    /// ranks that are not as they were there.
+    pub earlier: Option<(&'a Path, &'a BTreeSet<i64>)>,
+}
+
 /// Makes the derived tables of a directory, and says under which hash. Passed in by the caller,
 /// because the SQL of derived tables lies in a layer above.
 pub trait Finish: Sync {
-    /// Makes the derived tables in `directory`, with a connection that is set up for the purpose.
+    /// Makes the derived tables.
     ///
     /// # Errors
     /// `sql` or `io`.
-    fn derive(&self, directory: &Path, connection: &Connection) -> Result<()>;
+    fn derive(&self, what: &ToDerive<'_>) -> Result<()>;
     /// Hash over everything that the derived tables depend on, besides the data.
     fn sha256(&self) -> String;
 }
@@ -160,14 +179,36 @@ fn ingest_root(
     let started = Instant::now();
     let mut log = Log::default();
     let card = find_card(root, options, &mut log);
-    if !options.force
-        && let Some(found) = unchanged(root, card.as_ref(), store, options, finish)?
-    {
-        outcome.traces.extend(found);
+    let earlier = match options.force {
+        true => Earlier::default(),
+        false => Earlier::find(root, card.as_ref(), store, options)?,
+    };
+    if earlier.unchanged {
+        outcome.traces.extend(earlier.refresh(root, store, finish)?);
         return Ok(());
     }
-    let work = store.workspace()?;
-    let (files, set_aside, failed) = read_all(root, &work.path, options)?;
+    let mut work = store.workspace()?;
+    let mut known = match options.force {
+        true => Known::default(),
+        false => Known::find(root, &earlier, &work, options)?,
+    };
+    let (mut files, set_aside, failed, traces, errors) = loop {
+        let (files, set_aside, failed) = read_all(root, &work.path, options, &known)?;
+        let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
+        let (traces, errors) = job::split(&facts);
+        // Rows that an earlier ingest placed say its rank: under another one they are read again.
+        let moved: Vec<PathBuf> = traces
+            .iter()
+            .flatten()
+            .filter(|m| matches!(files[m.file].rows, Rows::Trace(_)))
+            .filter(|m| files[m.file].record.source.rank != Some(m.rank))
+            .map(|m| files[m.file].record.source.absolute.clone())
+            .collect();
+        if moved.is_empty() {
+            break (files, set_aside, failed, traces, errors);
+        }
+        known.forget(&moved);
+    };
     for (file, what) in &root.others {
         log.add(Severity::Info, "set-aside", None, || format!("{file}: {what}; set aside"));
     }
@@ -180,18 +221,19 @@ fn ingest_root(
             outcome.set_aside.push((text, what.clone()));
         }
     }
-    let facts: Vec<Facts> = files.iter().map(|f| f.facts.clone()).collect();
-    let (traces, errors) = job::split(&facts);
     outcome.errors.extend(errors);
     // A damaged file stops the job that it belongs to, and only that.
     let failed_stems: BTreeSet<String> =
         failed.iter().map(|(c, _)| discover::stem(&c.place.logical())).collect();
-    let damaged = |members: &[Member]| {
+    let damaged = |members: &[Member], files: &[ReadFile]| {
         // One file that is left of a job of several ranks says so itself.
-        let of_several = |m: &Member| facts[m.file].world_size.is_some_and(|world| world > 1);
+        let facts = |m: &Member| &files[m.file].record.facts;
+        let of_several = |m: &Member| facts(m).world_size.is_some_and(|world| world > 1);
         (members.len() > 1 || members.iter().any(of_several))
-            && members.iter().any(|m| failed_stems.contains(&facts[m.file].stem))
+            && members.iter().any(|m| failed_stems.contains(&facts(m).stem))
     };
+    // A damaged file is read again when it is whole; the others need not be.
+    work.keep = !failed.is_empty();
     outcome.errors.extend(failed.into_iter().map(|(_, error)| error));
     if traces.len() > 1 && options.name.is_some() {
         return Err(Error::new(
@@ -202,16 +244,16 @@ fn ingest_root(
         .hint("ingest them one by one, or leave --name away"));
     }
     let read_seconds = started.elapsed().as_secs_f64();
-    let mut files = files;
+    let all_bytes = files.iter().map(|f| f.record.bytes).sum::<u64>().max(1);
     for members in &traces {
-        if damaged(members) {
+        if damaged(members, &files) {
             continue;
         }
         let started = Instant::now();
         let whole = traces.len() == 1 && !(members.len() == 1 && root_is_one_file(root));
         let label = match whole {
             true => root.path.clone(),
-            false => file_label(&root.path, &files[members[0].file].source.absolute),
+            false => file_label(&root.path, &files[members[0].file].record.source.absolute),
         };
         let name = match &options.name {
             Some(name) => name.clone(),
@@ -227,16 +269,23 @@ fn ingest_root(
             card: card.as_ref(),
             log: &log,
             work: &work.path,
+            earlier: &earlier,
             store,
             options,
             finish,
         });
         match made {
             Ok(mut summary) => {
-                let share = members.iter().map(|m| files[m.file].kineto.bytes).sum::<u64>() as f64
-                    / files.iter().map(|f| f.kineto.bytes).sum::<u64>().max(1) as f64;
+                let bytes: u64 = members.iter().map(|m| files[m.file].record.bytes).sum();
+                let share = bytes as f64 / all_bytes as f64;
                 summary.seconds = read_seconds * share + started.elapsed().as_secs_f64();
                 outcome.traces.push(summary);
+                for m in members {
+                    if let Rows::Spool(spool) = &files[m.file].rows {
+                        // Its rows are in the trace now; the workspace is removed anyway.
+                        let _ = std::fs::remove_dir_all(spool);
+                    }
+                }
             }
             Err(error) => outcome.errors.push(error),
         }
@@ -267,102 +316,51 @@ fn card_source(card: &Card) -> Option<Source> {
     source_of(&candidate, 0).ok()
 }
 
-/// The traces that were made from these very files, when nothing changed since.
-fn unchanged(
-    root: &Root,
-    card: Option<&Card>,
-    store: &Store,
-    options: &Options,
-    finish: &dyn Finish,
-) -> Result<Option<Vec<Summary>>> {
-    let mut now = BTreeMap::new();
-    for (i, candidate) in root.candidates.iter().enumerate() {
-        let Ok(source) = source_of(candidate, i as i64) else { return Ok(None) };
-        now.insert(source.absolute.clone(), (source, candidate));
-    }
-    let cards: Vec<_> =
-        card.and_then(card_source).into_iter().map(|c| (c.absolute, c.bytes, c.mtime_ns)).collect();
-    let mut covered = BTreeSet::new();
-    let mut found = Vec::new();
-    for (directory, manifest) in store.manifests() {
-        let ours = manifest.root == root.path
-            && manifest.sources.iter().all(|s| now.contains_key(&s.absolute))
-            && match &options.name {
-                Some(name) => manifest.trace == *name,
-                None => !manifest.named,
-            };
-        if !ours {
-            continue;
-        }
-        let then: Vec<_> =
-            manifest.cards.iter().map(|c| (c.absolute.clone(), c.bytes, c.mtime_ns)).collect();
-        if manifest.schema_version != SCHEMA_VERSION
-            || manifest.keep_partial != options.keep_partial
-            || then != cards
-        {
-            return Ok(None);
-        }
-        for source in manifest.sources.iter().chain(&manifest.set_aside) {
-            let Some((current, candidate)) = now.get(&source.absolute) else { continue };
-            let same = current.bytes == source.bytes
-                && current.rank_flag == source.rank_flag
-                && (current.mtime_ns == source.mtime_ns
-                    || !source.sha256.is_empty()
-                        && input::sha256(&candidate.place.file).is_ok_and(|h| h == source.sha256));
-            if !same {
-                return Ok(None);
-            }
-            covered.insert(source.absolute.clone());
-        }
-        found.push((directory, manifest));
-    }
-    if found.is_empty() || covered.len() != now.len() {
-        return Ok(None);
-    }
-    let mut out = Vec::new();
-    for (directory, manifest) in found {
-        let manifest = store.refresh(&directory, manifest, finish)?;
-        out.push(Summary {
-            trace: manifest.trace,
-            origin: root.path.clone(),
-            ranks: manifest.sources.iter().filter_map(|s| s.rank).collect::<BTreeSet<_>>().len(),
-            events: manifest.sources.iter().map(|s| s.events).sum(),
-            bytes: 0,
-            seconds: 0.0,
-            findings: Vec::new(),
-            unchanged: true,
-        });
-    }
-    Ok(Some(out))
-}
-
 type SetAside = Vec<(Candidate, String)>;
 type Failed = Vec<(Candidate, Error)>;
 
-/// Reads every candidate of a folder, several at a time.
+/// Files that are read at a time: each holds some tens of megabytes, and further threads help with
+/// those that are open.
+const OPEN_FILES: usize = 4;
+
+/// Reads every candidate of a folder that is not known, several at a time.
 fn read_all(
     root: &Root,
     work: &Path,
     options: &Options,
+    known: &Known,
 ) -> Result<(Vec<ReadFile>, SetAside, Failed)> {
-    let jobs = match options.jobs {
+    let threads = match options.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,
     };
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Result<Read>)>> = Mutex::new(Vec::new());
+    let pool = Arc::new(Pool::new(threads));
+    let readers = threads.min(OPEN_FILES).min(root.candidates.len());
+    let reading = AtomicUsize::new(readers);
+    let read = || {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(candidate) = root.candidates.get(i) else { return };
+            let result = match known.of(candidate) {
+                Some(file) => Ok(Read::File(Box::new(file))),
+                None => read_one(candidate, root, known.id(i), work, options, &pool),
+            };
+            results.lock().expect("no reader panics while it holds the list").push((i, result));
+        }
+    };
     std::thread::scope(|scope| {
-        for _ in 0..jobs.min(root.candidates.len()) {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(candidate) = root.candidates.get(i) else { return };
-                    let result = read_one(candidate, root, i as i64, work, options);
-                    results
-                        .lock()
-                        .expect("no reader panics while it holds the list")
-                        .push((i, result));
+        for n in 0..threads {
+            let (read, reading, pool) = (&read, &reading, &pool);
+            scope.spawn(move || {
+                if n < readers {
+                    read();
+                    if reading.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        pool.close();
+                    }
                 }
+                pool.help();
             });
         }
     });
@@ -393,13 +391,23 @@ fn read_one(
     source_id: i64,
     work: &Path,
     options: &Options,
+    pool: &Arc<Pool>,
 ) -> Result<Read> {
-    let spool = work.join(format!("spool-{source_id}"));
+    let spool = work.join(store::spool_name(source_id));
+    // Read before, and not to be used.
+    let _ = std::fs::remove_dir_all(&spool);
     std::fs::create_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
     let mut source = source_of(candidate, source_id)?;
     let mut opened = input::open(&candidate.place)?;
     let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-    let content = kineto::read(&candidate.place, reader, &spool, source_id, options.keep_partial)?;
+    let reading = kineto::Reading {
+        spool: &spool,
+        source_id,
+        keep_partial: options.keep_partial,
+        pool,
+        segment_bytes: kineto::SEGMENT_BYTES,
+    };
+    let content = kineto::read(&candidate.place, reader, &reading)?;
     let mut kineto = match content {
         Content::Trace(kineto) => *kineto,
         Content::Other(_, what) => {
@@ -409,8 +417,8 @@ fn read_one(
         }
     };
     source.sha256 = opened.sha256(&candidate.place.file)?;
-    source.events = kineto.events;
-    source.skipped = kineto.skipped;
+    source.events = kineto.totals.events;
+    source.skipped = kineto.totals.skipped;
     let header = Header(&kineto.header);
     let facts = Facts {
         path: candidate.place.display(),
@@ -418,9 +426,9 @@ fn read_one(
         trace_rank: header.rank(),
         name_rank: discover::rank_in_name(&source.absolute, &root.path),
         world_size: header.world_size(),
-        pid: kineto.pid,
-        span_ns: kineto.span_ns,
-        device_name: header.device_name(kineto.device),
+        pid: kineto.totals.pid(),
+        span_ns: kineto.totals.span_ns,
+        device_name: header.device_name(kineto.totals.device),
         stem: discover::stem(&candidate.place.logical()),
         sha256: match &candidate.place.member {
             None => source.sha256.clone(),
@@ -433,7 +441,16 @@ fn read_one(
                 .to_owned()
         });
     }
-    Ok(Read::File(Box::new(ReadFile { facts, source, kineto })))
+    let now = manifest::stat(&candidate.place.file)?;
+    if now != (source.bytes, source.mtime_ns) {
+        return Err(Error::new("file-changed", "the file changed while it was read")
+            .at(candidate.place.display())
+            .facts(format!("{} bytes before, {} after", source.bytes, now.0))
+            .hint("ingest again when the profiler has closed it"));
+    }
+    let record = Record::new(source, facts, kineto, options.keep_partial);
+    record::write(&spool, &[&record])?;
+    Ok(Read::File(Box::new(ReadFile { record, rows: Rows::Spool(spool) })))
 }
 
 struct AssembleTrace<'a> {
@@ -446,6 +463,7 @@ struct AssembleTrace<'a> {
     card: Option<&'a Card>,
     log: &'a Log,
     work: &'a Path,
+    earlier: &'a Earlier,
     store: &'a Store,
     options: &'a Options,
     finish: &'a dyn Finish,
@@ -453,39 +471,52 @@ struct AssembleTrace<'a> {
 
 fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let paths: Vec<PathBuf> =
-        a.members.iter().map(|m| a.files[m.file].source.absolute.clone()).collect();
+        a.members.iter().map(|m| a.files[m.file].record.source.absolute.clone()).collect();
     a.store.claim(&a.name, &a.root.path, &paths)?;
     let mut log = a.log.clone();
     for m in a.members {
-        a.files[m.file].source.rank = Some(m.rank);
+        let record = &mut a.files[m.file].record;
+        record.source.rank = Some(m.rank);
         if m.rank_source == "order" {
             log.add(Severity::Info, "rank-assumed", None, || {
                 "neither the trace nor its name says a rank; ranks were given in the order of the pids".to_owned()
             });
         }
-        if a.files[m.file].facts.trace_rank.is_some() && m.rank_source == "name" {
+        if record.facts.trace_rank.is_some() && m.rank_source == "name" {
             log.add(Severity::Info, "rank-by-name", None, || {
                 "files of equal bytes under different rank names; each counts as the rank of its name".to_owned()
             });
         }
     }
+    let ranks: BTreeSet<i64> = a.members.iter().map(|m| m.rank).collect();
+    let before = a.earlier.of_ranks(a.files, a.members, &ranks);
     let directory = a.work.join(format!("trace={}", a.name));
     std::fs::create_dir_all(&directory).map_err(|e| crate::error::io(&directory, &e))?;
-    let connection = store::work_connection(a.work, a.options)?;
-    assemble::write(&directory, &connection, a.files, a.members, a.card, &log)?;
-    a.finish.derive(&directory, &connection)?;
+    assemble::write(&directory, a.work, a.files, a.members, before.is_some(), a.card, &log)?;
+    let changed: BTreeSet<i64> = a
+        .members
+        .iter()
+        .filter(|m| matches!(a.files[m.file].rows, Rows::Spool(_)))
+        .map(|m| m.rank)
+        .collect();
+    let derived_sha256 = a.finish.sha256();
+    let earlier = before
+        .filter(|(_, manifest)| manifest.derived_sha256 == derived_sha256)
+        .map(|(directory, _)| (directory.as_path(), &changed));
+    a.finish.derive(&ToDerive { directory: &directory, work: a.work, earlier })?;
     let mut findings = Vec::new();
     for m in a.members {
-        let file = &a.files[m.file];
+        let record = &a.files[m.file].record;
         findings
-            .extend(file.kineto.log.findings.iter().map(|f| (file.source.path.clone(), f.clone())));
+            .extend(record.log.findings.iter().map(|f| (record.source.path.clone(), f.clone())));
     }
     findings.extend(log.findings.iter().map(|f| (String::new(), f.clone())));
     let mut counts = BTreeMap::new();
     for (_, f) in &findings {
-        *counts.entry(f.code.to_owned()).or_insert(0) += f.count;
+        *counts.entry(f.code.clone().into_owned()).or_insert(0) += f.count;
     }
-    let sources: Vec<Source> = a.members.iter().map(|m| a.files[m.file].source.clone()).collect();
+    let sources: Vec<Source> =
+        a.members.iter().map(|m| a.files[m.file].record.source.clone()).collect();
     let events = sources.iter().map(|s| s.events).sum();
     Manifest {
         trace: a.name.clone(),
@@ -497,19 +528,20 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         sources,
         set_aside: a.set_aside.iter().filter_map(|(c, _)| source_of(c, -1).ok()).collect(),
         cards: a.card.and_then(card_source).into_iter().collect(),
-        rows: store::count_rows(&directory, &connection)?,
+        rows: count_rows(&directory)?,
         findings: counts,
-        derived_sha256: a.finish.sha256(),
+        derived_sha256,
     }
     .write(&directory)?;
-    drop(connection);
     a.store.publish(&directory, &a.name)?;
+    let read = |m: &&Member| matches!(a.files[m.file].rows, Rows::Spool(_));
     Ok(Summary {
         trace: a.name,
         origin: a.origin.to_owned(),
-        ranks: a.members.iter().map(|m| m.rank).collect::<BTreeSet<_>>().len(),
+        ranks: ranks.len(),
+        ranks_read: changed.len(),
         events,
-        bytes: a.members.iter().map(|m| a.files[m.file].kineto.bytes).sum(),
+        bytes: a.members.iter().filter(read).map(|m| a.files[m.file].record.bytes).sum(),
         seconds: 0.0,
         findings,
         unchanged: false,

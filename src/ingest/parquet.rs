@@ -1,205 +1,257 @@
-//! Rows into one Parquet file, column by column, in bounded batches.
+//! Parquet files: how they are written, and rows into one file in bounded batches.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use duckdb::arrow::array::{ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
-use duckdb::arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion,
+};
 use parquet::schema::types::ColumnPath;
 
+use super::pool::Pool;
+use super::rows::Rows;
 use crate::error::{Error, Result, io};
-use crate::schema::{Table, Type};
+use crate::schema::Table;
 
 /// Rows that go to the writer at a time.
 const BATCH_ROWS: usize = 8192;
 /// Rows of a row group, as DuckDB likes them.
-const GROUP_ROWS: usize = 122_880;
+pub const GROUP_ROWS: usize = 122_880;
 /// Encoded bytes after which a row group is closed early, to bound memory.
-const GROUP_BYTES: usize = 24 << 20;
+const GROUP_BYTES: usize = 16 << 20;
 
-enum Column {
-    Text(StringBuilder),
-    Int(Int64Builder),
-    Double(Float64Builder),
-}
-
-/// Writes the rows of one table to one file. The file appears with the first batch; a table
-/// without rows leaves no file.
-pub struct TableWriter {
-    path: PathBuf,
-    schema: SchemaRef,
-    columns: Vec<Column>,
-    names: Vec<&'static str>,
-    writer: Option<ArrowWriter<File>>,
-    at: usize,
-    pending: usize,
-    rows: u64,
-}
-
-/// How Parquet files are written: zstd, dictionaries, times and ids as differences.
-fn properties(names: &[&str]) -> WriterProperties {
+/// How Parquet files are written: zstd; dictionaries for what repeats, differences for times and
+/// ids, plain text for arguments; minima and maxima where a query prunes by them.
+pub fn properties(schema: &SchemaRef) -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("level 1 exists")))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    for name in names
-        .iter()
-        .filter(|n| matches!(**n, "ts_ns" | "event_id" | "correlation" | "external_id" | "flow_id"))
-    {
-        let path = ColumnPath::from(*name);
-        properties = properties
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    for field in schema.fields() {
+        let path = ColumnPath::from(field.name().as_str());
+        match field.name().as_str() {
+            "ts_ns" | "dur_ns" | "event_id" | "correlation" | "external_id" | "flow_id" => {
+                properties = properties
+                    .set_column_dictionary_enabled(path.clone(), false)
+                    .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
+            }
+            "args" => {
+                properties = properties.set_column_dictionary_enabled(path.clone(), false);
+            }
+            _ => {}
+        }
+        let prunes = *field.data_type() == DataType::Int64
+            || matches!(field.name().as_str(), "class" | "source" | "category");
+        if prunes {
+            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
+        }
     }
-    properties.build()
+    Arc::new(properties.build())
+}
+
+/// Writes batches of one schema to one file. The file appears with the first batch; without rows
+/// there is none.
+pub struct FileWriter {
+    path: PathBuf,
+    schema: SchemaRef,
+    writer: Option<ArrowWriter<File>>,
+}
+
+impl FileWriter {
+    /// For batches of this schema.
+    pub fn new(path: PathBuf, schema: SchemaRef) -> Self {
+        Self { path, schema, writer: None }
+    }
+
+    /// Adds the rows of a batch.
+    ///
+    /// # Errors
+    /// `io` when the file cannot be written.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => {
+                let file = File::create(&self.path).map_err(|e| io(&self.path, &e))?;
+                let properties = properties(&self.schema);
+                none.insert(ArrowWriter::try_new(
+                    file,
+                    self.schema.clone(),
+                    Some((*properties).clone()),
+                )?)
+            }
+        };
+        let mut written = writer.write(batch);
+        if written.is_ok() && writer.in_progress_size() > GROUP_BYTES {
+            written = writer.flush();
+        }
+        written.map_err(|e| Error::from(e).at(self.path.display().to_string()))
+    }
+
+    /// Closes the file; its path when there were rows.
+    ///
+    /// # Errors
+    /// `io` when the file cannot be written.
+    pub fn finish(self) -> Result<Option<PathBuf>> {
+        match self.writer {
+            None => Ok(None),
+            Some(writer) => {
+                writer.close().map_err(|e| Error::from(e).at(self.path.display().to_string()))?;
+                Ok(Some(self.path))
+            }
+        }
+    }
+}
+
+/// Writes the rows of one table to one file, row by row.
+pub struct TableWriter {
+    rows: Rows,
+    file: FileWriter,
 }
 
 impl TableWriter {
     /// For the columns of `table` without those named in `without`.
-    ///
-    /// # Panics
-    /// For a table with a column of lists: only derived tables have them, and SQL writes those.
     pub fn new(table: &'static Table, without: &[&str], path: PathBuf) -> Self {
-        let kept: Vec<_> = table.columns.iter().filter(|c| !without.contains(&c.name)).collect();
-        let full = table.arrow();
-        let fields: Vec<_> = full
-            .fields()
-            .iter()
-            .filter(|f| !without.contains(&f.name().as_str()))
-            .cloned()
-            .collect();
-        let columns = kept
-            .iter()
-            .map(|c| match c.ty {
-                Type::Text => Column::Text(StringBuilder::new()),
-                Type::Int => Column::Int(Int64Builder::new()),
-                Type::Double => Column::Double(Float64Builder::new()),
-                Type::IntList => panic!("lists are made by SQL only: {}", c.name),
-            })
-            .collect();
-        Self {
-            path,
-            schema: Arc::new(Schema::new(fields)),
-            columns,
-            names: kept.iter().map(|c| c.name).collect(),
-            writer: None,
-            at: 0,
-            pending: 0,
-            rows: 0,
-        }
+        let rows = Rows::new(table, without);
+        let file = FileWriter::new(path, rows.schema().clone());
+        Self { rows, file }
     }
 
-    fn wrong(&self, what: &str) -> ! {
-        panic!("column {} of {} got {what}", self.at, self.path.display())
-    }
-
-    /// The next column of the row, text.
-    ///
-    /// # Panics
-    /// When the next column is of another type: the callers list columns in the order of the schema.
-    pub fn text(&mut self, value: Option<&str>) -> &mut Self {
-        match &mut self.columns[self.at] {
-            Column::Text(b) => b.append_option(value),
-            _ => self.wrong("text"),
-        }
-        self.at += 1;
-        self
-    }
-
-    /// The next column of the row, an integer.
-    ///
-    /// # Panics
-    /// As [`TableWriter::text`].
-    pub fn int(&mut self, value: Option<i64>) -> &mut Self {
-        match &mut self.columns[self.at] {
-            Column::Int(b) => b.append_option(value),
-            _ => self.wrong("an integer"),
-        }
-        self.at += 1;
-        self
-    }
-
-    /// The next column of the row, a double.
-    ///
-    /// # Panics
-    /// As [`TableWriter::text`].
-    pub fn double(&mut self, value: Option<f64>) -> &mut Self {
-        match &mut self.columns[self.at] {
-            Column::Double(b) => b.append_option(value),
-            _ => self.wrong("a double"),
-        }
-        self.at += 1;
-        self
+    /// The next columns of the row: [`Rows::text`], [`Rows::int`], [`Rows::double`].
+    pub fn row(&mut self) -> &mut Rows {
+        &mut self.rows
     }
 
     /// Ends the row.
     ///
     /// # Errors
     /// `io` when the file cannot be written.
-    ///
-    /// # Panics
-    /// When the row has fewer values than columns.
     pub fn end_row(&mut self) -> Result<()> {
-        assert_eq!(self.at, self.columns.len(), "a row of {} is short", self.path.display());
-        self.at = 0;
-        self.pending += 1;
-        if self.pending == BATCH_ROWS {
-            self.flush()?;
+        self.rows.end_row();
+        if self.rows.len() == BATCH_ROWS {
+            self.file.write(&self.rows.take()?)?;
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
-        if self.pending == 0 {
-            return Ok(());
-        }
-        let arrays: Vec<ArrayRef> = self
-            .columns
-            .iter_mut()
-            .map(|c| match c {
-                Column::Text(b) => Arc::new(b.finish()) as ArrayRef,
-                Column::Int(b) => Arc::new(b.finish()),
-                Column::Double(b) => Arc::new(b.finish()),
-            })
-            .collect();
-        let batch = RecordBatch::try_new(self.schema.clone(), arrays)?;
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                let file = File::create(&self.path).map_err(|e| io(&self.path, &e))?;
-                none.insert(ArrowWriter::try_new(
-                    file,
-                    self.schema.clone(),
-                    Some(properties(&self.names)),
-                )?)
-            }
-        };
-        let mut written = writer.write(&batch);
-        if written.is_ok() && writer.in_progress_size() > GROUP_BYTES {
-            written = writer.flush();
-        }
-        written.map_err(|e| Error::from(e).at(self.path.display().to_string()))?;
-        self.rows += self.pending as u64;
-        self.pending = 0;
-        Ok(())
-    }
-
-    /// Writes what is left and closes the file; the path when there were rows.
+    /// Writes what is left and closes the file; its path when there were rows.
     ///
     /// # Errors
     /// `io` when the file cannot be written.
     pub fn finish(mut self) -> Result<Option<PathBuf>> {
-        self.flush()?;
-        match self.writer.take() {
-            None => Ok(None),
-            Some(writer) => {
-                writer.close()?;
-                Ok(Some(self.path))
-            }
+        if !self.rows.is_empty() {
+            self.file.write(&self.rows.take()?)?;
+        }
+        self.file.finish()
+    }
+}
+
+struct Waiting {
+    batches: std::collections::VecDeque<RecordBatch>,
+    /// Whether a task is at it.
+    running: bool,
+    /// None while a task has it, and after the end.
+    file: Option<FileWriter>,
+    error: Option<Error>,
+}
+
+/// A file that is written by the threads of a pool: batches go in in order, any thread encodes.
+pub struct Sink {
+    waiting: Mutex<Waiting>,
+    /// Batches that are not encoded yet.
+    pending: AtomicUsize,
+}
+
+/// Batches that may wait at a sink.
+const SINK_DEPTH: usize = 4;
+
+impl Sink {
+    /// For batches of this schema.
+    pub fn new(path: PathBuf, schema: SchemaRef) -> Arc<Self> {
+        let file = Some(FileWriter::new(path, schema));
+        let batches = std::collections::VecDeque::new();
+        Arc::new(Self {
+            waiting: Mutex::new(Waiting { batches, running: false, file, error: None }),
+            pending: AtomicUsize::new(0),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a batch over; waits, helping, while too many are not encoded yet.
+    pub fn push(self: &Arc<Self>, pool: &Pool, batch: RecordBatch) {
+        if batch.num_rows() == 0 {
+            return;
+        }
+        pool.wait(|| self.pending.load(Ordering::Acquire) < SINK_DEPTH);
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        let mut waiting = self.lock();
+        waiting.batches.push_back(batch);
+        if !waiting.running {
+            waiting.running = true;
+            drop(waiting);
+            let sink = self.clone();
+            pool.submit(move || sink.encode());
         }
     }
+
+    /// Encodes what waits.
+    fn encode(&self) {
+        let mut waiting = self.lock();
+        let Some(mut file) = waiting.file.take() else { return };
+        while let Some(batch) = waiting.batches.pop_front() {
+            let failed = waiting.error.is_some();
+            drop(waiting);
+            let outcome = if failed { Ok(()) } else { file.write(&batch) };
+            drop(batch);
+            self.pending.fetch_sub(1, Ordering::AcqRel);
+            waiting = self.lock();
+            if let Err(error) = outcome {
+                waiting.error = Some(error);
+            }
+        }
+        waiting.file = Some(file);
+        waiting.running = false;
+    }
+
+    /// Waits for the encoding and closes the file; its path when there were rows.
+    ///
+    /// # Errors
+    /// `io` when the file could not be written.
+    pub fn finish(&self, pool: &Pool) -> Result<Option<PathBuf>> {
+        pool.wait(|| self.pending.load(Ordering::Acquire) == 0 && self.lock().file.is_some());
+        let mut waiting = self.lock();
+        if let Some(error) = waiting.error.take() {
+            return Err(error);
+        }
+        match waiting.file.take() {
+            Some(file) => file.finish(),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Rows of a Parquet file, from its footer.
+///
+/// # Errors
+/// `io` when it cannot be read.
+pub fn count_rows(path: &Path) -> Result<u64> {
+    use parquet::file::reader::FileReader;
+    let file = File::open(path).map_err(|e| io(path, &e))?;
+    let reader = parquet::file::serialized_reader::SerializedFileReader::new(file)
+        .map_err(|e| Error::from(e).at(path.display().to_string()))?;
+    Ok(u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0))
 }

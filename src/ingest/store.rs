@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use duckdb::{Config, Connection};
-
+use super::Finish;
 use super::manifest::Manifest;
-use super::{Finish, Options};
+use super::record::{self, Record};
 use crate::error::{Error, Result, io};
 use crate::schema::TABLES;
-use crate::sql_text::{sql_path, sql_string};
 
 /// Characters of a trace name.
 pub fn allowed(c: char) -> bool {
@@ -53,12 +51,53 @@ pub struct Workspace {
     /// Its path.
     pub path: PathBuf,
     _lock: File,
+    /// Files that an ingest had read when it was killed, with the folder of each.
+    pub leftovers: Vec<(PathBuf, Record)>,
+    /// What killed processes left, each with its lock.
+    abandoned: Vec<(PathBuf, File)>,
+    /// Whether files that were read whole stay for the next ingest.
+    pub keep: bool,
+}
+
+/// How long files that a killed ingest had read wait for the ingest that goes on with them.
+const LEFTOVERS_STAY: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
+impl Workspace {
+    /// Takes the folder of a leftover over; its new path.
+    ///
+    /// # Errors
+    /// `io` when it cannot be moved.
+    pub fn adopt(&self, folder: &Path, record: &Record) -> Result<PathBuf> {
+        let to = self.path.join(spool_name(record.source.source_id));
+        std::fs::rename(folder, &to).map_err(|e| io(folder, &e))?;
+        Ok(to)
+    }
+}
+
+/// Name of the folder of a file that was read.
+pub fn spool_name(source_id: i64) -> String {
+    format!("spool-{source_id}")
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
         // What cannot be removed now, the next ingest removes.
-        let _ = std::fs::remove_dir_all(&self.path);
+        match self.keep && !spools(&self.path).is_empty() {
+            true => keep_spools(&self.path),
+            false => _ = std::fs::remove_dir_all(&self.path),
+        }
+        for (path, _lock) in &self.abandoned {
+            let waits = spools(path).iter().any(|(folder, _)| {
+                let age = std::fs::metadata(folder)
+                    .and_then(|m| m.modified())
+                    .ok()
+                    .and_then(|t| t.elapsed().ok());
+                age.is_some_and(|age| age < LEFTOVERS_STAY)
+            });
+            if !waits {
+                let _ = std::fs::remove_dir_all(path);
+            }
+        }
     }
 }
 
@@ -103,21 +142,21 @@ impl Store {
             .collect()
     }
 
-    /// A folder for work in progress; removes what killed processes left.
+    /// A folder for work in progress. What killed processes left is offered to the caller, and
+    /// removed with the folder unless it waits for another ingest.
     ///
     /// # Errors
     /// `io` when the data directory cannot be written.
     pub fn workspace(&self) -> Result<Workspace> {
         std::fs::create_dir_all(&self.path).map_err(|e| io(&self.path, &e))?;
+        let (mut leftovers, mut abandoned) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(&self.path).map_err(|e| io(&self.path, &e))?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(".tmp-") {
-                let abandoned = match File::open(entry.path().join(LOCK)) {
-                    Ok(lock) => lock.try_lock().is_ok(),
-                    Err(_) => false,
-                };
-                if abandoned {
-                    let _ = std::fs::remove_dir_all(entry.path());
-                }
+            if entry.file_name().to_string_lossy().starts_with(".tmp-")
+                && let Ok(lock) = File::open(entry.path().join(LOCK))
+                && lock.try_lock().is_ok()
+            {
+                leftovers.extend(spools(&entry.path()));
+                abandoned.push((entry.path(), lock));
             }
         }
         for n in 0..u32::MAX {
@@ -133,7 +172,13 @@ impl Store {
                 Ok(()) | Err(TryLockError::Error(_)) => {} // no locks on this file system: go on
                 Err(TryLockError::WouldBlock) => continue,
             }
-            return Ok(Workspace { path: absolute(&path), _lock: lock });
+            return Ok(Workspace {
+                path: absolute(&path),
+                _lock: lock,
+                leftovers,
+                abandoned,
+                keep: false,
+            });
         }
         Err(Error::new("data-dir-locked", "no folder for work in progress could be made")
             .at(self.path.display().to_string()))
@@ -206,16 +251,38 @@ impl Store {
                 std::fs::remove_dir_all(&folder).map_err(|e| io(&folder, &e))?;
             }
         }
-        let connection = work_connection(&work.path, &Options::default())?;
-        finish.derive(&copy, &connection)?;
-        manifest.rows = count_rows(&copy, &connection)?;
+        for entry in std::fs::read_dir(&copy).map_err(|e| io(&copy, &e))?.flatten() {
+            // Steps on the way, kept for ranks that do not change.
+            if entry.file_name().to_string_lossy().starts_with('_') {
+                std::fs::remove_dir_all(entry.path()).map_err(|e| io(&entry.path(), &e))?;
+            }
+        }
+        finish.derive(&super::ToDerive { directory: &copy, work: &work.path, earlier: None })?;
+        manifest.rows = count_rows(&copy)?;
         manifest.derived_sha256 = finish.sha256();
         let old = copy.join(super::manifest::FILE);
         std::fs::remove_file(&old).map_err(|e| io(&old, &e))?;
         manifest.write(&copy)?;
-        drop(connection);
         self.publish(&copy, &manifest.trace)?;
         Ok(manifest)
+    }
+}
+
+/// The files that were read whole in a workspace, with the folder of each.
+fn spools(workspace: &Path) -> Vec<(PathBuf, Record)> {
+    let folders = std::fs::read_dir(workspace).into_iter().flatten().flatten();
+    folders
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("spool-"))
+        .filter_map(|entry| Some((entry.path(), record::read(&entry.path()).pop()?)))
+        .collect()
+}
+
+/// Removes everything but the files that were read whole.
+fn keep_spools(workspace: &Path) {
+    for entry in std::fs::read_dir(workspace).into_iter().flatten().flatten() {
+        if entry.path().is_dir() && !entry.path().join(record::FILE).exists() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -231,49 +298,28 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
             link_tree(&entry.path(), &target)?;
-        } else if std::fs::hard_link(entry.path(), &target).is_err() {
-            std::fs::copy(entry.path(), &target).map_err(|e| io(&target, &e))?;
+        } else {
+            super::assemble::link(&entry.path(), &target)?;
         }
     }
     Ok(())
 }
 
-/// A DuckDB connection for sorting and joining at the end of an ingest: bounded memory, spilling
-/// into the workspace.
-pub fn work_connection(work: &Path, options: &Options) -> Result<Connection> {
-    let limit = if options.memory_limit.is_empty() { "256MB" } else { &options.memory_limit };
-    let mut config = Config::default()
-        .max_memory(limit)
-        .map_err(|_| {
-            Error::new("usage", format!("{limit:?} is no size of memory"))
-                .hint("write a number and a unit: --memory-limit 1GB")
-        })?
-        .enable_autoload_extension(false)?;
-    if options.jobs > 0 {
-        config = config.threads(i64::try_from(options.jobs).unwrap_or(1))?;
-    }
-    let connection = Connection::open_in_memory_with_flags(config)?;
-    connection.execute_batch(&format!(
-        "SET temp_directory = {}; SET enable_progress_bar = false;",
-        sql_string(&work.join("spill").to_string_lossy())
-    ))?;
-    Ok(connection)
-}
-
 /// Rows of every table in a trace directory, from the footers.
-pub fn count_rows(directory: &Path, connection: &Connection) -> Result<BTreeMap<String, u64>> {
+///
+/// # Errors
+/// `io` when a file cannot be read.
+pub fn count_rows(directory: &Path) -> Result<BTreeMap<String, u64>> {
     let mut out = BTreeMap::new();
     for table in TABLES {
         let files = crate::schema::files(directory, table);
         if files.is_empty() {
             continue;
         }
-        let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
-        let rows: u64 = connection.query_row(
-            &format!("SELECT count(*) FROM read_parquet([{}])", list.join(", ")),
-            [],
-            |row| row.get(0),
-        )?;
+        let mut rows = 0;
+        for file in files {
+            rows += super::parquet::count_rows(&file)?;
+        }
         out.insert(table.name.to_owned(), rows);
     }
     Ok(out)

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ccl_sql::derive::Derive;
 use ccl_sql::ingest::manifest::Manifest;
-use ccl_sql::ingest::{Finish, count_rows};
+use ccl_sql::ingest::{Finish, ToDerive, count_rows};
 use ccl_sql::registry::Registry;
 use ccl_sql::schema::{Made, SCHEMA_VERSION, TABLES, Table, table};
 use ccl_sql::sql_text::{sql_name, sql_string};
@@ -55,8 +55,10 @@ pub fn build(case: &str, data: &Path) {
         write(&connection, &directory, table("sources").expect("in the schema"), &sources);
     }
     let registry = Registry::load(None).expect("the registry loads");
-    let derive = Derive { registry: &registry };
-    derive.derive(&directory, &connection).expect("the derived tables can be made");
+    let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 0 };
+    let work = tempfile::tempdir().expect("a temporary folder");
+    let what = ToDerive { directory: &directory, work: work.path(), earlier: None };
+    derive.derive(&what).expect("the derived tables can be made");
     let manifest = Manifest {
         trace: case.to_owned(),
         schema_version: SCHEMA_VERSION,
@@ -67,7 +69,7 @@ pub fn build(case: &str, data: &Path) {
         sources: Vec::new(),
         set_aside: Vec::new(),
         cards: Vec::new(),
-        rows: count_rows(&directory, &connection).expect("the rows can be counted"),
+        rows: count_rows(&directory).expect("the rows can be counted"),
         findings: std::collections::BTreeMap::new(),
         derived_sha256: derive.sha256(),
     };

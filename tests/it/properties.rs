@@ -4,11 +4,16 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
 use ccl_sql::ingest::input::{self, Place as Source};
 use ccl_sql::ingest::kineto::{self, Content};
+use ccl_sql::ingest::pool::Pool;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
@@ -224,22 +229,45 @@ impl Read for Pieces {
     }
 }
 
-/// Everything that a reader makes of a file: what it says, and the bytes of its tables.
-fn read(name: &str, reader: Box<dyn Read + Send>) -> (String, BTreeMap<String, Vec<u8>>) {
+/// What a reader makes of a file: what it says, and the rows of its tables.
+type WhatWasRead = (String, BTreeMap<String, RecordBatch>);
+
+/// Reads a file by segments of so many bytes.
+fn read_by(name: &str, reader: Box<dyn Read + Send>, segment_bytes: usize) -> WhatWasRead {
     let spool = tempfile::tempdir().expect("a temporary folder");
-    let content = kineto::read(&Source::file(name), reader, spool.path(), 0, true);
+    let pool = Arc::new(Pool::new(2));
+    let reading = kineto::Reading {
+        spool: spool.path(),
+        source_id: 0,
+        keep_partial: true,
+        pool: &pool,
+        segment_bytes,
+    };
+    let content = std::thread::scope(|scope| {
+        scope.spawn(|| pool.help());
+        let content = kineto::read(&Source::file(name), reader, &reading);
+        pool.close();
+        content
+    });
     let mut trace = match content.expect("the file can be read") {
         Content::Trace(trace) => *trace,
         Content::Other(_, what) => panic!("{what}"),
     };
     let tables = std::mem::take(&mut trace.spool);
-    let tables = tables
-        .iter()
-        .map(|(table, path)| {
-            ((*table).to_owned(), std::fs::read(path).expect("the table is there"))
-        })
-        .collect();
+    let rows = |path: &Path| {
+        let file = std::fs::File::open(path).expect("the table is there");
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("a Parquet file");
+        let schema = reader.schema().clone();
+        let reader = reader.build().expect("a Parquet file");
+        let batches: Vec<RecordBatch> = reader.map(|b| b.expect("rows")).collect();
+        concat_batches(&schema, &batches).expect("batches of one schema")
+    };
+    let tables = tables.iter().map(|(table, path)| ((*table).to_owned(), rows(path))).collect();
     (format!("{trace:?}"), tables)
+}
+
+fn read(name: &str, reader: Box<dyn Read + Send>) -> WhatWasRead {
+    read_by(name, reader, kineto::SEGMENT_BYTES)
 }
 
 /// Files of the ingest cases that can be read, the odd ones among them, and an example.
@@ -272,6 +300,37 @@ fn the_pieces_in_which_a_file_arrives_do_not_matter() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn the_places_where_the_list_is_cut_do_not_matter() {
+    for text in texts() {
+        let whole = read("trace.json", Box::new(std::io::Cursor::new(text.clone())));
+        for segment_bytes in [1, 60, 200, 333, 1000, 20_000] {
+            let reader = Box::new(std::io::Cursor::new(text.clone()));
+            let cut = read_by("trace.json", reader, segment_bytes);
+            assert!(cut == whole, "segments of {segment_bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_guess_of_where_an_event_starts_does_no_harm() {
+    // Objects among the arguments that look like events, with the key that events start with.
+    let event = |i: usize| {
+        let inner = r#"{"ph":"X","a":1},{"ph":"X","b":[{"ph":1},{"ph":2}]}, {"ph": "E"}"#;
+        format!(
+            r#"{{"ph":"X","cat":"cpu_op","name":"op","pid":1,"tid":1,"ts":{i},"dur":1,"args":{{"list":[{inner}]}}}}"#
+        )
+    };
+    let events: Vec<String> = (0..200).map(event).collect();
+    let text = format!(r#"{{"traceEvents":[{}]}}"#, events.join(",\n")).into_bytes();
+    let whole = read("trace.json", Box::new(std::io::Cursor::new(text.clone())));
+    assert_eq!(whole.1["host_events"].num_rows(), 200);
+    for segment_bytes in 20..120 {
+        let reader = Box::new(std::io::Cursor::new(text.clone()));
+        assert!(read_by("trace.json", reader, segment_bytes) == whole, "{segment_bytes}");
+    }
 }
 
 #[test]

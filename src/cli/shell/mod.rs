@@ -15,7 +15,7 @@ use std::io::{BufRead, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use duckdb::arrow::array::RecordBatch;
+use arrow::array::RecordBatch;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Behavior, CompletionType, Config, Editor};

@@ -1,6 +1,10 @@
 //! What a category of Kineto means: the class of its events, and which arguments have a column.
 
-use super::super::json::{self, Members};
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::super::json;
 
 /// Where a slice or instant goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,32 +19,33 @@ pub(super) enum Target {
 /// `allreduce_fusion`, PyTorch symmetric memory `one_shot_all_reduce` and kin, MSCCL++, DeepEP,
 /// pplx-kernels `dispatchKernel` and `combineKernel`.
 pub fn is_comm_kernel(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower.starts_with("nccl")
-        || lower.starts_with("rccl")
-        || [
-            "nccldevkernel",
-            "ncclkernel",
-            "rcclgenerickernel",
-            "cross_device_reduce",
-            "allreduce_fusion",
-            "one_shot_all_reduce",
-            "two_shot_all_reduce",
-            "multimem_all_reduce",
-            "mscclpp",
-            "deep_ep::",
-            "pplx::",
-        ]
-        .iter()
-        .any(|part| lower.contains(part))
+    static PARTS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+        AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .build([
+                "nccldevkernel",
+                "ncclkernel",
+                "rcclgenerickernel",
+                "cross_device_reduce",
+                "allreduce_fusion",
+                "one_shot_all_reduce",
+                "two_shot_all_reduce",
+                "multimem_all_reduce",
+                "mscclpp",
+                "deep_ep::",
+                "pplx::",
+            ])
+            .expect("the patterns are few and short")
+    });
+    let head = name.as_bytes().get(..4).unwrap_or_default();
+    head.eq_ignore_ascii_case(b"nccl") || head.eq_ignore_ascii_case(b"rccl") || PARTS.is_match(name)
 }
 
 /// Class of a category; `Operator` is split by name in [`Events::target`].
-pub(super) fn target(category: &str, name: &str, args: Option<&[u8]>) -> Target {
+pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Target {
     match category {
         "kernel" | "Kernel" => {
-            let named =
-                || args.is_some_and(|a| Members::new(a).any(|(k, _)| k == b"Collective name"));
+            let named = || args.iter().any(|(key, _)| *key == "Collective name");
             if name.contains("__amd_rocclr_fillBuffer") {
                 Target::Device("set")
             } else if name.contains("__amd_rocclr_copyBuffer") {
@@ -84,39 +89,34 @@ pub(super) fn target(category: &str, name: &str, args: Option<&[u8]>) -> Target 
 pub(super) const STREAM: usize = 1;
 
 /// Arguments of a device event that have a column of integers.
-pub(super) const DEVICE_INTS: [(&[u8], usize); 9] = [
-    (b"device", 0),
-    (b"stream", STREAM),
-    (b"context", 2),
-    (b"correlation", 3),
-    (b"External id", 4),
-    (b"external id", 4),
-    (b"bytes", 5),
-    (b"registers per thread", 6),
-    (b"shared memory", 7),
+pub(super) const DEVICE_INTS: [(&str, usize); 9] = [
+    ("device", 0),
+    ("stream", STREAM),
+    ("context", 2),
+    ("correlation", 3),
+    ("External id", 4),
+    ("external id", 4),
+    ("bytes", 5),
+    ("registers per thread", 6),
+    ("shared memory", 7),
 ];
 /// Arguments of a device event that have a column of doubles.
-pub(super) const DEVICE_DOUBLES: [(&[u8], usize); 3] =
-    [(b"blocks per SM", 0), (b"warps per SM", 1), (b"est. achieved occupancy %", 2)];
+pub(super) const DEVICE_DOUBLES: [(&str, usize); 3] =
+    [("blocks per SM", 0), ("warps per SM", 1), ("est. achieved occupancy %", 2)];
 /// Arguments of a host event that have a column; device and stream only of device annotations.
-pub(super) const HOST_INTS: [(&[u8], usize); 5] = [
-    (b"correlation", 3),
-    (b"External id", 4),
-    (b"external id", 4),
-    (b"device", 0),
-    (b"stream", STREAM),
-];
+pub(super) const HOST_INTS: [(&str, usize); 5] =
+    [("correlation", 3), ("External id", 4), ("external id", 4), ("device", 0), ("stream", STREAM)];
 
 /// Moves an integer argument into its column; false when it has none, or is no plain integer, or
 /// the column is taken (a key that comes twice).
 pub(super) fn take_int(
-    columns: &[(&[u8], usize)],
-    key: &[u8],
-    value: &[u8],
+    columns: &[(&str, usize)],
+    key: &str,
+    value: &str,
     ints: &mut [Option<i64>; 8],
 ) -> bool {
     let Some((_, column)) = columns.iter().find(|(k, _)| *k == key) else { return false };
-    if value[0] == b'"' || ints[*column].is_some() {
+    if value.starts_with('"') || ints[*column].is_some() {
         return false;
     }
     // 4294967295 and -1 say "no stream": NULL in the column, and as recorded in the arguments.
@@ -125,9 +125,9 @@ pub(super) fn take_int(
     ints[*column].is_some()
 }
 
-pub(super) fn take_double(key: &[u8], value: &[u8], doubles: &mut [Option<f64>; 3]) -> bool {
+pub(super) fn take_double(key: &str, value: &str, doubles: &mut [Option<f64>; 3]) -> bool {
     let Some((_, column)) = DEVICE_DOUBLES.iter().find(|(k, _)| *k == key) else { return false };
-    let number = std::str::from_utf8(value).ok().and_then(|v| v.parse::<f64>().ok());
+    let number = value.parse::<f64>().ok();
     match number.filter(|n| n.is_finite() && doubles[*column].is_none()) {
         Some(number) => {
             doubles[*column] = Some(number);
@@ -137,13 +137,13 @@ pub(super) fn take_double(key: &[u8], value: &[u8], doubles: &mut [Option<f64>; 
     }
 }
 
-pub(super) fn take_triple(value: &[u8], out: &mut [Option<i64>]) -> bool {
-    if value[0] != b'[' || out[0].is_some() {
+pub(super) fn take_triple(value: &str, out: &mut [Option<i64>]) -> bool {
+    if !value.starts_with('[') || out[0].is_some() {
         return false;
     }
-    let numbers: Vec<Option<i64>> = json::elements(value).map(json::integer).collect();
-    match numbers[..] {
-        [Some(x), Some(y), Some(z)] => {
+    let mut numbers = json::elements(value).map(json::integer);
+    match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
+        [Some(Some(x)), Some(Some(y)), Some(Some(z)), None] => {
             out.copy_from_slice(&[Some(x), Some(y), Some(z)]);
             true
         }

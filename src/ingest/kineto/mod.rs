@@ -11,17 +11,24 @@
 //! class; slices are not sorted by time (2); pids and tids are numbers or text (8).
 
 mod classify;
-mod events;
+mod event;
+mod gather;
+mod pairs;
+mod part;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use self::events::Events;
-use super::input::{End, MAX_VALUE_BYTES, Place, Window};
+use self::gather::Gather;
+pub use self::part::Totals;
+use self::part::{Outcome, RunEnd};
+use super::input::{End, MAX_VALUE_BYTES, Piece, Place, Window};
 use super::json::{self, Mended, Scanner, Stop};
 use super::log::{Log, Severity};
+use super::pool::Pool;
 use crate::error::{Error, Result};
 
 /// Recorded times from here on (in ns) are epoch times already: no base is added to them.
@@ -35,24 +42,12 @@ pub struct Kineto {
     pub header: Vec<(String, Value)>,
     /// Findings.
     pub log: Log,
-    /// Events kept: slices (pairs joined) and instants.
-    pub events: u64,
-    /// Events left out, each with a finding.
-    pub skipped: u64,
-    /// Device events among them.
-    pub device_events: u64,
+    /// Counts and spans, the base included.
+    pub totals: Totals,
     /// What must still be added to `ts_ns` below [`EPOCH_FROM_NS`] in the spool files.
     pub pending_base_ns: i64,
     /// `baseTimeNanoseconds`.
     pub base_ns: Option<i64>,
-    /// First start and last end over all events, base included.
-    pub span_ns: Option<(i64, i64)>,
-    /// First start and last end over device events, base included.
-    pub device_span_ns: Option<(i64, i64)>,
-    /// Process of the operators (the first that is seen), else of anything on the host.
-    pub pid: Option<i64>,
-    /// Device of the first device event.
-    pub device: Option<i64>,
     /// Uncompressed bytes read.
     pub bytes: u64,
     /// Spool file of each table that has rows.
@@ -68,7 +63,24 @@ pub enum Content {
     Other(&'static str, String),
 }
 
-/// Reads the file at `place` from `reader` into spool files under `spool`.
+/// How a file is to be read.
+pub struct Reading<'a> {
+    /// Folder for the spool files.
+    pub spool: &'a Path,
+    /// Number of the source, for the ids of events.
+    pub source_id: i64,
+    /// Whether complete events of a damaged file are kept.
+    pub keep_partial: bool,
+    /// Threads that share the work.
+    pub pool: &'a Arc<Pool>,
+    /// Bytes after which the list of events is cut: [`SEGMENT_BYTES`], or less to test the cutting.
+    pub segment_bytes: usize,
+}
+
+/// Bytes of a segment: enough to make the handing over cheap, few enough to keep memory small.
+pub const SEGMENT_BYTES: usize = 1 << 20;
+
+/// Reads the file at `place` from `reader` into spool files.
 ///
 /// # Errors
 /// `trace-truncated`, `gzip-broken`, `json-invalid`, `value-too-large` with the offset in the
@@ -77,28 +89,28 @@ pub enum Content {
 pub fn read(
     place: &Place,
     reader: Box<dyn std::io::Read + Send>,
-    spool: &Path,
-    source_id: i64,
-    keep_partial: bool,
+    reading: &Reading<'_>,
 ) -> Result<Content> {
     let mut file = Reader {
         window: Window::new(reader),
         scanner: Scanner::default(),
         mended: Vec::new(),
-        events: Events::new(spool, source_id),
+        gather: Gather::new(reading.spool, reading.source_id, reading.pool.clone()),
+        pool: reading.pool.clone(),
+        segment_bytes: reading.segment_bytes,
     };
     let outcome = file.run();
     let bytes = file.window.offset + file.window.bytes().len() as u64;
-    let mut events = file.events;
+    let mut gather = file.gather;
     match outcome {
         Ok(None) => {}
         Ok(Some(other)) => return Ok(Content::Other("not-a-trace", other)),
         Err(error) => {
-            let error = error.at_event(place, events.ordinal);
+            let error = error.at_event(place, gather.elements);
             // Nothing is kept of a file without one complete event, or with a monster in it.
-            let keepable = events.ordinal > 0
+            let keepable = gather.elements > 0
                 && matches!(error.code, "trace-truncated" | "gzip-broken" | "json-invalid");
-            if !(keepable && keep_partial) {
+            if !(keepable && reading.keep_partial) {
                 return Err(if keepable {
                     error.hint(
                         "export the trace again, or keep the complete events with --keep-partial",
@@ -107,24 +119,24 @@ pub fn read(
                     error.hint("export the trace again")
                 });
             }
-            let lost = bytes - events.last_end;
+            let lost = bytes - gather.last_end;
             let message = format!(
                 "{}; kept {} complete events, lost the {lost} bytes after byte {}",
-                error.message, events.ordinal, events.last_end
+                error.message, gather.elements, gather.last_end
             );
-            events.out.log.add(Severity::Error, error.code, Some(events.last_end), || message);
+            gather.log.add(Severity::Error, error.code, Some(gather.last_end), || message);
         }
     }
-    if let Some(what) = events.not_kineto.take() {
+    if let Some(what) = gather.totals.not_kineto.take() {
         return Ok(Content::Other("source-unsupported", what));
     }
-    if !events.typed && events.ordinal > 0 {
+    if !gather.totals.typed && gather.elements > 0 {
         return Ok(Content::Other(
             "not-a-trace",
             "JSON array of records without a phase (`ph`): no Chrome trace".to_owned(),
         ));
     }
-    let mut out = events.finish()?;
+    let mut out = gather.finish()?;
     out.bytes = bytes;
     Ok(Content::Trace(Box::new(out)))
 }
@@ -171,7 +183,37 @@ struct Reader {
     scanner: Scanner,
     /// Strict form of the current value, when the file's own is not strict.
     mended: Vec<u8>,
-    events: Events,
+    gather: Gather,
+    pool: Arc<Pool>,
+    segment_bytes: usize,
+}
+
+/// A piece of the list of events, scanned by whoever has time.
+struct Segment {
+    piece: Piece,
+    outcome: Mutex<Option<Result<Outcome>>>,
+}
+
+impl Segment {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Option<Result<Outcome>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The last place after the first byte where an element seems to start: an object whose first key is
+/// `key`, after a comma after an object. A guess: it may stand inside an element, which shows when
+/// the bytes before it are read.
+fn last_start(bytes: &[u8], key: &[u8]) -> Option<usize> {
+    memchr::memrchr_iter(b'{', bytes).find(|at| {
+        let opens = bytes[json::skip_space(bytes, at + 1)..].starts_with(key);
+        let before = |bytes: &[u8], byte| match bytes.trim_ascii_end() {
+            [rest @ .., last] if *last == byte => Some(rest.len()),
+            _ => None,
+        };
+        *at > 0
+            && opens
+            && before(&bytes[..*at], b',').and_then(|comma| before(&bytes[..comma], b'}')).is_some()
+    })
 }
 
 /// The value at the front of the window: its length there, and whether `Reader::mended` holds its
@@ -236,13 +278,7 @@ impl Reader {
                     }
                 }
             }
-            if bytes.len() > MAX_VALUE_BYTES {
-                return self.fault(
-                    "value-too-large",
-                    format!("one value is larger than {} MiB", MAX_VALUE_BYTES >> 20),
-                    0,
-                );
-            }
+            self.small_enough()?;
             if !self.window.fill() {
                 // A bare number or word may end with the file.
                 if matches!(self.window.end(), Some(End::Regular))
@@ -275,7 +311,7 @@ impl Reader {
                 }
             }
             Some(b'[') => {
-                self.events.log().add(Severity::Info, "top-level-array", Some(0), || {
+                self.gather.log.add(Severity::Info, "top-level-array", Some(0), || {
                     "the file is a bare array of events: no header, so no rank, no device, and no \
                      base of the clock"
                         .to_owned()
@@ -286,7 +322,7 @@ impl Reader {
         }
         if self.window.peek().is_some() {
             let offset = self.window.offset;
-            self.events.log().add(Severity::Loss, "trailing-data", Some(offset), || {
+            self.gather.log.add(Severity::Loss, "trailing-data", Some(offset), || {
                 "there are bytes after the end of the trace; they were left out".to_owned()
             });
         }
@@ -310,6 +346,7 @@ impl Reader {
                     let offset = self.window.offset;
                     let found = self.value("a key of the header")?;
                     let key = self.take(&found, |raw| {
+                        let raw = std::str::from_utf8(raw).unwrap_or_default();
                         json::text(raw).map(std::borrow::Cow::into_owned).unwrap_or_default()
                     });
                     self.note(&found, offset);
@@ -343,7 +380,7 @@ impl Reader {
                     if key == "metadata" && value.get("highres-ticks").is_some() {
                         return Ok(Some("an XLA trace (`highres-ticks`)".to_owned()));
                     }
-                    self.events.header(key, value);
+                    self.gather.header(key, value);
                 }
                 Some(other) => {
                     return self.fault(
@@ -377,34 +414,124 @@ impl Reader {
 
     fn note(&mut self, found: &Found, offset: u64) {
         if let Some(mended) = found.mended {
-            self.events.note_mended(mended, offset);
+            part::note_mended(&mut self.gather.log, mended, offset);
         }
     }
 
     fn array(&mut self) -> Result<(), Failure> {
         self.window.consume(1);
+        let mut split = true;
         loop {
-            match self.window.peek() {
-                Some(b']') => {
+            if split {
+                split = self.segments()?;
+            }
+            let offset = self.window.offset;
+            let outcome = part::read(self.window.bytes(), offset, self.gather.base_ns)?;
+            let (end, consumed) = (outcome.end, outcome.consumed);
+            self.gather.accept(outcome, offset)?;
+            self.window.consume(consumed);
+            match end {
+                RunEnd::Closed => {
                     self.window.consume(1);
                     return Ok(());
                 }
-                Some(b',') => self.window.consume(1),
-                Some(_) => {
-                    let offset = self.window.offset;
-                    let found = self.value("an event")?;
-                    self.note(&found, offset);
-                    let raw = match found.mended {
-                        Some(_) => &self.mended[..],
-                        None => &self.window.bytes()[..found.length],
-                    };
-                    self.events.event(raw, offset, self.scanner.depth)?;
-                    self.window.consume(found.length);
-                    self.events.last_end = self.window.offset;
+                RunEnd::Invalid(at) => {
+                    let byte = self.window.bytes()[at - consumed] as char;
+                    return self.fault(
+                        "json-invalid",
+                        format!("byte {byte:?} cannot stand there in JSON"),
+                        at - consumed,
+                    );
                 }
-                None => return self.ended("the list of events"),
+                RunEnd::More => {
+                    self.small_enough()?;
+                    if !self.window.fill() {
+                        let between = self.window.bytes().is_empty();
+                        return self.ended(if between { "the list of events" } else { "an event" });
+                    }
+                }
             }
         }
+    }
+
+    /// Reads the list by segments that the threads of the pool scan, as long as there is more than
+    /// one segment to come; what is left in the window goes on where they end. False when a guess of
+    /// where an element starts was wrong.
+    fn segments(&mut self) -> Result<bool, Failure> {
+        let first = self.window.peek();
+        let bytes = self.window.bytes();
+        let key_at = json::skip_space(bytes, bytes.len().min(1));
+        let key = match (first, bytes.get(key_at)) {
+            (Some(b'{'), Some(b'"')) => match self.scanner.skip(bytes, key_at) {
+                Ok(end) => bytes[key_at..end].to_vec(),
+                Err(_) => return Ok(true),
+            },
+            _ => return Ok(true),
+        };
+        let mut flying: VecDeque<Arc<Segment>> = VecDeque::new();
+        loop {
+            while flying.len() < self.pool.threads() + 1
+                && let Some(length) = self.next_start(&key)
+            {
+                let piece = self.window.cut(length);
+                let segment = Arc::new(Segment { piece, outcome: Mutex::new(None) });
+                let (task, base_ns) = (segment.clone(), self.gather.base_ns);
+                self.pool.submit(move || {
+                    let piece = &task.piece;
+                    *task.outcome() = Some(part::read(piece.bytes(), piece.offset, base_ns));
+                });
+                flying.push_back(segment);
+            }
+            let Some(front) = flying.pop_front() else { return Ok(true) };
+            self.pool.wait(|| front.outcome().is_some());
+            let outcome = front.outcome().take().expect("it was waited for")?;
+            let (end, consumed) = (outcome.end, outcome.consumed);
+            self.gather.accept(outcome, front.piece.offset)?;
+            if end == RunEnd::More && consumed == front.piece.bytes().len() {
+                if let Some(segment) = Arc::into_inner(front) {
+                    self.window.recycle(segment.piece);
+                }
+                continue;
+            }
+            // The list ends in here, or something is wrong: the rest is read without guessing.
+            let mut rest = front.piece.bytes()[consumed..].to_vec();
+            for segment in &flying {
+                rest.extend_from_slice(segment.piece.bytes());
+            }
+            self.window.put_back(&rest);
+            self.pool.wait(|| flying.iter().all(|s| s.outcome().is_some()));
+            return Ok(end == RunEnd::Closed);
+        }
+    }
+
+    /// Length of the next segment, up to where an element seems to start; None near the end of the
+    /// source, and where no element starts for long.
+    fn next_start(&mut self, key: &[u8]) -> Option<usize> {
+        let mut wanted = self.segment_bytes;
+        loop {
+            while self.window.bytes().len() < wanted {
+                if !self.window.fill() {
+                    return None;
+                }
+            }
+            let bytes = self.window.bytes();
+            match last_start(&bytes[..bytes.len().min(2 * wanted)], key) {
+                None if wanted < 4 * self.segment_bytes => wanted *= 2,
+                found => return found,
+            }
+        }
+    }
+
+    /// Refuses a value that has filled the window.
+    fn small_enough(&self) -> Result<(), Failure> {
+        if self.window.bytes().len() <= MAX_VALUE_BYTES {
+            return Ok(());
+        }
+        self.fault(
+            "value-too-large",
+            format!("one value is larger than {} MiB", MAX_VALUE_BYTES >> 20),
+            0,
+        )
     }
 }
 

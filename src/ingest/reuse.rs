@@ -1,0 +1,231 @@
+//! What need not be read again: traces of unchanged files, unchanged files of a trace, and files
+//! that an interrupted ingest had read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::assemble::{ReadFile, Rows, placed};
+use super::card::Card;
+use super::discover::Candidate;
+use super::job::Member;
+use super::manifest::{Manifest, Source};
+use super::record::{self, Record};
+use super::roots::Root;
+use super::store::Workspace;
+use super::{Finish, Options, Store, Summary, card_source, input, source_of};
+use crate::error::Result;
+use crate::schema::SCHEMA_VERSION;
+
+/// Traces that were made from the files of a root before.
+#[derive(Default)]
+pub(super) struct Earlier {
+    /// Directories and manifests of traces that this version may go on with.
+    traces: Vec<(PathBuf, Manifest)>,
+    /// Whether they hold exactly what an ingest would make now.
+    pub(super) unchanged: bool,
+}
+
+/// Whether the file is the one that was read.
+fn is_same(now: &Source, candidate: &Candidate, then: &Source) -> bool {
+    now.bytes == then.bytes
+        && now.rank_flag == then.rank_flag
+        && (now.mtime_ns == then.mtime_ns
+            || !then.sha256.is_empty()
+                && input::sha256(&candidate.place.file).is_ok_and(|h| h == then.sha256))
+}
+
+impl Earlier {
+    /// Looks for them.
+    pub(super) fn find(
+        root: &Root,
+        card: Option<&Card>,
+        store: &Store,
+        options: &Options,
+    ) -> Result<Self> {
+        let mut out = Self::default();
+        let mut now = BTreeMap::new();
+        for (i, candidate) in root.candidates.iter().enumerate() {
+            let Ok(source) = source_of(candidate, i as i64) else { return Ok(out) };
+            now.insert(source.absolute.clone(), (source, candidate));
+        }
+        let cards: Vec<_> = card
+            .and_then(card_source)
+            .into_iter()
+            .map(|c| (c.absolute, c.bytes, c.mtime_ns))
+            .collect();
+        let mut covered = BTreeSet::new();
+        out.unchanged = true;
+        for (directory, manifest) in store.manifests() {
+            let ours = manifest.root == root.path
+                && manifest.schema_version == SCHEMA_VERSION
+                && manifest.keep_partial == options.keep_partial
+                && match &options.name {
+                    Some(name) => manifest.trace == *name,
+                    None => !manifest.named,
+                };
+            if !ours {
+                continue;
+            }
+            let then: Vec<_> =
+                manifest.cards.iter().map(|c| (c.absolute.clone(), c.bytes, c.mtime_ns)).collect();
+            let mut same =
+                then == cards && manifest.sources.iter().all(|s| now.contains_key(&s.absolute));
+            for source in manifest.sources.iter().chain(&manifest.set_aside) {
+                let Some((current, candidate)) = now.get(&source.absolute) else { continue };
+                same = same && is_same(current, candidate, source);
+                covered.insert(source.absolute.clone());
+            }
+            out.unchanged &= same;
+            out.traces.push((directory, manifest));
+        }
+        out.unchanged &= !out.traces.is_empty() && covered.len() == now.len();
+        Ok(out)
+    }
+
+    /// The unchanged traces, their derived tables made again where their SQL has changed.
+    pub(super) fn refresh(
+        self,
+        root: &Root,
+        store: &Store,
+        finish: &dyn Finish,
+    ) -> Result<Vec<Summary>> {
+        let mut out = Vec::new();
+        for (directory, manifest) in self.traces {
+            let manifest = store.refresh(&directory, manifest, finish)?;
+            let ranks: BTreeSet<i64> = manifest.sources.iter().filter_map(|s| s.rank).collect();
+            out.push(Summary {
+                trace: manifest.trace,
+                origin: root.path.clone(),
+                ranks: ranks.len(),
+                ranks_read: 0,
+                events: manifest.sources.iter().map(|s| s.events).sum(),
+                bytes: 0,
+                seconds: 0.0,
+                findings: Vec::new(),
+                unchanged: true,
+            });
+        }
+        Ok(out)
+    }
+
+    /// The earlier trace that the files which were not read again come from, when it had these very
+    /// ranks. The records of the files that were read again then say where the others lie.
+    pub(super) fn of_ranks(
+        &self,
+        files: &mut [ReadFile],
+        members: &[Member],
+        ranks: &BTreeSet<i64>,
+    ) -> Option<&(PathBuf, Manifest)> {
+        let from = members.iter().find_map(|m| match &files[m.file].rows {
+            Rows::Trace(directory) => Some(directory.clone()),
+            Rows::Spool(_) => None,
+        })?;
+        let found = self.traces.iter().find(|(directory, _)| *directory == from)?;
+        let had: BTreeSet<i64> = found.1.sources.iter().filter_map(|s| s.rank).collect();
+        if had != *ranks {
+            return None;
+        }
+        let mut places: BTreeMap<i64, Vec<(String, String)>> = BTreeMap::new();
+        for record in record::read(&from) {
+            let of = record.tables.iter().filter(|(key, _)| key.ends_with(&placed("")));
+            let of = of.map(|(key, file)| (key.clone(), file.clone())).collect();
+            places.insert(record.source.rank?, of);
+        }
+        for m in members {
+            files[m.file].record.tables.extend(places.get(&m.rank)?.iter().cloned());
+        }
+        Some(found)
+    }
+}
+
+/// Files that are known without reading them.
+#[derive(Default)]
+pub(super) struct Known {
+    files: BTreeMap<PathBuf, ReadFile>,
+    /// Source number of each candidate of the root that is not known.
+    ids: Vec<i64>,
+}
+
+impl Known {
+    /// Looks for them in the earlier traces and in what interrupted ingests left.
+    pub(super) fn find(
+        root: &Root,
+        earlier: &Earlier,
+        work: &Workspace,
+        options: &Options,
+    ) -> Result<Self> {
+        let mut out = Self::default();
+        let mut records: BTreeMap<PathBuf, ReadFile> = BTreeMap::new();
+        for (directory, _) in &earlier.traces {
+            let of_trace = record::read(directory);
+            // A rank of several files is known as a whole or not at all.
+            let mut count: BTreeMap<Option<i64>, usize> = BTreeMap::new();
+            for record in &of_trace {
+                *count.entry(record.source.rank).or_default() += 1;
+            }
+            for record in of_trace {
+                if count[&record.source.rank] == 1 && record.is_current(options.keep_partial) {
+                    let rows = Rows::Trace(directory.clone());
+                    records.insert(record.source.absolute.clone(), ReadFile { record, rows });
+                }
+            }
+        }
+        let mut left: BTreeMap<PathBuf, (&PathBuf, &Record)> = BTreeMap::new();
+        for (folder, record) in &work.leftovers {
+            if record.is_current(options.keep_partial) {
+                left.insert(record.source.absolute.clone(), (folder, record));
+            }
+        }
+        let mut taken = BTreeSet::new();
+        for candidate in &root.candidates {
+            let Ok(now) = source_of(candidate, 0) else { continue };
+            let fits = |record: &Record, taken: &BTreeSet<i64>| {
+                is_same(&now, candidate, &record.source)
+                    && !taken.contains(&record.source.source_id)
+            };
+            let found = match (records.remove(&now.absolute), left.get(&now.absolute)) {
+                (Some(file), _) if fits(&file.record, &taken) => file,
+                (_, Some((folder, record))) if fits(record, &taken) => ReadFile {
+                    record: (*record).clone(),
+                    rows: Rows::Spool(work.adopt(folder, record)?),
+                },
+                _ => continue,
+            };
+            taken.insert(found.record.source.source_id);
+            out.files.insert(now.absolute, found);
+        }
+        // Numbers of the rest: their place in the root where that is free, so that an ingest from
+        // scratch and one in pieces give the same numbers.
+        let mut above = root.candidates.len() as i64..;
+        for (i, candidate) in root.candidates.iter().enumerate() {
+            let id = match source_of(candidate, 0).ok().and_then(|s| out.files.get(&s.absolute)) {
+                Some(file) => file.record.source.source_id,
+                None if !taken.contains(&(i as i64)) => i as i64,
+                None => above.find(|id| !taken.contains(id)).unwrap_or_default(),
+            };
+            out.ids.push(id);
+        }
+        Ok(out)
+    }
+
+    /// The source number for the candidate at this place of the root.
+    pub(super) fn id(&self, candidate: usize) -> i64 {
+        self.ids.get(candidate).copied().unwrap_or(candidate as i64)
+    }
+
+    /// What is known of a candidate.
+    pub(super) fn of(&self, candidate: &Candidate) -> Option<ReadFile> {
+        let now = source_of(candidate, 0).ok()?;
+        let mut file = self.files.get(&now.absolute)?.clone();
+        file.record.source.path = now.path;
+        file.record.source.mtime_ns = now.mtime_ns;
+        Some(file)
+    }
+
+    /// Has these read again.
+    pub(super) fn forget(&mut self, files: &[PathBuf]) {
+        for file in files {
+            self.files.remove(file);
+        }
+    }
+}
