@@ -75,15 +75,18 @@ impl Derive<'_> {
         part: usize,
     ) -> Result<()> {
         show(what.directory, connection, Some(ranks))?;
-        launches(what.directory, connection, part)?;
         for file in by_rank {
             let name = sql_name(&file.header.name);
             connection
                 .execute_batch(&format!("CREATE OR REPLACE TABLE {name} AS {}", file.query()))
                 .map_err(|e| Error::from(e).at(file.path.clone()))?;
-            // Written without rows too: then it says the types.
-            let target = part_file(what.directory, &file.header.name, part)?;
-            copy(connection, &kept_columns(&file.header.name), &target)?;
+            let query = kept_columns(&file.header.name);
+            let target = || part_file(what.directory, &file.header.name, part);
+            match schema::table(&file.header.name) {
+                Some(_) => keep(connection, &query, target)?,
+                // Written without rows too: then it says the types.
+                None => copy(connection, &query, &target()?)?,
+            }
         }
         let path = part_file(what.directory, "busy_intervals", part)?;
         let table = schema::table("busy_intervals").expect("busy_intervals is in the schema");
@@ -91,8 +94,8 @@ impl Derive<'_> {
         busy_intervals(connection, ranks, &mut busy)?;
         busy.finish()?;
         // The next part has its own.
-        for name in by_rank.iter().map(|f| f.header.name.as_str()).chain(["launches"]) {
-            connection.execute_batch(&format!("DROP TABLE {}", sql_name(name)))?;
+        for file in by_rank {
+            connection.execute_batch(&format!("DROP TABLE {}", sql_name(&file.header.name)))?;
         }
         Ok(())
     }
@@ -101,7 +104,7 @@ impl Derive<'_> {
 /// Names of the tables that are made for some ranks at a time.
 fn tables_by_rank<'a>(by_rank: &[&'a SqlFile]) -> Vec<&'a str> {
     let of_sql = by_rank.iter().map(|f| f.header.name.as_str());
-    of_sql.chain(["launches", "busy_intervals"]).collect()
+    of_sql.chain(["busy_intervals"]).collect()
 }
 
 impl Finish for Derive<'_> {
@@ -135,13 +138,17 @@ impl Finish for Derive<'_> {
         show(what.directory, &connection, None)?;
         for file in &by_rank {
             let name = &file.header.name;
-            let list: Vec<String> =
-                files_of(what.directory, name).iter().map(|f| sql_path(f)).collect();
-            connection.execute_batch(&format!(
-                "CREATE OR REPLACE TABLE {} AS SELECT * FROM read_parquet([{}], hive_partitioning = false)",
-                sql_name(name),
-                list.join(", ")
-            ))?;
+            let files = files_of(what.directory, name);
+            let query = match schema::table(name) {
+                Some(table) => select(table, &files),
+                None => {
+                    let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
+                    let list = list.join(", ");
+                    format!("SELECT * FROM read_parquet([{list}], hive_partitioning = false)")
+                }
+            };
+            connection
+                .execute_batch(&format!("CREATE OR REPLACE TABLE {} AS {query}", sql_name(name)))?;
         }
         for file in &over_ranks {
             connection
@@ -272,143 +279,6 @@ fn ints<'a>(batch: &'a RecordBatch, name: &str) -> &'a arrow::array::Int64Array 
     batch.column_by_name(name).expect("the query names the column").as_primitive::<Int64Type>()
 }
 
-/// What stands open on a thread: an operator or annotation that encloses what follows.
-#[derive(Debug, Clone, Copy)]
-struct Open {
-    end: i64,
-    event_id: i64,
-    kind: i64,
-}
-
-/// Kinds of rows in the sweep.
-const CALL: i64 = 0;
-const OP: i64 = 1;
-const RECORD: i64 = 2;
-const COMM_OP: i64 = 3;
-const ANNOTATION: i64 = 4;
-
-/// The enclosing operators of the calls of one thread, found by one sweep over rows that come
-/// sorted by start (longer first, calls after what starts with them).
-#[derive(Debug, Default)]
-struct Sweep {
-    open: Vec<Open>,
-    /// Operator that ended last, and when: times of older traces are whole microseconds, so that a
-    /// launch may fall on the end of its operator.
-    ended: Option<Open>,
-}
-
-/// Innermost operator, record, annotation and communication operator around a call.
-type Around = [Option<i64>; 4];
-
-impl Sweep {
-    fn enter(&mut self, start: i64, open: Open) {
-        self.leave(start);
-        self.open.push(open);
-    }
-
-    fn leave(&mut self, now: i64) {
-        while let Some(top) = self.open.last() {
-            if top.end > now {
-                break;
-            }
-            if top.kind != ANNOTATION && self.ended.is_none_or(|e| e.end < top.end) {
-                self.ended = Some(*top);
-            }
-            self.open.pop();
-        }
-    }
-
-    fn around(&mut self, now: i64) -> Around {
-        self.leave(now);
-        let innermost = |kinds: &[i64]| {
-            self.open
-                .iter()
-                .rev()
-                .find(|o| o.end > now && kinds.contains(&o.kind))
-                .map(|o| o.event_id)
-        };
-        let op = innermost(&[OP, RECORD, COMM_OP])
-            .or_else(|| self.ended.filter(|e| e.end == now).map(|e| e.event_id));
-        [op, innermost(&[RECORD]), innermost(&[ANNOTATION]), innermost(&[COMM_OP])]
-    }
-}
-
-/// `launches`: each device event with its runtime call (by correlation, within a source) and the
-/// operators around that call (by time, on the thread of the call).
-fn launches(directory: &Path, connection: &Connection, part: usize) -> Result<()> {
-    // Of two calls with one id (seen on MI350) the longer one is the launch.
-    connection.execute_batch(
-        "CREATE OR REPLACE TABLE _calls AS
-         SELECT d.rank, d.event_id, d.ts_ns AS device_ts_ns, r.event_id AS runtime_event_id,
-             r.pid, r.tid, r.ts_ns
-         FROM (SELECT rank, event_id, ts_ns, correlation FROM device_events
-               WHERE correlation IS NOT NULL) AS d
-         INNER JOIN (SELECT rank, event_id, ts_ns, dur_ns, pid, tid, correlation FROM host_events
-                     WHERE class = 'host_runtime' AND correlation IS NOT NULL) AS r
-             ON r.rank = d.rank AND r.correlation = d.correlation
-             AND r.event_id >> 40 = d.event_id >> 40
-         QUALIFY row_number() OVER (
-             PARTITION BY d.event_id ORDER BY r.dur_ns DESC NULLS LAST, r.event_id) = 1;
-         CREATE OR REPLACE TABLE _around (runtime_event_id BIGINT, op_event_id BIGINT,
-             record_event_id BIGINT, annotation_event_id BIGINT, comm_op_event_id BIGINT);",
-    )?;
-    let other = connection.try_clone()?;
-    let mut appender = other.appender("_around")?;
-    let mut statement = connection.prepare(
-        "WITH threads AS (SELECT DISTINCT rank, pid, tid FROM _calls)
-         SELECT h.rank, h.pid, h.tid, h.ts_ns, h.ts_ns + h.dur_ns AS end_ns, h.event_id,
-             CASE WHEN h.class <> 'host_op' THEN 4
-                  WHEN h.name = 'record_param_comms' THEN 2
-                  WHEN h.name LIKE 'c10d::%' THEN 3 ELSE 1 END::BIGINT AS kind
-         FROM host_events AS h
-         SEMI JOIN threads AS t ON t.rank = h.rank AND t.pid = h.pid AND t.tid = h.tid
-         WHERE h.dur_ns IS NOT NULL
-             AND (h.class = 'host_op' OR (h.class = 'host_annotation' AND h.name LIKE 'nccl:%'))
-         UNION ALL
-         SELECT DISTINCT rank, pid, tid, ts_ns, ts_ns, runtime_event_id, 0
-         FROM _calls
-         ORDER BY rank, pid, tid, ts_ns, end_ns DESC, event_id",
-    )?;
-    let mut thread = None;
-    let mut sweep = Sweep::default();
-    // Rows that start together come longest first, so a call (length 0) comes after what starts
-    // with it; a call that two rows of equal start enclose sees both.
-    for batch in statement.stream_arrow([])? {
-        let batch = batch?;
-        let column = |name| ints(&batch, name);
-        let (rank, pid, tid) = (column("rank"), column("pid"), column("tid"));
-        let (start, end) = (column("ts_ns"), column("end_ns"));
-        let (event_id, kind) = (column("event_id"), column("kind"));
-        for row in 0..batch.num_rows() {
-            let of = |c: &arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
-            let now = (of(rank), of(pid), of(tid));
-            if thread != Some(now) {
-                thread = Some(now);
-                sweep = Sweep::default();
-            }
-            let (id, at) = (event_id.value(row), start.value(row));
-            if kind.value(row) == CALL {
-                let [op, record, annotation, comm_op] = sweep.around(at);
-                appender.append_row(duckdb::params![id, op, record, annotation, comm_op])?;
-            } else {
-                sweep.enter(at, Open { end: end.value(row), event_id: id, kind: kind.value(row) });
-            }
-        }
-    }
-    appender.flush()?;
-    drop(appender);
-    let query = "SELECT c.rank, c.event_id, a.op_event_id, c.runtime_event_id,
-             c.device_ts_ns - c.ts_ns AS launch_delay_ns, c.ts_ns AS launch_ts_ns,
-             a.record_event_id, a.annotation_event_id, a.comm_op_event_id
-         FROM _calls AS c
-         LEFT JOIN _around AS a ON a.runtime_event_id = c.runtime_event_id
-         ORDER BY c.rank, c.event_id";
-    connection.execute_batch(&format!("CREATE OR REPLACE TABLE launches AS {query}"))?;
-    keep(connection, "SELECT * FROM launches", || part_file(directory, "launches", part))?;
-    connection.execute_batch("DROP TABLE _calls; DROP TABLE _around;")?;
-    Ok(())
-}
-
 /// `busy_intervals`: per rank, device and class the union of the spans of its events. On a rank
 /// without any device, the spans of the communication on the host (gloo).
 fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWriter) -> Result<()> {
@@ -454,45 +324,4 @@ fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWrit
         }
     }
     row_of(&key, merger.finish())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn open(end: i64, event_id: i64, kind: i64) -> Open {
-        Open { end, event_id, kind }
-    }
-
-    #[test]
-    fn innermost_of_each_kind() {
-        let mut s = Sweep::default();
-        s.enter(0, open(100, 1, COMM_OP));
-        s.enter(10, open(90, 2, RECORD));
-        s.enter(20, open(80, 3, ANNOTATION));
-        assert_eq!(s.around(50), [Some(2), Some(2), Some(3), Some(1)]);
-        assert_eq!(s.around(80), [Some(2), Some(2), None, Some(1)]);
-        assert_eq!(s.around(95), [Some(1), None, None, Some(1)]);
-        assert_eq!(s.around(200), [None; 4]);
-    }
-
-    #[test]
-    fn an_operator_that_ends_with_the_call_counts_when_no_other_does() {
-        let mut s = Sweep::default();
-        s.enter(0, open(10, 1, OP));
-        assert_eq!(s.around(10)[0], Some(1));
-        let mut s = Sweep::default();
-        s.enter(0, open(20, 1, OP));
-        s.enter(5, open(10, 2, OP));
-        assert_eq!(s.around(10)[0], Some(1));
-    }
-
-    #[test]
-    fn ranges_that_only_overlap_do_not_hide_the_outer_one() {
-        let mut s = Sweep::default();
-        s.enter(0, open(10, 1, OP));
-        s.enter(5, open(20, 2, OP));
-        s.enter(6, open(7, 3, OP));
-        assert_eq!(s.around(12)[0], Some(2));
-    }
 }

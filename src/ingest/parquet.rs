@@ -21,7 +21,7 @@ use crate::error::{Error, Result, io};
 use crate::schema::Table;
 
 /// Rows that go to the writer at a time.
-const BATCH_ROWS: usize = 8192;
+pub const BATCH_ROWS: usize = 8192;
 /// Rows of a row group, as DuckDB likes them.
 pub const GROUP_ROWS: usize = 122_880;
 /// Encoded bytes after which a row group is closed early, to bound memory.

@@ -16,7 +16,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::kineto::EPOCH_FROM_NS;
+use super::kineto::shifted;
 use super::parquet::{GROUP_ROWS, properties};
 use crate::error::{Error, Result, io};
 
@@ -32,7 +32,7 @@ pub struct Lacks {
     pub rank: i64,
     /// Value of the column `source`.
     pub source: &'static str,
-    /// Added to `ts_ns` below [`EPOCH_FROM_NS`].
+    /// Added to relative `ts_ns`.
     pub base_ns: i64,
 }
 
@@ -47,7 +47,7 @@ pub struct Splicer {
 }
 
 fn shift(times: &Int64Array, base_ns: i64) -> ArrayRef {
-    Arc::new(times.unary::<_, Int64Type>(|ts| if ts < EPOCH_FROM_NS { ts + base_ns } else { ts }))
+    Arc::new(times.unary::<_, Int64Type>(|ts| shifted(ts, base_ns)))
 }
 
 /// The one rank that a row group holds, if its statistics say so; else whether it may hold `rank`.

@@ -296,7 +296,7 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "launches",
         doc: "one device event with the call that launched it",
-        made: Made::Derived,
+        made: Made::Ingest,
         by_rank: false,
         columns: &[
             column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),

@@ -88,49 +88,77 @@ pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Targe
 /// Place of the stream among the integers.
 pub(super) const STREAM: usize = 1;
 
-/// Arguments of a device event that have a column of integers.
-pub(super) const DEVICE_INTS: [(&str, usize); 9] = [
-    ("device", 0),
-    ("stream", STREAM),
-    ("context", 2),
-    ("correlation", 3),
-    ("External id", 4),
-    ("external id", 4),
-    ("bytes", 5),
-    ("registers per thread", 6),
-    ("shared memory", 7),
-];
-/// Arguments of a device event that have a column of doubles.
-pub(super) const DEVICE_DOUBLES: [(&str, usize); 3] =
-    [("blocks per SM", 0), ("warps per SM", 1), ("est. achieved occupancy %", 2)];
-/// Arguments of a host event that have a column; device and stream only of device annotations.
-pub(super) const HOST_INTS: [(&str, usize); 5] =
-    [("correlation", 3), ("External id", 4), ("external id", 4), ("device", 0), ("stream", STREAM)];
+/// The column of integers of an argument of a device event.
+fn device_int(key: &str) -> Option<usize> {
+    Some(match key {
+        "device" => 0,
+        "stream" => STREAM,
+        "context" => 2,
+        "correlation" => 3,
+        "External id" | "external id" => 4,
+        "bytes" => 5,
+        "registers per thread" => 6,
+        "shared memory" => 7,
+        _ => return None,
+    })
+}
+
+/// The column of integers of an argument of a host event.
+fn host_int(key: &str) -> Option<usize> {
+    Some(match key {
+        "correlation" => 3,
+        "External id" | "external id" => 4,
+        _ => return None,
+    })
+}
+
+/// Which arguments have a column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Columns {
+    Device,
+    Host,
+    /// Of an annotation that the profiler put on a device.
+    Annotation,
+}
 
 /// Moves an integer argument into its column; false when it has none, or is no plain integer, or
 /// the column is taken (a key that comes twice).
 pub(super) fn take_int(
-    columns: &[(&str, usize)],
+    columns: Columns,
     key: &str,
     value: &str,
     ints: &mut [Option<i64>; 8],
 ) -> bool {
-    let Some((_, column)) = columns.iter().find(|(k, _)| *k == key) else { return false };
-    if value.starts_with('"') || ints[*column].is_some() {
+    let column = match columns {
+        Columns::Device => device_int(key),
+        Columns::Host => host_int(key),
+        Columns::Annotation => host_int(key).or(match key {
+            "device" => Some(0),
+            "stream" => Some(STREAM),
+            _ => None,
+        }),
+    };
+    let Some(column) = column else { return false };
+    if value.starts_with('"') || ints[column].is_some() {
         return false;
     }
     // 4294967295 and -1 say "no stream": NULL in the column, and as recorded in the arguments.
-    ints[*column] =
-        json::integer(value).filter(|v| *column != STREAM || (0..i64::from(u32::MAX)).contains(v));
-    ints[*column].is_some()
+    ints[column] =
+        json::integer(value).filter(|v| column != STREAM || (0..i64::from(u32::MAX)).contains(v));
+    ints[column].is_some()
 }
 
 pub(super) fn take_double(key: &str, value: &str, doubles: &mut [Option<f64>; 3]) -> bool {
-    let Some((_, column)) = DEVICE_DOUBLES.iter().find(|(k, _)| *k == key) else { return false };
+    let column = match key {
+        "blocks per SM" => 0,
+        "warps per SM" => 1,
+        "est. achieved occupancy %" => 2,
+        _ => return false,
+    };
     let number = value.parse::<f64>().ok();
-    match number.filter(|n| n.is_finite() && doubles[*column].is_none()) {
+    match number.filter(|n| n.is_finite() && doubles[column].is_none()) {
         Some(number) => {
-            doubles[*column] = Some(number);
+            doubles[column] = Some(number);
             true
         }
         None => false,

@@ -8,13 +8,14 @@ use arrow::datatypes::Int64Type;
 use serde_json::Value;
 
 use super::super::json;
+use super::super::launches::Launches;
 use super::super::log::{Log, Severity};
-use super::super::parquet::Sink;
+use super::super::parquet::{BATCH_ROWS, Sink};
 use super::super::pool::Pool;
-use super::super::rows::schema_without;
+use super::super::rows::{Rows, schema_without};
 use super::super::sort::Sorter;
-use super::part::{DEVICE, HOST, Half, METADATA, Outcome, Part, RunEnd, TABLES, Totals};
-use super::{EPOCH_FROM_NS, Kineto, pairs};
+use super::part::{DEVICE, HOST, Half, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, Totals};
+use super::{Kineto, pairs, shifted};
 use crate::error::Result;
 use crate::schema::table;
 
@@ -34,8 +35,10 @@ pub(super) struct Gather {
     first_event_id: i64,
     halves: Vec<Half>,
     /// One for each table; device events go through `device`.
-    sinks: [Arc<Sink>; 5],
+    sinks: [Arc<Sink>; 6],
     device: Sorter,
+    launches: Launches,
+    folder: PathBuf,
     pool: Arc<Pool>,
 }
 
@@ -58,6 +61,8 @@ impl Gather {
             halves: Vec::new(),
             sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t))),
             device: Sorter::new(spool, schema(TABLES[DEVICE]), &["class", "ts_ns", "event_id"]),
+            launches: Launches::new(spool),
+            folder: spool.to_owned(),
             pool,
         }
     }
@@ -101,11 +106,12 @@ impl Gather {
             self.last_end = offset + run.last_end as u64;
         }
         self.elements += run.elements;
+        self.launches.add(run.launches, self.first_event_id + before as i64)?;
         self.write(run.batches, before)
     }
 
     /// Writes rows whose event ids count from element `from`.
-    fn write(&mut self, batches: [RecordBatch; 5], from: u64) -> Result<()> {
+    fn write(&mut self, batches: [RecordBatch; 6], from: u64) -> Result<()> {
         let first = self.first_event_id + from as i64;
         for (i, batch) in batches.into_iter().enumerate() {
             if batch.num_rows() == 0 {
@@ -135,13 +141,11 @@ impl Gather {
         let last = part.outcome(0, 0, RunEnd::More)?;
         self.log.append(last.log);
         self.totals.add(last.totals);
+        self.launches.add(last.launches, self.first_event_id)?;
         self.write(last.batches, 0)?;
         let base = self.pending_base_ns;
         for span in [&mut self.totals.span_ns, &mut self.totals.device_span_ns] {
-            *span = span.map(|(from, to)| {
-                let add = if from < EPOCH_FROM_NS { base } else { 0 };
-                (from.saturating_add(add), to.saturating_add(add))
-            });
+            *span = span.map(|(from, to)| (shifted(from, base), shifted(to, base)));
         }
         if self.totals.events == 0 {
             self.log.add(Severity::Info, "no-events", None, || {
@@ -153,6 +157,16 @@ impl Gather {
             sink.push(pool, batch);
             Ok(())
         })?;
+        let (name, without) = TABLES[LAUNCHES];
+        let mut rows = Rows::new(table(name).expect("the table is in the schema"), without);
+        let sink = &self.sinks[LAUNCHES];
+        self.launches.finish(&self.folder, self.pending_base_ns, &mut rows, |rows| {
+            if rows.len() == BATCH_ROWS {
+                sink.push(pool, rows.take()?);
+            }
+            Ok(())
+        })?;
+        sink.push(pool, rows.take()?);
         let mut out = Kineto {
             header: self.header,
             log: self.log,

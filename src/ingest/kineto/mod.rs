@@ -35,6 +35,11 @@ use crate::error::{Error, Result};
 /// 10^15 microseconds is 2001; a base plus anything smaller stays far below.
 pub const EPOCH_FROM_NS: i64 = 1_000_000_000_000_000_000;
 
+/// A recorded time with the base of the clock added, unless it is an epoch time already.
+pub fn shifted(ts: i64, base_ns: i64) -> i64 {
+    if ts < EPOCH_FROM_NS { ts.saturating_add(base_ns) } else { ts }
+}
+
 /// What one file held.
 #[derive(Debug, Default)]
 pub struct Kineto {

@@ -3,13 +3,12 @@
 use arrow::array::RecordBatch;
 
 use super::super::json::{self, Mended, Scanner, Stop};
+use super::super::launches::{ANNOTATION, COMM_OP, NONE, OP, Parts, RECORD};
 use super::super::log::{Log, Severity};
 use super::super::rows::Rows;
 use super::super::time::micros_to_nanos;
 use super::EPOCH_FROM_NS;
-use super::classify::{
-    DEVICE_INTS, HOST_INTS, STREAM, Target, take_double, take_int, take_triple, target,
-};
+use super::classify::{Columns, STREAM, Target, take_double, take_int, take_triple, target};
 use super::event::Event;
 use crate::error::Result;
 use crate::schema::table;
@@ -31,18 +30,21 @@ pub(super) struct Half {
 const MAX_ARGS_DEPTH: usize = 200;
 
 /// The tables of a file, in the order of [`Part::rows`], with the columns that only the job knows.
-pub(super) const TABLES: [(&str, &[&str]); 5] = [
+pub(super) const TABLES: [(&str, &[&str]); 6] = [
     ("host_events", &["rank"]),
     ("device_events", &["source", "rank"]),
     ("flows", &["rank"]),
     ("counters", &["source", "rank"]),
     ("metadata", &["rank"]),
+    ("launches", &["rank"]),
 ];
 pub(super) const HOST: usize = 0;
 pub(super) const DEVICE: usize = 1;
 const FLOWS: usize = 2;
 const COUNTERS: usize = 3;
 pub(super) const METADATA: usize = 4;
+/// Made when the file ends.
+pub(super) const LAUNCHES: usize = 5;
 
 /// First and last of what a run of events said.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
@@ -98,10 +100,11 @@ impl Totals {
 /// What a run of events became.
 pub(super) struct Outcome {
     /// Batches in the order of [`TABLES`]; their event ids count from the start of the run.
-    pub(super) batches: [RecordBatch; 5],
+    pub(super) batches: [RecordBatch; 6],
     pub(super) log: Log,
     pub(super) totals: Totals,
     pub(super) halves: Vec<Half>,
+    pub(super) launches: Parts,
     /// Elements of the list in the run.
     pub(super) elements: u64,
     /// Bytes of the run that are done with.
@@ -209,10 +212,11 @@ pub(super) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
 
 /// Takes events and collects their rows.
 pub(super) struct Part {
-    pub(super) rows: [Rows; 5],
+    pub(super) rows: [Rows; 6],
     pub(super) log: Log,
     totals: Totals,
     halves: Vec<Half>,
+    launches: Parts,
     ordinal: u64,
     /// Added to recorded times (0 while the base is unknown).
     base_ns: i64,
@@ -228,6 +232,7 @@ impl Part {
             log: Log::default(),
             totals: Totals::default(),
             halves: Vec::new(),
+            launches: Parts::default(),
             ordinal: 0,
             base_ns,
             args: String::new(),
@@ -250,6 +255,7 @@ impl Part {
             log: self.log,
             totals: self.totals,
             halves: self.halves,
+            launches: self.launches,
             elements: self.ordinal,
             consumed,
             last_end,
@@ -372,18 +378,17 @@ impl Part {
                 member(&mut args, "$args", raw);
             }
             _ => {
-                let on_device = matches!(target, Target::Device(_));
-                let annotation = target == Target::Host("device_annotation");
-                let named = if annotation { &HOST_INTS[..] } else { &HOST_INTS[..3] };
+                let columns = match target {
+                    Target::Device(_) => Columns::Device,
+                    Target::Host("device_annotation") => Columns::Annotation,
+                    Target::Host(_) => Columns::Host,
+                };
                 for (key, value) in &e.arguments {
-                    let taken = if on_device {
-                        take_int(&DEVICE_INTS, key, value, &mut ints)
-                            || take_double(key, value, &mut doubles)
-                            || (*key == "grid" && take_triple(value, &mut grid[..3]))
-                            || (*key == "block" && take_triple(value, &mut grid[3..]))
-                    } else {
-                        take_int(named, key, value, &mut ints)
-                    };
+                    let taken = take_int(columns, key, value, &mut ints)
+                        || columns == Columns::Device
+                            && (take_double(key, value, &mut doubles)
+                                || (*key == "grid" && take_triple(value, &mut grid[..3]))
+                                || (*key == "block" && take_triple(value, &mut grid[3..])));
                     if !taken {
                         member(&mut args, key, value);
                     }
@@ -430,6 +435,9 @@ impl Part {
                 self.totals.device_events += 1;
                 self.totals.device = self.totals.device.or(ints[0]);
                 widen(&mut self.totals.device_span_ns, ts, end);
+                if let Some(correlation) = ints[3] {
+                    self.launches.devices.push([correlation, ordinal as i64, ts]);
+                }
                 let w = &mut self.rows[DEVICE];
                 w.int(event_id).text(Some(class)).text(category.as_deref()).text(Some(&name));
                 w.int(Some(ts)).int(dur).nulls(2);
@@ -448,6 +456,7 @@ impl Part {
                     }
                     _ => {}
                 }
+                self.takes_part(class, &name, ints[3], [pid, tid], ts, dur, ordinal as i64);
                 let w = &mut self.rows[HOST];
                 w.text(Some("kineto")).int(event_id).text(Some(class));
                 w.text(category.as_deref()).text(Some(&name)).int(Some(ts)).int(dur);
@@ -458,6 +467,38 @@ impl Part {
         self.args = args;
         if phase != b'X' && (category_text == "cpu_instant_event" || name == "[memory]") {
             self.memory_counters(e, ts);
+        }
+    }
+
+    /// Notes what a host event is to the launches.
+    #[expect(clippy::too_many_arguments, reason = "columns of one row, from one call site")]
+    fn takes_part(
+        &mut self,
+        class: &str,
+        name: &str,
+        correlation: Option<i64>,
+        thread: [Option<i64>; 2],
+        ts: i64,
+        dur: Option<i64>,
+        event: i64,
+    ) {
+        let kind = match class {
+            "host_runtime" => {
+                if let Some(correlation) = correlation {
+                    let [pid, tid] = thread.map(|id| id.unwrap_or(NONE));
+                    let length = dur.unwrap_or(NONE);
+                    self.launches.calls.push([correlation, length, event, pid, tid, ts]);
+                }
+                return;
+            }
+            "host_op" if name == "record_param_comms" => RECORD,
+            "host_op" if name.starts_with("c10d::") => COMM_OP,
+            "host_op" => OP,
+            "host_annotation" if name.starts_with("nccl:") => ANNOTATION,
+            _ => return,
+        };
+        if let ([Some(pid), Some(tid)], Some(dur)) = (thread, dur) {
+            self.launches.around.push([pid, tid, ts, ts + dur, event, kind]);
         }
     }
 
