@@ -1,41 +1,30 @@
 -- @derived  _collective_events
 -- @partition rank
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself says.
--- @requires device_events host_events launches metadata
+-- @requires device_events host_events launches comm_args metadata
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
-    -- Communication on devices, with the host operations around its launch.
+    -- Communication on devices, with what the events say of themselves.
     device_calls AS (
         SELECT
-            d.source, d.rank, d.event_id, d.device, d.stream, d.ts_ns, d.dur_ns, d.name, d.args,
+            d.source, d.rank, d.event_id, d.device, d.stream, d.ts_ns, d.dur_ns, d.name,
             l.launch_ts_ns AS step_ts_ns,
-            l.record_event_id, l.annotation_event_id, l.comm_op_event_id
+            l.record_event_id, l.annotation_event_id, l.comm_op_event_id,
+            own.collective_name AS own_word,
+            r.collective_name AS record_word
         FROM device_events AS d
         LEFT JOIN launches AS l ON l.event_id = d.event_id
+        LEFT JOIN comm_args AS own ON own.event_id = d.event_id
+        LEFT JOIN comm_args AS r ON r.event_id = l.record_event_id
         WHERE d.class = 'comm'
     ),
 
-    host_operations AS (
-        SELECT rank, event_id, class, name, ts_ns, dur_ns, args
-        FROM host_events
-        WHERE name = 'record_param_comms'
-            OR name LIKE 'nccl:%'
-            OR name LIKE 'c10d::%'
-            OR name LIKE 'gloo:%'
-    ),
-
     -- On a rank without any device, gloo's own annotations are the calls: the real span on its thread.
-    host_calls AS (
+    gloo AS (
         SELECT
-            'kineto' AS source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
-            o.event_id AS comm_op_event_id
-        FROM host_operations AS h
-        LEFT JOIN host_operations AS o
-            ON o.rank = h.rank
-            AND o.name LIKE 'c10d::%'
-            AND TRY_CAST(json_extract_string(o.args, '$."Record function id"') AS BIGINT) > 0
-            AND TRY_CAST(json_extract_string(h.args, '$."Record function id"') AS BIGINT)
-                = TRY_CAST(json_extract_string(o.args, '$."Record function id"') AS BIGINT) + 1
+            h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
+            TRY_CAST(json_extract_string(h.args, '$."Record function id"') AS BIGINT) AS record_id
+        FROM host_events AS h
         WHERE h.class = 'host_annotation'
             AND h.name LIKE 'gloo:%'
             AND h.dur_ns IS NOT NULL
@@ -43,56 +32,54 @@ WITH
                 SELECT 1 FROM device_events AS d
                 WHERE d.rank = h.rank AND d.class IN ('comm', 'compute', 'copy', 'set')
             )
+    ),
+
+    operators AS (
+        SELECT
+            o.rank, o.event_id,
+            TRY_CAST(json_extract_string(o.args, '$."Record function id"') AS BIGINT) AS record_id
+        FROM host_events AS o
+        WHERE o.name LIKE 'c10d::%' AND o.rank IN (SELECT rank FROM gloo)
+    ),
+
+    host_calls AS (
+        SELECT
+            h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args, o.event_id AS comm_op_event_id
+        FROM gloo AS h
+        LEFT JOIN operators AS o
+            ON o.rank = h.rank AND o.record_id > 0 AND h.record_id = o.record_id + 1
         QUALIFY row_number() OVER (PARTITION BY h.event_id ORDER BY o.event_id) = 1
     ),
 
-    calls AS (
-        SELECT
-            c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-            c.name AS own_name, c.args AS own_args,
-            r.args AS record_args,
-            a.name AS annotation_name, a.args AS annotation_args,
-            o.name AS op_name, o.args AS op_args
-        FROM device_calls AS c
-        LEFT JOIN host_operations AS r ON r.event_id = c.record_event_id
-        LEFT JOIN host_operations AS a ON a.event_id = c.annotation_event_id
-        LEFT JOIN host_operations AS o ON o.event_id = c.comm_op_event_id
-        UNION ALL
-        SELECT
-            h.source, h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
-            NULL, NULL, NULL, h.name, h.args, o.name, o.args
-        FROM host_calls AS h
-        LEFT JOIN host_operations AS o ON o.event_id = h.comm_op_event_id
-    ),
-
-    -- Every place that may name the kind, best first. A wait is no call; `coalesced` says nothing.
-    named AS (
-        SELECT event_id, 1 AS priority, 'kernel_args' AS coll_source,
-            json_extract_string(own_args, '$."Collective name"') AS collective_raw
-        FROM calls
-        UNION ALL
-        SELECT event_id, 2, 'record', json_extract_string(record_args, '$."Collective name"')
-        FROM calls
-        UNION ALL
-        SELECT event_id, 3, 'annotation', substr(annotation_name, strpos(annotation_name, ':') + 1)
-        FROM calls
-        UNION ALL
-        SELECT event_id, 4, 'op', substr(op_name, 7)
-        FROM calls
-        UNION ALL
-        SELECT event_id, 5, 'kernel_name', own_name
-        FROM calls
+    -- Every word that may name a kind, once. A wait is no call.
+    words AS MATERIALIZED (
+        SELECT DISTINCT word, by_kernel
+        FROM (
+            SELECT collective_name AS word, false AS by_kernel
+            FROM comm_args
+            UNION ALL
+            SELECT name, true
+            FROM device_calls
+            UNION ALL
+            SELECT
+                substr(name, strpos(name, ':') + CASE WHEN name LIKE 'c10d::%' THEN 2 ELSE 1 END),
+                false
+            FROM (
+                SELECT DISTINCT name
+                FROM host_events
+                WHERE name LIKE 'nccl:%' OR name LIKE 'c10d::%' OR name LIKE 'gloo:%'
+            )
+        )
+        WHERE word IS NOT NULL AND word <> 'wait'
     ),
 
     spelled AS (
-        SELECT event_id, priority, coll_source, collective_raw,
-            replace(replace(lower(collective_raw), '_', ''), '-', '') AS plain
-        FROM named
-        WHERE collective_raw IS NOT NULL AND collective_raw <> 'wait'
+        SELECT word, by_kernel, replace(replace(lower(word), '_', ''), '-', '') AS plain
+        FROM words
     ),
 
-    kinds AS (
-        SELECT event_id, priority, coll_source, collective_raw,
+    kinds AS MATERIALIZED (
+        SELECT word, by_kernel,
             CASE
                 WHEN plain LIKE '%reducescatter%' THEN 'reduce_scatter'
                 WHEN plain LIKE '%allreduce%' OR plain LIKE '%crossdevicereduce%' THEN 'all_reduce'
@@ -102,81 +89,159 @@ WITH
                 WHEN plain LIKE '%broadcast%' THEN 'broadcast'
                 WHEN plain LIKE '%sendrecv%' THEN 'send_recv'
                 WHEN plain LIKE '%barrier%' THEN 'barrier'
-                WHEN coll_source = 'kernel_name' AND plain LIKE 'nccl%reduce%' THEN 'reduce'
-                WHEN coll_source = 'kernel_name' THEN 'unknown'
+                WHEN by_kernel AND plain LIKE 'nccl%reduce%' THEN 'reduce'
+                WHEN by_kernel THEN 'unknown'
                 WHEN plain LIKE '%gather%' THEN 'gather'
                 WHEN plain LIKE '%scatter%' THEN 'scatter'
                 WHEN plain LIKE '%reduce%' THEN 'reduce'
                 WHEN plain LIKE '%send%' THEN 'send'
                 WHEN plain LIKE '%recv%' THEN 'recv'
                 ELSE 'unknown'
-            END AS collective
+            END AS kind
         FROM spelled
     ),
 
-    best AS (
-        SELECT event_id, coll_source, collective_raw, collective
+    -- `coalesced` and the like say nothing; what a kernel's name says is the last resort.
+    known AS (
+        SELECT word, kind
         FROM kinds
-        WHERE collective <> 'unknown' OR coll_source = 'kernel_name'
-        QUALIFY row_number() OVER (PARTITION BY event_id ORDER BY priority) = 1
+        WHERE kind <> 'unknown' AND NOT by_kernel
     ),
 
-    -- The JSON that states sizes and group (kernel, else record), and the recorded shapes.
+    -- The places that may name the kind, best first: the kernel itself, the record around its launch,
+    -- and where these do not say it the annotation and the operator there.
     stated AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-            coalesce(b.collective, 'unknown') AS collective,
-            b.collective_raw,
-            coalesce(b.coll_source, 'kernel_name') AS coll_source,
+            c.record_event_id,
+            coalesce(k.kind, r.kind) AS kind,
+            CASE WHEN k.kind IS NOT NULL THEN c.own_word WHEN r.kind IS NOT NULL THEN c.record_word END
+                AS word,
+            CASE WHEN k.kind IS NOT NULL THEN 'kernel_args' WHEN r.kind IS NOT NULL THEN 'record' END
+                AS coll_source,
+            -- The event that states sizes and group.
+            CASE WHEN k.kind IS NOT NULL THEN c.event_id WHEN r.kind IS NOT NULL THEN c.record_event_id
+            END AS meta_event_id,
+            n.word AS kernel_word,
+            n.kind AS kernel_kind,
+            CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.annotation_event_id END
+                AS annotation_event_id,
+            CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.comm_op_event_id END AS comm_op_event_id
+        FROM device_calls AS c
+        LEFT JOIN known AS k ON k.word = c.own_word
+        LEFT JOIN known AS r ON r.word = c.record_word
+        LEFT JOIN kinds AS n ON n.word = c.name AND n.by_kernel
+    ),
+
+    wanted AS (
+        SELECT annotation_event_id AS event_id
+        FROM stated
+        WHERE annotation_event_id IS NOT NULL
+        UNION
+        SELECT comm_op_event_id
+        FROM stated
+        WHERE comm_op_event_id IS NOT NULL
+        UNION
+        SELECT comm_op_event_id
+        FROM host_calls
+        WHERE comm_op_event_id IS NOT NULL
+    ),
+
+    around AS (
+        SELECT
+            h.event_id,
+            substr(h.name, strpos(h.name, ':') + CASE WHEN h.name LIKE 'c10d::%' THEN 2 ELSE 1 END)
+                AS word,
+            h.name,
+            h.args
+        FROM host_events AS h
+        INNER JOIN wanted AS w ON w.event_id = h.event_id
+    ),
+
+    calls AS (
+        SELECT
+            c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
+            c.record_event_id, c.kind, c.word, c.coll_source, c.meta_event_id,
+            c.kernel_word, c.kernel_kind,
+            a.word AS annotation_word, a.args AS annotation_args,
+            o.word AS op_word, o.name AS op_name, o.args AS op_args
+        FROM stated AS c
+        LEFT JOIN around AS a ON a.event_id = c.annotation_event_id
+        LEFT JOIN around AS o ON o.event_id = c.comm_op_event_id
+        UNION ALL
+        SELECT
+            'kineto', h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
+            NULL, NULL, NULL, NULL, NULL,
+            NULL, NULL,
+            substr(h.name, strpos(h.name, ':') + 1), h.args,
+            o.word, o.name, o.args
+        FROM host_calls AS h
+        LEFT JOIN around AS o ON o.event_id = h.comm_op_event_id
+    ),
+
+    named AS (
+        SELECT
+            c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
+            c.record_event_id, c.meta_event_id,
+            coalesce(c.kind, a.kind, o.kind, c.kernel_kind, 'unknown') AS collective,
             CASE
-                WHEN b.coll_source = 'kernel_args' THEN c.own_args
-                WHEN b.coll_source = 'record' THEN c.record_args
-            END AS meta,
-            c.record_args,
-            c.annotation_args, c.op_args,
+                WHEN c.kind IS NOT NULL THEN c.word
+                WHEN a.kind IS NOT NULL THEN c.annotation_word
+                WHEN o.kind IS NOT NULL THEN c.op_word
+                ELSE c.kernel_word
+            END AS collective_raw,
+            CASE
+                WHEN c.kind IS NOT NULL THEN c.coll_source
+                WHEN a.kind IS NOT NULL THEN 'annotation'
+                WHEN o.kind IS NOT NULL THEN 'op'
+                ELSE 'kernel_name'
+            END AS coll_source,
+            -- Without such an event, the recorded shapes.
+            CASE WHEN c.kind IS NULL THEN c.annotation_args END AS annotation_args,
+            CASE WHEN c.kind IS NULL THEN c.op_args END AS op_args,
             c.op_name IN ('c10d::alltoall_base_', 'c10d::_allgather_base_',
                 'c10d::_reduce_scatter_base_') AS op_has_output_first
         FROM calls AS c
-        LEFT JOIN best AS b ON b.event_id = c.event_id
+        LEFT JOIN known AS a ON a.word = c.annotation_word
+        LEFT JOIN known AS o ON o.word = c.op_word
     ),
 
     fields AS (
         SELECT
-            source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns,
-            collective, collective_raw, coll_source,
+            n.source, n.rank, n.event_id, n.device, n.stream, n.ts_ns, n.dur_ns, n.step_ts_ns,
+            n.collective, n.collective_raw, n.coll_source,
             coalesce(
-                json_extract_string(meta, '$.dtype'),
-                CASE WHEN meta IS NULL THEN coalesce(
-                    json_extract_string(annotation_args, '$."Input type"[0]'),
-                    CASE WHEN op_has_output_first
-                        THEN json_extract_string(op_args, '$."Input type"[1]') END)
-                END
+                m.dtype,
+                json_extract_string(n.annotation_args, '$."Input type"[0]'),
+                CASE WHEN n.op_has_output_first
+                    THEN json_extract_string(n.op_args, '$."Input type"[1]') END
             ) AS dtype,
-            TRY_CAST(json_extract_string(meta, '$."In msg nelems"') AS BIGINT) AS meta_in,
-            TRY_CAST(json_extract_string(meta, '$."Out msg nelems"') AS BIGINT) AS meta_out,
-            CASE WHEN meta IS NULL THEN coalesce(
-                json_extract(annotation_args, '$."Input Dims"[0]'),
-                CASE WHEN op_has_output_first THEN json_extract(op_args, '$."Input Dims"[1]') END)
-            END AS in_dims,
-            CASE WHEN meta IS NULL AND op_has_output_first
-                THEN json_extract(op_args, '$."Input Dims"[0]')
-            END AS out_dims,
-            TRY_CAST(json_extract_string(meta, '$."Group size"') AS BIGINT) AS meta_group_size,
-            json_extract_string(meta, '$."Process Group Name"') AS pg_name,
-            json_extract_string(meta, '$."Process Group Description"') AS pg_desc,
-            json_extract_string(meta, '$."Process Group Ranks"') AS pg_ranks_text,
-            TRY_CAST(json_extract_string(record_args, '$."Global rank start"') AS BIGINT) AS rank_start,
-            TRY_CAST(json_extract_string(record_args, '$."Global rank stride"') AS BIGINT) AS rank_stride,
-            TRY_CAST(coalesce(json_extract_string(meta, '$.Seq'), json_extract_string(meta, '$.seq'))
-                AS BIGINT) AS seq,
-            TRY_CAST(json_extract_string(meta, '$."Src Rank"') AS BIGINT) AS src_rank,
-            TRY_CAST(json_extract_string(meta, '$."Dst Rank"') AS BIGINT) AS dst_rank,
-            CASE WHEN coll_source = 'annotation' AND device IS NULL
-                THEN TRY_CAST(json_extract_string(op_args, '$."Concrete Inputs"[2]') AS BIGINT)
+            m.in_elems AS meta_in,
+            m.out_elems AS meta_out,
+            coalesce(
+                json_extract(n.annotation_args, '$."Input Dims"[0]'),
+                CASE WHEN n.op_has_output_first
+                    THEN json_extract(n.op_args, '$."Input Dims"[1]') END
+            ) AS in_dims,
+            CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END
+                AS out_dims,
+            m.group_size AS meta_group_size,
+            m.pg_name,
+            m.pg_desc,
+            m.pg_ranks AS pg_ranks_text,
+            r.rank_start,
+            r.rank_stride,
+            m.seq,
+            m.src_rank,
+            m.dst_rank,
+            CASE WHEN n.coll_source = 'annotation' AND n.device IS NULL
+                THEN TRY_CAST(json_extract_string(n.op_args, '$."Concrete Inputs"[2]') AS BIGINT)
             END AS concrete_rank,
-            json_extract_string(meta, '$."In split size"') AS in_split_text,
-            json_extract_string(meta, '$."Out split size"') AS out_split_text
-        FROM stated
+            m.in_split AS in_split_text,
+            m.out_split AS out_split_text
+        FROM named AS n
+        LEFT JOIN comm_args AS m ON m.event_id = n.meta_event_id
+        LEFT JOIN comm_args AS r ON r.event_id = n.record_event_id
     ),
 
     -- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10, [] says nothing.
@@ -188,6 +253,7 @@ WITH
             TRY_CAST(out_dims AS BIGINT[]) AS out_flat,
             TRY_CAST(out_dims AS BIGINT[][]) AS out_nested
         FROM fields
+        WHERE in_dims IS NOT NULL OR out_dims IS NOT NULL
     ),
 
     counts AS (

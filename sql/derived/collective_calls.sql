@@ -32,7 +32,8 @@ WITH
             collective,
             max(pg_id) AS pg_id,
             max(group_size) AS group_size,
-            count(DISTINCT rank) AS ranks_seen,
+            -- A rank takes part in a call once.
+            count(*) AS ranks_seen,
             max(message_bytes) AS message_bytes,
             max(dtype) AS dtype,
             min(ts_ns) AS first_start_ns,
@@ -42,24 +43,15 @@ WITH
             min(dur_ns) AS transfer_ns,
             sum(ts_ns - CAST(0 AS HUGEINT)) AS start_sum_ns,
             bool_or(uneven) AS uneven,
-            count(DISTINCT node) AS node_count,
+            min(node) <> max(node) AS several_nodes,
             count(node) AS node_known,
-            count(*) AS share_count,
+            -- Of the ranks that start last, the first one.
+            max_by(rank, CAST(ts_ns AS HUGEINT) * 16777216 - rank) AS last_rank,
+            -- The step of the first rank, -1 where that call is in none.
+            min_by(coalesce(step, -1), rank) AS first_step,
             max(matched_by) AS matched_by
         FROM shares
         GROUP BY collective_id, collective
-    ),
-
-    latest AS (
-        SELECT collective_id, rank AS last_rank
-        FROM shares
-        QUALIFY row_number() OVER (PARTITION BY collective_id ORDER BY ts_ns DESC, rank) = 1
-    ),
-
-    steps_of_calls AS (
-        SELECT collective_id, step
-        FROM shares
-        QUALIFY row_number() OVER (PARTITION BY collective_id ORDER BY rank, ts_ns) = 1
     ),
 
     rated AS (
@@ -68,9 +60,9 @@ WITH
             c.dtype, c.first_start_ns, c.last_start_ns, c.first_end_ns, c.last_end_ns, c.transfer_ns,
             c.last_start_ns - c.first_start_ns AS start_skew_ns,
             c.last_end_ns - c.first_end_ns AS end_skew_ns,
-            CAST(CAST(c.last_start_ns AS HUGEINT) * c.share_count - c.start_sum_ns AS DOUBLE)
-                / c.share_count AS mean_wait_ns,
-            l.last_rank,
+            CAST(CAST(c.last_start_ns AS HUGEINT) * c.ranks_seen - c.start_sum_ns AS DOUBLE)
+                / c.ranks_seen AS mean_wait_ns,
+            c.last_rank,
             CAST(c.message_bytes AS DOUBLE) / nullif(c.transfer_ns, 0) AS algo_bw_gb_per_s,
             CASE
                 WHEN c.uneven THEN NULL
@@ -80,15 +72,13 @@ WITH
                 WHEN c.collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
             END AS bus_factor,
             CASE
-                WHEN c.node_known < c.share_count THEN NULL
-                WHEN c.node_count = 1 AND c.ranks_seen = c.group_size THEN 'intra'
-                WHEN c.node_count > 1 THEN 'inter'
+                WHEN c.node_known < c.ranks_seen THEN NULL
+                WHEN c.several_nodes THEN 'inter'
+                WHEN c.ranks_seen = c.group_size THEN 'intra'
             END AS link,
-            t.step,
+            nullif(c.first_step, -1) AS step,
             c.matched_by
         FROM calls AS c
-        INNER JOIN latest AS l ON l.collective_id = c.collective_id
-        INNER JOIN steps_of_calls AS t ON t.collective_id = c.collective_id
     ),
 
     final AS (

@@ -19,8 +19,10 @@ use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
 use crate::sql_text::{sql_name, sql_path, sql_string};
 
-/// Ranks whose events are looked at together.
+/// Ranks whose events are looked at together, at most.
 const RANKS_AT_A_TIME: usize = 16;
+/// Communication events that are looked at together, unless one rank alone has more.
+const CALLS_AT_A_TIME: i64 = 50_000;
 
 /// Raised when one of the two steps in Rust changes its meaning.
 const SWEEP_VERSION: u32 = 1;
@@ -72,7 +74,7 @@ impl Derive<'_> {
         connection: &Connection,
         by_rank: &[&SqlFile],
         ranks: &[i64],
-        part: usize,
+        part: &str,
     ) -> Result<()> {
         show(what.directory, connection, Some(ranks))?;
         for file in by_rank {
@@ -101,6 +103,43 @@ impl Derive<'_> {
     }
 }
 
+/// Name of the one file of a table that is made over all ranks.
+const WHOLE: &str = "part-0000";
+
+/// The ranks of a trace, in parts that are looked at together.
+fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
+    let mut statement = connection.prepare(
+        "SELECT r.rank, count(d.rank)
+         FROM (SELECT DISTINCT rank FROM ranks) AS r
+         LEFT JOIN (SELECT rank FROM device_events WHERE class = 'comm') AS d ON d.rank = r.rank
+         GROUP BY r.rank ORDER BY r.rank",
+    )?;
+    let mut parts: Vec<Vec<i64>> = Vec::new();
+    let mut calls = 0;
+    for row in statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))? {
+        let (rank, more) = row?;
+        match parts.last_mut() {
+            Some(part) if part.len() < RANKS_AT_A_TIME && calls + more <= CALLS_AT_A_TIME => {
+                calls += more;
+                part.push(rank);
+            }
+            _ => {
+                calls = more;
+                parts.push(vec![rank]);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// Whether a trace directory has this part of the derived tables. Steps on the way say so: they have
+/// a file even without rows.
+fn has_part(directory: &Path, by_rank: &[&SqlFile], part: &str) -> bool {
+    let mut steps = by_rank.iter().filter(|f| schema::table(&f.header.name).is_none()).peekable();
+    steps.peek().is_some()
+        && steps.all(|f| directory.join(&f.header.name).join(format!("{part}.parquet")).exists())
+}
+
 /// Names of the tables that are made for some ranks at a time.
 fn tables_by_rank<'a>(by_rank: &[&'a SqlFile]) -> Vec<&'a str> {
     let of_sql = by_rank.iter().map(|f| f.header.name.as_str());
@@ -118,21 +157,19 @@ impl Finish for Derive<'_> {
         let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
             derived.into_iter().partition(|f| f.header.by_rank);
         show(what.directory, &connection, None)?;
-        let mut ranks = Vec::new();
-        let mut statement = connection.prepare("SELECT DISTINCT rank FROM ranks ORDER BY rank")?;
-        for rank in statement.query_map([], |row| row.get::<_, i64>(0))? {
-            ranks.push(rank?);
-        }
-        drop(statement);
         // What is per rank is made for a few ranks at a time, so that memory does not grow with
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
-        for (part, ranks) in ranks.chunks(RANKS_AT_A_TIME).enumerate() {
+        for ranks in parts(&connection)? {
+            let part = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
             match what.earlier {
-                Some((earlier, changed)) if ranks.iter().all(|r| !changed.contains(r)) => {
-                    take_over(earlier, what.directory, &names, part)?;
+                Some((earlier, changed))
+                    if ranks.iter().all(|r| !changed.contains(r))
+                        && has_part(earlier, &by_rank, &part) =>
+                {
+                    take_over(earlier, what.directory, &names, &part)?;
                 }
-                _ => self.part(what, &connection, &by_rank, ranks, part)?,
+                _ => self.part(what, &connection, &by_rank, &ranks, &part)?,
             }
         }
         show(what.directory, &connection, None)?;
@@ -160,7 +197,7 @@ impl Finish for Derive<'_> {
                 .map_err(|e| Error::from(e).at(file.path.clone()))?;
             if schema::table(&file.header.name).is_some() {
                 keep(&connection, &kept_columns(&file.header.name), || {
-                    part_file(what.directory, &file.header.name, 0)
+                    part_file(what.directory, &file.header.name, WHOLE)
                 })?;
             }
         }
@@ -170,7 +207,7 @@ impl Finish for Derive<'_> {
             std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
         }
         keep(&connection, "SELECT * FROM _findings", || {
-            part_file(what.directory, "ingest_log", 0).map(|_| findings.clone())
+            part_file(what.directory, "ingest_log", WHOLE).map(|_| findings.clone())
         })?;
         // Folders of tables without rows.
         for table in TABLES {
@@ -211,7 +248,7 @@ fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 /// The files of one part, as an earlier ingest made them.
-fn take_over(earlier: &Path, directory: &Path, names: &[&str], part: usize) -> Result<()> {
+fn take_over(earlier: &Path, directory: &Path, names: &[&str], part: &str) -> Result<()> {
     for name in names {
         let target = part_file(directory, name, part)?;
         let from = earlier.join(name).join(target.file_name().unwrap_or_default());
@@ -251,10 +288,10 @@ fn show(directory: &Path, connection: &Connection, ranks: Option<&[i64]>) -> Res
     Ok(())
 }
 
-fn part_file(directory: &Path, name: &str, part: usize) -> Result<PathBuf> {
+fn part_file(directory: &Path, name: &str, part: &str) -> Result<PathBuf> {
     let folder = directory.join(name);
     std::fs::create_dir_all(&folder).map_err(|e| io(&folder, &e))?;
-    Ok(folder.join(format!("part-{part:04}.parquet")))
+    Ok(folder.join(format!("{part}.parquet")))
 }
 
 /// Writes the rows of a query to a file.

@@ -62,7 +62,7 @@ pub fn write(
         host_events(directory, &files[m.file], m.rank)?;
     }
     let ranks = by_rank(members);
-    for name in ["device_events", "flows", "counters", "metadata", "launches"] {
+    for name in ["device_events", "flows", "counters", "metadata", "launches", "comm_args"] {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
             joined(directory, work, files, part, same_ranks, name, i)?;
         }

@@ -186,16 +186,24 @@ struct Open {
     kind: i64,
 }
 
-/// What an event is to a launch.
-pub const OP: i64 = 1;
-/// A `record_param_comms`.
-pub const RECORD: i64 = 2;
-/// A `c10d::` operator.
-pub const COMM_OP: i64 = 3;
-/// An `nccl:` annotation.
-pub const ANNOTATION: i64 = 4;
-/// A runtime call.
+/// Kinds of rows in the sweep.
 const CALL: i64 = 0;
+const OP: i64 = 1;
+const RECORD: i64 = 2;
+const COMM_OP: i64 = 3;
+const ANNOTATION: i64 = 4;
+
+/// What a host event of this class and name is to the launches inside it; None for no more than any
+/// other.
+pub fn kind(class: &str, name: &str) -> Option<i64> {
+    match class {
+        "host_op" if name == "record_param_comms" => Some(RECORD),
+        "host_op" if name.starts_with("c10d::") => Some(COMM_OP),
+        "host_op" => Some(OP),
+        "host_annotation" if name.starts_with("nccl:") => Some(ANNOTATION),
+        _ => None,
+    }
+}
 
 /// The enclosing operators of the calls of one thread, found by one sweep over rows that come
 /// sorted by start (longer first, calls after what starts with them).

@@ -6,12 +6,13 @@
 
 pub mod assemble;
 pub mod card;
+pub mod comm_args;
 pub mod discover;
 pub mod input;
 pub mod job;
 pub mod json;
 pub mod kineto;
-mod launches;
+pub mod launches;
 pub mod log;
 pub mod manifest;
 mod parquet;
@@ -20,7 +21,7 @@ pub mod pool;
 mod record;
 mod reuse;
 mod roots;
-mod rows;
+pub mod rows;
 mod sort;
 mod spill;
 mod splice;

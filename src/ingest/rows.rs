@@ -57,15 +57,23 @@ impl Rows {
     /// # Panics
     /// For a table with a column of lists: only derived tables have them, and SQL writes those.
     pub fn new(table: &'static Table, without: &[&str]) -> Self {
+        Self::with_room(table, without, 0)
+    }
+
+    /// [`Rows::new`] with room for about so many rows.
+    pub fn with_room(table: &'static Table, without: &[&str], rows: usize) -> Self {
         let columns = table
             .columns
             .iter()
             .filter(|c| !without.contains(&c.name))
             .map(|c| Column {
                 values: match c.ty {
-                    Type::Text => Values::Text(StringBuilder::new()),
-                    Type::Int => Values::Int(Int64Builder::new()),
-                    Type::Double => Values::Double(Float64Builder::new()),
+                    Type::Text => {
+                        let bytes = if c.name == "args" { 80 } else { 20 };
+                        Values::Text(StringBuilder::with_capacity(rows, rows * bytes))
+                    }
+                    Type::Int => Values::Int(Int64Builder::with_capacity(rows)),
+                    Type::Double => Values::Double(Float64Builder::with_capacity(rows)),
                     Type::IntList => panic!("lists are made by SQL only: {}", c.name),
                 },
                 nulls: 0,

@@ -6,8 +6,11 @@
 
 use std::path::Path;
 
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use ccl_sql::derive::Derive;
+use ccl_sql::ingest::launches::{Launches, NONE, Parts, kind};
 use ccl_sql::ingest::manifest::Manifest;
+use ccl_sql::ingest::rows::Rows;
 use ccl_sql::ingest::{Finish, ToDerive, count_rows};
 use ccl_sql::registry::Registry;
 use ccl_sql::schema::{Made, SCHEMA_VERSION, TABLES, Table, table};
@@ -54,6 +57,13 @@ pub fn build(case: &str, data: &Path) {
         let sources = Csv { columns: vec!["source_id".to_owned()], rows };
         write(&connection, &directory, table("sources").expect("in the schema"), &sources);
     }
+    let has = |name: &str| seen.contains(&name.to_owned());
+    if has("device_events") {
+        let made = launches(&connection, has("host_events"), data);
+        write(&connection, &directory, table("launches").expect("in the schema"), &made);
+    }
+    let made = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
+    write(&connection, &directory, table("comm_args").expect("in the schema"), &made);
     let registry = Registry::load(None).expect("the registry loads");
     let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 0 };
     let work = tempfile::tempdir().expect("a temporary folder");
@@ -74,6 +84,105 @@ pub fn build(case: &str, data: &Path) {
         derived_sha256: derive.sha256(),
     };
     manifest.write(&directory).expect("the manifest can be written");
+}
+
+/// The rows of a query, as text.
+fn cells(connection: &Connection, query: &str) -> Vec<Vec<Cell>> {
+    let mut statement = connection.prepare(query).expect("a query");
+    let mut rows = statement.query([]).expect("a query");
+    let mut out = Vec::new();
+    while let Some(row) = rows.next().expect("rows") {
+        let columns = row.as_ref().column_count();
+        out.push((0..columns).map(|i| row.get::<_, Option<String>>(i).expect("text")).collect());
+    }
+    out
+}
+
+/// The rows in hand as a table, with the rank in front.
+fn with_rank(rows: &mut Rows, rank: &str, csv: &mut Csv) {
+    let batch = rows.take().expect("a batch");
+    let format = FormatOptions::default();
+    let columns: Vec<_> = batch
+        .columns()
+        .iter()
+        .map(|c| ArrayFormatter::try_new(c.as_ref(), &format).expect("text"))
+        .collect();
+    if csv.columns.is_empty() {
+        csv.columns = vec!["rank".to_owned()];
+        csv.columns.extend(batch.schema().fields().iter().map(|f| f.name().clone()));
+    }
+    for row in 0..batch.num_rows() {
+        let cell = |(i, c): (usize, &ArrayFormatter<'_>)| -> Cell {
+            (!batch.column(i).is_null(row)).then(|| c.value(row).to_string())
+        };
+        let mut cells = vec![Some(rank.to_owned())];
+        cells.extend(columns.iter().enumerate().map(cell));
+        csv.rows.push(cells);
+    }
+}
+
+/// What a reader makes of the launches in a fixture.
+fn launches(connection: &Connection, has_host: bool, work: &Path) -> Csv {
+    let mut csv = Csv { columns: Vec::new(), rows: Vec::new() };
+    let number = |cell: &Cell| cell.as_ref().map_or(NONE, |text| text.parse().expect("a number"));
+    for rank in cells(connection, "SELECT DISTINCT rank::VARCHAR FROM device_events ORDER BY 1") {
+        let rank = rank[0].clone().expect("every event of a fixture has a rank");
+        let mut parts = Parts::default();
+        let text = "correlation::VARCHAR, event_id::VARCHAR, ts_ns::VARCHAR";
+        let only = format!("rank = {rank}");
+        let query =
+            format!("SELECT {text} FROM device_events WHERE {only} AND correlation IS NOT NULL");
+        for row in cells(connection, &query) {
+            parts.devices.push([number(&row[0]), number(&row[1]), number(&row[2])]);
+        }
+        let query = format!(
+            "SELECT {text}, class, name, pid::VARCHAR, tid::VARCHAR, dur_ns::VARCHAR
+             FROM host_events WHERE {only}"
+        );
+        for row in if has_host { cells(connection, &query) } else { Vec::new() } {
+            let [correlation, event, ts, pid, tid, dur] =
+                [0, 1, 2, 5, 6, 7].map(|i| number(&row[i]));
+            let class = row[3].clone().unwrap_or_default();
+            let name = row[4].clone().unwrap_or_default();
+            if class == "host_runtime" && correlation != NONE {
+                parts.calls.push([correlation, dur, event, pid, tid, ts]);
+            } else if let Some(kind) = kind(&class, &name)
+                && ![pid, tid, dur].contains(&NONE)
+            {
+                parts.around.push([pid, tid, ts, ts + dur, event, kind]);
+            }
+        }
+        let mut launches = Launches::new(work);
+        launches.add(parts, 0).expect("it fits in memory");
+        let mut rows = Rows::new(table("launches").expect("in the schema"), &["rank"]);
+        launches.finish(work, 0, &mut rows, |_| Ok(())).expect("it fits in memory");
+        with_rank(&mut rows, &rank, &mut csv);
+    }
+    csv
+}
+
+/// What a reader makes of the arguments of communication in a fixture.
+fn comm_args(connection: &Connection, tables: &[(&str, bool)]) -> Csv {
+    let mut csv = Csv { columns: Vec::new(), rows: Vec::new() };
+    for (table_name, _) in tables.iter().filter(|(_, has)| *has) {
+        let query = format!(
+            "SELECT rank::VARCHAR, event_id::VARCHAR, args FROM {table_name}
+             WHERE args IS NOT NULL AND (class = 'comm' OR name = 'record_param_comms')"
+        );
+        for row in cells(connection, &query) {
+            let rank = row[0].clone().expect("every event of a fixture has a rank");
+            let event = row[1].as_ref().and_then(|id| id.parse().ok());
+            let args: Map<String, Value> =
+                serde_json::from_str(row[2].as_deref().unwrap_or("{}")).expect("an object");
+            let args: Vec<(&str, String)> =
+                args.iter().map(|(k, v)| (k.as_str(), v.to_string())).collect();
+            let args: Vec<(&str, &str)> = args.iter().map(|(k, v)| (*k, v.as_str())).collect();
+            let mut rows = Rows::new(table("comm_args").expect("in the schema"), &["rank"]);
+            ccl_sql::ingest::comm_args::add(&mut rows, event, &args);
+            with_rank(&mut rows, &rank, &mut csv);
+        }
+    }
+    csv
 }
 
 /// The table with its `args.KEY` columns joined into `args`.
@@ -105,8 +214,11 @@ fn with_args(csv: Csv) -> Csv {
     Csv { columns, rows }
 }
 
-/// Writes the rows as the files of a table.
+/// Writes the rows as the files of a table, and keeps them as a table of the connection.
 fn write(connection: &Connection, directory: &Path, table: &Table, csv: &Csv) {
+    if csv.rows.is_empty() {
+        return;
+    }
     for column in &csv.columns {
         let known = table.columns.iter().any(|c| c.name == column);
         assert!(known, "{} has no column {column}", table.name);
@@ -140,7 +252,8 @@ fn write(connection: &Connection, directory: &Path, table: &Table, csv: &Csv) {
         .collect();
     connection
         .execute_batch(&format!(
-            "CREATE OR REPLACE TABLE fixture AS SELECT {} FROM (VALUES {}) AS t(place, {})",
+            "CREATE OR REPLACE TABLE {} AS SELECT {} FROM (VALUES {}) AS t(place, {})",
+            table.name,
             columns.join(", "),
             rows.join(", "),
             named.join(", ")
@@ -158,9 +271,10 @@ fn write(connection: &Connection, directory: &Path, table: &Table, csv: &Csv) {
     };
     let folder = directory.join(table.name);
     if !table.by_rank {
-        return copy("SELECT * FROM fixture", &folder);
+        return copy(&format!("SELECT * FROM {}", table.name), &folder);
     }
-    let mut ranks = connection.prepare("SELECT DISTINCT rank FROM fixture").expect("a query");
+    let query = format!("SELECT DISTINCT rank FROM {}", table.name);
+    let mut ranks = connection.prepare(&query).expect("a query");
     let ranks: Vec<i64> = ranks
         .query_map([], |row| row.get(0))
         .expect("a query")
@@ -168,7 +282,7 @@ fn write(connection: &Connection, directory: &Path, table: &Table, csv: &Csv) {
         .collect();
     for rank in ranks {
         copy(
-            &format!("SELECT * EXCLUDE (rank) FROM fixture WHERE rank = {rank}"),
+            &format!("SELECT * EXCLUDE (rank) FROM {} WHERE rank = {rank}", table.name),
             &folder.join(format!("rank={rank}")),
         );
     }

@@ -14,7 +14,9 @@ use super::super::parquet::{BATCH_ROWS, Sink};
 use super::super::pool::Pool;
 use super::super::rows::{Rows, schema_without};
 use super::super::sort::Sorter;
-use super::part::{DEVICE, HOST, Half, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, Totals};
+use super::part::{
+    COMM_ARGS, DEVICE, HOST, Half, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, Totals,
+};
 use super::{Kineto, pairs, shifted};
 use crate::error::Result;
 use crate::schema::table;
@@ -35,7 +37,7 @@ pub(super) struct Gather {
     first_event_id: i64,
     halves: Vec<Half>,
     /// One for each table; device events go through `device`.
-    sinks: [Arc<Sink>; 6],
+    sinks: [Arc<Sink>; 7],
     device: Sorter,
     launches: Launches,
     folder: PathBuf,
@@ -111,14 +113,14 @@ impl Gather {
     }
 
     /// Writes rows whose event ids count from element `from`.
-    fn write(&mut self, batches: [RecordBatch; 6], from: u64) -> Result<()> {
+    fn write(&mut self, batches: [RecordBatch; 7], from: u64) -> Result<()> {
         let first = self.first_event_id + from as i64;
         for (i, batch) in batches.into_iter().enumerate() {
             if batch.num_rows() == 0 {
                 continue;
             }
             match i {
-                HOST => self.sinks[i].push(&self.pool, renumbered(&batch, first)?),
+                HOST | COMM_ARGS => self.sinks[i].push(&self.pool, renumbered(&batch, first)?),
                 DEVICE => self.device.push(renumbered(&batch, first)?)?,
                 _ => self.sinks[i].push(&self.pool, batch),
             }
@@ -128,7 +130,7 @@ impl Gather {
 
     /// Closes the spool files.
     pub(super) fn finish(mut self) -> Result<Kineto> {
-        let mut part = Part::new(self.base_ns);
+        let mut part = Part::new(self.base_ns, 0);
         pairs::join(std::mem::take(&mut self.halves), &mut part);
         for (key, value) in &self.header {
             let text = match value {

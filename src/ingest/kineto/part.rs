@@ -2,8 +2,9 @@
 
 use arrow::array::RecordBatch;
 
+use super::super::comm_args;
 use super::super::json::{self, Mended, Scanner, Stop};
-use super::super::launches::{ANNOTATION, COMM_OP, NONE, OP, Parts, RECORD};
+use super::super::launches::{self, NONE, Parts};
 use super::super::log::{Log, Severity};
 use super::super::rows::Rows;
 use super::super::time::micros_to_nanos;
@@ -30,13 +31,14 @@ pub(super) struct Half {
 const MAX_ARGS_DEPTH: usize = 200;
 
 /// The tables of a file, in the order of [`Part::rows`], with the columns that only the job knows.
-pub(super) const TABLES: [(&str, &[&str]); 6] = [
+pub(super) const TABLES: [(&str, &[&str]); 7] = [
     ("host_events", &["rank"]),
     ("device_events", &["source", "rank"]),
     ("flows", &["rank"]),
     ("counters", &["source", "rank"]),
     ("metadata", &["rank"]),
     ("launches", &["rank"]),
+    ("comm_args", &["rank"]),
 ];
 pub(super) const HOST: usize = 0;
 pub(super) const DEVICE: usize = 1;
@@ -45,6 +47,7 @@ const COUNTERS: usize = 3;
 pub(super) const METADATA: usize = 4;
 /// Made when the file ends.
 pub(super) const LAUNCHES: usize = 5;
+pub(super) const COMM_ARGS: usize = 6;
 
 /// First and last of what a run of events said.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
@@ -100,7 +103,7 @@ impl Totals {
 /// What a run of events became.
 pub(super) struct Outcome {
     /// Batches in the order of [`TABLES`]; their event ids count from the start of the run.
-    pub(super) batches: [RecordBatch; 6],
+    pub(super) batches: [RecordBatch; 7],
     pub(super) log: Log,
     pub(super) totals: Totals,
     pub(super) halves: Vec<Half>,
@@ -125,9 +128,12 @@ pub(super) enum RunEnd {
     Invalid(usize),
 }
 
+/// Bytes of a short event, by which room for their rows is made.
+const EVENT_BYTES: usize = 300;
+
 /// The longest prefix that is UTF-8.
 fn utf8_prefix(bytes: &[u8]) -> &str {
-    match std::str::from_utf8(bytes) {
+    match simdutf8::compat::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(),
     }
@@ -139,7 +145,7 @@ fn utf8_prefix(bytes: &[u8]) -> &str {
 /// # Errors
 /// `io` when Arrow refuses the rows.
 pub(super) fn read(bytes: &[u8], offset: u64, base_ns: i64) -> Result<Outcome> {
-    let mut part = Part::new(base_ns);
+    let mut part = Part::new(base_ns, bytes.len() / EVENT_BYTES);
     let mut scanner = Scanner::default();
     let mut event = Event::default();
     let mut mended = Vec::new();
@@ -212,7 +218,7 @@ pub(super) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
 
 /// Takes events and collects their rows.
 pub(super) struct Part {
-    pub(super) rows: [Rows; 6],
+    pub(super) rows: [Rows; 7],
     pub(super) log: Log,
     totals: Totals,
     halves: Vec<Half>,
@@ -224,10 +230,15 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(base_ns: i64) -> Self {
+    /// Room for about so many events.
+    pub(super) fn new(base_ns: i64, events: usize) -> Self {
+        let mut room = [0; TABLES.len()];
+        room[HOST] = events;
+        let mut room = room.into_iter();
         Self {
             rows: TABLES.map(|(name, without)| {
-                Rows::new(table(name).expect("the table is in the schema"), without)
+                let table = table(name).expect("the table is in the schema");
+                Rows::with_room(table, without, room.next().unwrap_or_default())
             }),
             log: Log::default(),
             totals: Totals::default(),
@@ -432,6 +443,9 @@ impl Part {
         let args_text = Some(args.as_str()).filter(|a| !a.is_empty());
         match target {
             Target::Device(class) => {
+                if class == "comm" {
+                    comm_args::add(&mut self.rows[COMM_ARGS], event_id, &e.arguments);
+                }
                 self.totals.device_events += 1;
                 self.totals.device = self.totals.device.or(ints[0]);
                 widen(&mut self.totals.device_span_ns, ts, end);
@@ -455,6 +469,9 @@ impl Part {
                         self.totals.host_pid = self.totals.host_pid.or(pid);
                     }
                     _ => {}
+                }
+                if name == "record_param_comms" {
+                    comm_args::add(&mut self.rows[COMM_ARGS], event_id, &e.arguments);
                 }
                 self.takes_part(class, &name, ints[3], [pid, tid], ts, dur, ordinal as i64);
                 let w = &mut self.rows[HOST];
@@ -482,21 +499,15 @@ impl Part {
         dur: Option<i64>,
         event: i64,
     ) {
-        let kind = match class {
-            "host_runtime" => {
-                if let Some(correlation) = correlation {
-                    let [pid, tid] = thread.map(|id| id.unwrap_or(NONE));
-                    let length = dur.unwrap_or(NONE);
-                    self.launches.calls.push([correlation, length, event, pid, tid, ts]);
-                }
-                return;
+        if class == "host_runtime" {
+            if let Some(correlation) = correlation {
+                let [pid, tid] = thread.map(|id| id.unwrap_or(NONE));
+                let length = dur.unwrap_or(NONE);
+                self.launches.calls.push([correlation, length, event, pid, tid, ts]);
             }
-            "host_op" if name == "record_param_comms" => RECORD,
-            "host_op" if name.starts_with("c10d::") => COMM_OP,
-            "host_op" => OP,
-            "host_annotation" if name.starts_with("nccl:") => ANNOTATION,
-            _ => return,
-        };
+            return;
+        }
+        let Some(kind) = launches::kind(class, name) else { return };
         if let ([Some(pid), Some(tid)], Some(dur)) = (thread, dur) {
             self.launches.around.push([pid, tid, ts, ts + dur, event, kind]);
         }
