@@ -30,7 +30,12 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
 
 /// Options that follow from the global ones.
 pub fn options(context: &Context) -> Options {
-    Options { jobs: context.global.jobs, force: context.global.force, ..Options::default() }
+    Options {
+        jobs: context.global.jobs,
+        force: context.global.force,
+        watcher: super::progress::watcher(context.global.quiet),
+        ..Options::default()
+    }
 }
 
 /// Ingests paths and prints the summary.

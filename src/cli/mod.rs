@@ -6,6 +6,7 @@ mod ingest;
 mod list;
 mod metric;
 mod printer;
+mod progress;
 mod shell;
 mod sql;
 

@@ -108,6 +108,6 @@ impl Printer {
 }
 
 /// Messages quote traces of strangers: no control character but the line break goes out.
-fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::input::{self, Place};
+use super::watch::Watcher;
 use crate::error::{Error, Result};
 
 /// What the first bytes of a file say.
@@ -112,7 +113,7 @@ fn kind_of(place: &Place) -> Kind {
     let jsonish = name.ends_with(".json") || name.ends_with(".json.gz");
     let mut head = [0; 64];
     let mut have = 0;
-    if let Ok(mut opened) = input::open(place) {
+    if let Ok(mut opened) = input::open(place, &Watcher::default()) {
         while have < head.len() {
             match opened.reader.read(&mut head[have..]) {
                 Ok(0) | Err(_) => break,

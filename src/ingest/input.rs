@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
+use super::watch::Watcher;
 use crate::error::{Error, Result};
 use crate::hash::hex;
 
@@ -53,16 +54,18 @@ impl Place {
     }
 }
 
-/// Hashes what is read through it.
+/// Hashes what is read through it, and tells how much it was.
 struct Hashing {
     file: File,
     hash: Arc<Mutex<Sha256>>,
+    watcher: Watcher,
 }
 
 impl Read for Hashing {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
         self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(&buffer[..n]);
+        self.watcher.tell(|w| w.read(n as u64));
         Ok(n)
     }
 }
@@ -136,7 +139,7 @@ fn plain_or_gzip(reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read 
 ///
 /// # Errors
 /// `file-unreadable` when it cannot be opened, `io` when its first bytes cannot be read.
-pub fn open(place: &Place) -> Result<Opened> {
+pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
     let unreadable = |e: &dyn std::fmt::Display| {
         Error::new("file-unreadable", format!("cannot open the file: {e}"))
             .at(place.display())
@@ -154,8 +157,13 @@ pub fn open(place: &Place) -> Result<Opened> {
     }
     let hash = Arc::new(Mutex::new(Sha256::new()));
     // Both handles share one position: what the decoder leaves unread, `sha256` reads.
-    let rest = Hashing { file: file.try_clone().map_err(|e| unreadable(&e))?, hash: hash.clone() };
-    let reader = plain_or_gzip(Hashing { file, hash }).map_err(|e| unreadable(&e))?;
+    let watcher = watcher.clone();
+    let rest = Hashing {
+        file: file.try_clone().map_err(|e| unreadable(&e))?,
+        hash: hash.clone(),
+        watcher: watcher.clone(),
+    };
+    let reader = plain_or_gzip(Hashing { file, hash, watcher }).map_err(|e| unreadable(&e))?;
     Ok(Opened { reader, rest: Some(rest) })
 }
 

@@ -27,6 +27,7 @@ mod spill;
 mod splice;
 mod store;
 pub mod time;
+pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -49,6 +50,7 @@ use self::roots::{
     Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, short_name,
 };
 pub use self::store::{Store, count_rows, valid_name};
+use self::watch::Watcher;
 use crate::error::{Error, Result};
 use crate::schema::SCHEMA_VERSION;
 
@@ -69,6 +71,8 @@ pub struct Options {
     pub force: bool,
     /// Keep the complete events of a damaged file.
     pub keep_partial: bool,
+    /// Who is told how far it is.
+    pub watcher: Watcher,
 }
 
 /// One trace after an ingest.
@@ -157,6 +161,7 @@ pub fn ingest(
         if let Err(error) = ingest_root(root, &labels, store, options, finish, &mut outcome) {
             outcome.errors.push(error);
         }
+        options.watcher.tell(|w| w.end());
     }
     if outcome.traces.is_empty() && outcome.errors.is_empty() {
         let shown: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
@@ -195,6 +200,10 @@ fn ingest_root(
         true => Known::default(),
         false => Known::find(root, &earlier, &work, options)?,
     };
+    let to_read = root.candidates.iter().filter(|c| known.of(c).is_none());
+    let bytes = to_read.filter_map(|c| manifest::stat(&c.place.file).ok()).map(|(bytes, _)| bytes);
+    let (job, bytes) = (short_name(&root.path, labels), bytes.sum());
+    options.watcher.tell(|w| w.start(&job, bytes));
     let (mut files, set_aside, failed, traces, errors) = loop {
         let (files, set_aside, failed) = read_all(root, &work.path, options, &known)?;
         let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
@@ -401,7 +410,7 @@ fn read_one(
     let _ = std::fs::remove_dir_all(&spool);
     std::fs::create_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
     let mut source = source_of(candidate, source_id)?;
-    let mut opened = input::open(&candidate.place)?;
+    let mut opened = input::open(&candidate.place, &options.watcher)?;
     let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
     let reading = kineto::Reading {
         spool: &spool,
@@ -493,6 +502,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     }
     let ranks: BTreeSet<i64> = a.members.iter().map(|m| m.rank).collect();
     let before = a.earlier.of_ranks(a.files, a.members, &ranks);
+    a.options.watcher.tell(|w| w.phase("joining ranks"));
     let directory = a.work.join(format!("trace={}", a.name));
     std::fs::create_dir_all(&directory).map_err(|e| crate::error::io(&directory, &e))?;
     assemble::write(&directory, a.work, a.files, a.members, before.is_some(), a.card, &log)?;
@@ -506,6 +516,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let earlier = before
         .filter(|(_, manifest)| manifest.derived_sha256 == derived_sha256)
         .map(|(directory, _)| (directory.as_path(), &changed));
+    a.options.watcher.tell(|w| w.phase("matching calls"));
     a.finish.derive(&ToDerive { directory: &directory, work: a.work, earlier })?;
     let mut findings = Vec::new();
     for m in a.members {
