@@ -344,6 +344,16 @@ impl Window {
         }
     }
 
+    /// Reads to the end of the source, keeping nothing; the offset of the end.
+    pub fn drain(&mut self) -> u64 {
+        loop {
+            self.consume(self.bytes().len());
+            if !self.fill() {
+                return self.offset;
+            }
+        }
+    }
+
     /// Why there is no more; None while there may be.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()

@@ -386,22 +386,28 @@ fn mend_string(b: &[u8], at: usize, out: &mut Vec<u8>, mended: &mut Mended) -> R
                         i += 1;
                     }
                     Ok(unit) => {
-                        let low = (b.get(i + 6) == Some(&b'\\') && b.get(i + 7) == Some(&b'u'))
-                            .then(|| hex4(b, i + 8).ok())
-                            .flatten()
-                            .filter(|low| (0xDC00..0xE000).contains(low));
-                        if !(0xD800..0xE000).contains(&unit) {
-                            out.extend_from_slice(&b[i..i + 6]);
-                            i += 6;
-                        } else if unit < 0xDC00 && low.is_some() {
-                            out.extend_from_slice(&b[i..i + 12]);
-                            i += 12;
-                        } else if i + 12 > b.len() {
-                            return Err(Stop::Incomplete);
-                        } else {
-                            out.extend_from_slice(b"\\ufffd");
-                            mended.escape += 1;
-                            i += 6;
+                        let next = match &b[i + 6..] {
+                            [] | [b'\\'] => Err(Stop::Incomplete),
+                            [b'\\', b'u', ..] => hex4(b, i + 8),
+                            _ => Err(Stop::Invalid(i + 6)),
+                        };
+                        let high = (0xD800..0xDC00).contains(&unit);
+                        let low = |unit| (0xDC00..0xE000).contains(&unit);
+                        match next {
+                            _ if !high && !low(unit) => {
+                                out.extend_from_slice(&b[i..i + 6]);
+                                i += 6;
+                            }
+                            Err(Stop::Incomplete) if high => return Err(Stop::Incomplete),
+                            Ok(next) if high && low(next) => {
+                                out.extend_from_slice(&b[i..i + 12]);
+                                i += 12;
+                            }
+                            _ => {
+                                out.extend_from_slice(b"\\ufffd");
+                                mended.escape += 1;
+                                i += 6;
+                            }
                         }
                     }
                 },
@@ -547,6 +553,7 @@ mod tests {
         assert_eq!((m.control, m.escape, m.comma, m.number, m.utf8), (2, 1, 2, 2, 0));
         let (text, m) = mend(b"[\"\xff\", \"\\ud800 alone\"]");
         assert_eq!((text.as_str(), m.utf8, m.escape), ("[\"\u{fffd}\",\"\\ufffd alone\"]", 1, 1));
+        assert_eq!(mend(b"[\"\\ud800\"]").0, r#"["\ufffd"]"#);
     }
 
     fn members(object: &str) -> Result<Vec<(&str, &str)>, Stop> {

@@ -165,7 +165,9 @@ impl Launches {
             }
             let [_, op, record, annotation, comm_op] =
                 current.filter(|found| found[0] == call).unwrap_or([NONE; 5]);
-            self.launches.push([event, op, call, start - at, at, record, annotation, comm_op])?;
+            // Times that are no times may lie further apart than an integer holds.
+            let delay = start.checked_sub(at).unwrap_or(NONE);
+            self.launches.push([event, op, call, delay, at, record, annotation, comm_op])?;
         }
         for row in self.launches.sorted()? {
             for value in row? {

@@ -9,6 +9,7 @@ mod agreement;
 mod cli;
 mod example;
 mod fixtures;
+mod fuzz;
 mod generator;
 mod golden;
 mod ingest;

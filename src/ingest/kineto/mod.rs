@@ -53,7 +53,7 @@ pub struct Kineto {
     pub pending_base_ns: i64,
     /// `baseTimeNanoseconds`.
     pub base_ns: Option<i64>,
-    /// Uncompressed bytes read.
+    /// Uncompressed bytes of the file, those after the trace or after a fault among them.
     pub bytes: u64,
     /// Spool file of each table that has rows.
     pub spool: BTreeMap<&'static str, PathBuf>,
@@ -105,7 +105,6 @@ pub fn read(
         segment_bytes: reading.segment_bytes,
     };
     let outcome = file.run();
-    let bytes = file.window.offset + file.window.bytes().len() as u64;
     let mut gather = file.gather;
     match outcome {
         Ok(None) => {}
@@ -124,7 +123,7 @@ pub fn read(
                     error.hint("export the trace again")
                 });
             }
-            let lost = bytes - gather.last_end;
+            let lost = file.window.drain() - gather.last_end;
             let message = format!(
                 "{}; kept {} complete events, lost the {lost} bytes after byte {}",
                 error.message, gather.elements, gather.last_end
@@ -142,7 +141,7 @@ pub fn read(
         ));
     }
     let mut out = gather.finish()?;
-    out.bytes = bytes;
+    out.bytes = file.window.drain();
     Ok(Content::Trace(Box::new(out)))
 }
 
@@ -285,13 +284,6 @@ impl Reader {
             }
             self.small_enough()?;
             if !self.window.fill() {
-                // A bare number or word may end with the file.
-                if matches!(self.window.end(), Some(End::Regular))
-                    && !matches!(self.window.bytes().first(), None | Some(b'{' | b'[' | b'"'))
-                {
-                    let length = self.window.bytes().len();
-                    return Ok(Found { length, mended: None });
-                }
                 return self.ended(inside);
             }
         }
