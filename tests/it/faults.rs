@@ -264,7 +264,7 @@ fn an_interrupted_ingest_goes_on_where_it_was() {
     let list = long.find("\"traceEvents\"").expect("the list of events");
     let first = list + long[list..].find('[').expect("the list of events") + 1;
     let (before, after) = long.split_at(first);
-    place.write("job/rank0_trace.json", [before, &event.repeat(400_000), after].concat());
+    place.write("job/rank0_trace.json", [before, &event.repeat(150_000), after].concat());
     let data = place.data();
     assert!(killed(&place, || spools(&data).len() >= 2), "the ingest was through too soon");
     let whole = spools(&data).len();
