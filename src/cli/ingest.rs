@@ -79,10 +79,13 @@ pub fn ingest_paths(
 
 fn summary(context: &Context, s: &Summary) {
     let printer = &context.printer;
-    let ranks = if s.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", s.ranks) };
+    let mut ranks = if s.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", s.ranks) };
     if s.unchanged {
         printer.note(&format!("{}: unchanged, {ranks}, {} events", s.trace, s.events));
         return;
+    }
+    if s.ranks_read < s.ranks {
+        ranks.push_str(&format!(" ({} read)", s.ranks_read));
     }
     let megabytes = s.bytes as f64 / 1e6;
     let findings: u64 = s.findings.iter().map(|(_, f)| f.count).sum();

@@ -11,7 +11,7 @@ use super::ingest::{ingest_paths, options};
 use crate::engine::interrupt;
 use crate::engine::run::{MetricResult, Params, check_params, run as run_metric};
 use crate::error::{Error, Result};
-use crate::ingest::manifest::Manifest;
+use crate::ingest::manifest::{Manifest, identity};
 use crate::registry::SqlFile;
 use crate::report::{Format, Grid, pretty};
 
@@ -87,9 +87,8 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     let mut results = Vec::new();
     let mut errors = Vec::new();
     for directory in &directories {
-        let manifest = Manifest::read(directory).map_err(one)?;
-        for file in &files {
-            match run_metric(directory, &manifest, registry, file, &params, &context.settings()) {
+        for outcome in of_trace(context, directory, &files, &params).map_err(one)? {
+            match outcome {
                 Ok(mut result) => {
                     if matches!(args.profile_mode, ProfileMode::Nsys | ProfileMode::Xla) {
                         // Only Kineto is read so far, so such a trace holds none of these.
@@ -97,7 +96,6 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
                     }
                     results.push(result);
                 }
-                Err(_) if context.interrupt.asked() => return Err(vec![interrupt::error()]),
                 // What is wrong with a metric or a parameter is wrong on every trace: said once.
                 Err(error) if errors.contains(&error) => {}
                 Err(error) => errors.push(error),
@@ -119,6 +117,32 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
         errors.push(Error::new("strict", "there are warnings, and --strict was given"));
     }
     Ok(Answers { files, results, errors })
+}
+
+/// What each metric says of a trace.
+fn of_trace(
+    context: &Context,
+    directory: &Path,
+    files: &[&SqlFile],
+    params: &Params,
+) -> Result<Vec<Result<MetricResult>>> {
+    loop {
+        let before = identity(directory);
+        let manifest = Manifest::read(directory)?;
+        let (registry, settings) = (&context.registry, context.settings());
+        let mut out = Vec::new();
+        for file in files {
+            let outcome = run_metric(directory, &manifest, registry, file, params, &settings);
+            if outcome.is_err() && context.interrupt.asked() {
+                return Err(interrupt::error());
+            }
+            out.push(outcome);
+        }
+        // An ingest may have put another trace in its place: then tables were read of both.
+        if identity(directory) == before {
+            return Ok(out);
+        }
+    }
 }
 
 fn without_source(result: MetricResult, mode: ProfileMode) -> MetricResult {
@@ -198,8 +222,10 @@ fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error
             }
             out.extend(outcome.traces.into_iter().map(|t| t.trace));
         } else {
+            // Says what is wrong, unless an ingest has made the trace since.
             crate::engine::directories(&context.store, std::slice::from_ref(trace))
                 .map_err(|e| vec![e])?;
+            out.push(trace.clone());
         }
     }
     out.sort();

@@ -41,13 +41,16 @@ pub struct Derive<'r> {
     pub threads: usize,
 }
 
-/// Memory of the work connection unless the user says otherwise.
-const MEMORY_LIMIT: &str = "160MB";
+/// Megabytes of the work connection unless the user says otherwise.
+const MEMORY_MB: usize = 160;
 
 impl Derive<'_> {
     /// A DuckDB connection for sorting and joining: bounded memory, spilling into the workspace.
     fn connection(&self, work: &Path) -> Result<Connection> {
-        let limit = if self.memory_limit.is_empty() { MEMORY_LIMIT } else { &self.memory_limit };
+        let limit = match &*self.memory_limit {
+            "" => &format!("{MEMORY_MB}MB"),
+            given => given,
+        };
         let mut config = Config::default()
             .max_memory(limit)
             .map_err(|_| {
@@ -67,6 +70,27 @@ impl Derive<'_> {
         Ok(connection)
     }
 
+    /// Runs a statement that makes a table. Some joins do not spill all that they hold, and each
+    /// thread holds its own: where the memory is too little it is run again on one thread, and then,
+    /// unless the user gave a limit, with twice and four times the memory. A job that is read late
+    /// is better than one that is not read.
+    fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
+        let mut settings = vec!["SET threads = 1".to_owned()];
+        if self.memory_limit.is_empty() {
+            settings.extend([2, 4].map(|n| format!("SET memory_limit = '{}MB'", n * MEMORY_MB)));
+        }
+        let mut again = settings.iter();
+        loop {
+            match connection.execute_batch(sql) {
+                Err(e) if e.to_string().contains("Out of Memory") => match again.next() {
+                    Some(setting) => connection.execute_batch(setting)?,
+                    None => return Err(e.into()),
+                },
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
     /// Makes what each of `ranks` says by itself: one file of each table under `part`.
     fn part(
         &self,
@@ -79,9 +103,11 @@ impl Derive<'_> {
         show(what.directory, connection, Some(ranks))?;
         for file in by_rank {
             let name = sql_name(&file.header.name);
-            connection
-                .execute_batch(&format!("CREATE OR REPLACE TABLE {name} AS {}", file.query()))
-                .map_err(|e| Error::from(e).at(file.path.clone()))?;
+            self.execute(
+                connection,
+                &format!("CREATE OR REPLACE TABLE {name} AS {}", file.query()),
+            )
+            .map_err(|e| e.at(file.path.clone()))?;
             let query = kept_columns(&file.header.name);
             let target = || part_file(what.directory, &file.header.name, part);
             match schema::table(&file.header.name) {
@@ -184,17 +210,21 @@ impl Finish for Derive<'_> {
                     format!("SELECT * FROM read_parquet([{list}], hive_partitioning = false)")
                 }
             };
-            connection
-                .execute_batch(&format!("CREATE OR REPLACE TABLE {} AS {query}", sql_name(name)))?;
+            self.execute(
+                &connection,
+                &format!("CREATE OR REPLACE TABLE {} AS {query}", sql_name(name)),
+            )?;
         }
         for file in &over_ranks {
-            connection
-                .execute_batch(&format!(
+            self.execute(
+                &connection,
+                &format!(
                     "CREATE OR REPLACE TABLE {} AS {}",
                     sql_name(&file.header.name),
                     file.query()
-                ))
-                .map_err(|e| Error::from(e).at(file.path.clone()))?;
+                ),
+            )
+            .map_err(|e| e.at(file.path.clone()))?;
             if schema::table(&file.header.name).is_some() {
                 keep(&connection, &kept_columns(&file.header.name), || {
                     part_file(what.directory, &file.header.name, WHOLE)

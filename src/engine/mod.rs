@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use self::interrupt::Interrupt;
 use crate::error::{Error, Result};
+use crate::ingest::manifest::Manifest;
 use crate::registry::lint::Probe;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
@@ -269,14 +270,17 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
 /// Directories of traces by name.
 ///
 /// # Errors
-/// `trace-unknown` with the nearest name.
+/// `trace-unknown` with the nearest name, or for a directory that is damaged.
 pub fn directories(store: &crate::ingest::Store, traces: &[String]) -> Result<Vec<PathBuf>> {
     let known = store.traces();
     traces
         .iter()
         .map(|trace| {
             if known.contains(trace) {
-                return Ok(absolute(&store.directory(trace)));
+                let directory = store.directory(trace);
+                // A table that lost a file would be short of rows, and say nothing.
+                Manifest::read(&directory)?;
+                return Ok(absolute(&directory));
             }
             let error = Error::new("trace-unknown", format!("there is no trace `{trace}`"))
                 .at(store.path.display().to_string());

@@ -6,6 +6,7 @@
 //! from the trace directory that it left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::card::Card;
@@ -40,6 +41,8 @@ pub struct ReadFile {
     pub record: Record,
     /// Where its rows lie.
     pub rows: Rows,
+    /// Whether it was read now, and not by an ingest before.
+    pub read_now: bool,
 }
 
 /// Writes every ingested table of a trace under `directory`.
@@ -84,11 +87,15 @@ fn folder(directory: &Path, name: &str) -> Result<PathBuf> {
 }
 
 /// A second name for a file, or a copy where links do not work.
+///
+/// # Errors
+/// `io` when neither works, or `to` is there: it may be another name of a file that must stay.
 pub fn link(from: &Path, to: &Path) -> Result<()> {
-    if std::fs::hard_link(from, to).is_err() {
-        std::fs::copy(from, to).map_err(|e| io(to, &e))?;
+    match std::fs::hard_link(from, to) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(io(to, &e)),
+        Err(_) => std::fs::copy(from, to).map(|_| ()).map_err(|e| io(to, &e)),
     }
-    Ok(())
 }
 
 fn host_events(directory: &Path, file: &ReadFile, rank: i64) -> Result<()> {
@@ -227,12 +234,14 @@ fn rank_into(
             }
         })
         .collect();
-    // Files of one rank are all read now, or all were before.
+    // Files of one rank are all in spools, or the only one is in a trace.
     if let (Rows::Trace(old), Some(earlier)) =
         (&files[of[0]].rows, files[of[0]].record.tables.get(&placed(name)))
     {
-        let earlier = old.join(name).join(earlier);
-        return if earlier.exists() { out.add_rank(&earlier, rank) } else { Ok(()) };
+        return match files[of[0]].record.tables.contains_key(name) {
+            true => out.add_rank(&old.join(name).join(earlier), rank),
+            false => Ok(()),
+        };
     }
     if spools.len() > 1 && name == "device_events" {
         // Consecutive windows of one rank: each is sorted, and together they must be.

@@ -81,7 +81,9 @@ pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
         Ok(m) if m.len() > MAX_CARD_BYTES => {
             return broken(format!("larger than {} KiB: no workload card", MAX_CARD_BYTES >> 10));
         }
-        Ok(_) => {}
+        Ok(m) if m.is_file() => {}
+        // A pipe would be waited for.
+        Ok(_) => return broken("no regular file".to_owned()),
         Err(e) => return broken(format!("cannot be read: {e}")),
     }
     let text = match std::fs::read_to_string(path) {

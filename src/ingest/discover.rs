@@ -39,7 +39,8 @@ pub struct Candidate {
 ///
 /// # Errors
 /// `file-unreadable` when `path` itself cannot be read. A file below it that cannot be opened is a
-/// candidate like any other: reading it will fail, and say so.
+/// candidate like any other: reading it will fail, and say so. So is a link to nowhere whose name
+/// says JSON: the file of a rank may be missing.
 pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
     let metadata = std::fs::metadata(path).map_err(|e| {
         Error::new("file-unreadable", format!("cannot open the path: {e}"))
@@ -62,6 +63,19 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
                 out.extend(candidates_of(entry.path(), false, rank)?);
             }
             Ok(_) => {}
+            // A link to a folder that it lies in: what is there is walked already.
+            Err(e) if e.loop_ancestor().is_some() => {}
+            Err(e) if e.path().is_some_and(Path::is_symlink) => {
+                let place = Place::file(e.path().unwrap_or(path));
+                let name = place.file.file_name().unwrap_or_default().to_string_lossy();
+                if !name.starts_with('.') {
+                    let kind = match names_json(&name.to_lowercase()) {
+                        true => Kind::Json,
+                        false => Kind::Other("a link to nowhere"),
+                    };
+                    out.push(Candidate { place, kind, direct: false, rank });
+                }
+            }
             Err(e) => {
                 return Err(Error::new("file-unreadable", format!("cannot list the folder: {e}"))
                     .at(path.display().to_string()));
@@ -100,6 +114,11 @@ fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Can
         .collect())
 }
 
+/// Whether a name in small letters says JSON.
+fn names_json(name: &str) -> bool {
+    name.ends_with(".json") || name.ends_with(".json.gz")
+}
+
 /// What the file looks like; a file that cannot be opened counts as JSON when its name does, so
 /// that reading it reports why.
 fn kind_of(place: &Place) -> Kind {
@@ -110,7 +129,7 @@ fn kind_of(place: &Place) -> Kind {
     if name.ends_with(".xplane.pb") || name.ends_with(".xplane.pb.gz") {
         return Kind::Unsupported("XPlane");
     }
-    let jsonish = name.ends_with(".json") || name.ends_with(".json.gz");
+    let jsonish = names_json(&name);
     let mut head = [0; 64];
     let mut have = 0;
     if let Ok(mut opened) = input::open(place, &Watcher::default()) {

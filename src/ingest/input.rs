@@ -81,13 +81,16 @@ impl Opened {
     /// SHA-256 of the whole file as it lies on disk; reads what was not read yet.
     ///
     /// # Errors
-    /// `io` when the rest of the file cannot be read.
+    /// `file-unreadable` when the rest of the file cannot be read.
     pub fn sha256(self, path: &Path) -> Result<String> {
         drop(self.reader);
         match self.rest {
             None => sha256(path),
             Some(mut rest) => {
-                io::copy(&mut rest, &mut io::sink()).map_err(|e| crate::error::io(path, &e))?;
+                io::copy(&mut rest, &mut io::sink()).map_err(|e| {
+                    Error::new("file-unreadable", format!("the file cannot be read on: {e}"))
+                        .at(path.display().to_string())
+                })?;
                 let hash = rest.hash.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 Ok(hex(&hash.finalize()))
             }
@@ -145,10 +148,16 @@ pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
             .at(place.display())
             .hint("check that it exists and that you may read it")
     };
-    let file = File::open(&place.file).map_err(|e| unreadable(&e))?;
-    if file.metadata().map_err(|e| unreadable(&e))?.is_dir() {
-        return Err(unreadable(&"it is a directory"));
+    // Asked before it is opened: opening a pipe waits for somebody who writes into it.
+    let metadata = std::fs::metadata(&place.file).map_err(|e| unreadable(&e))?;
+    if !metadata.is_file() {
+        let is_folder = metadata.is_dir();
+        return Err(unreadable(&match is_folder {
+            true => "it is a directory",
+            false => "it is a pipe or a device, which cannot be read twice",
+        }));
     }
+    let file = File::open(&place.file).map_err(|e| unreadable(&e))?;
     if let Some(member) = &place.member {
         let archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|e| unreadable(&e))?;
         let reader = ZipMember::new(archive, member).map_err(|e| unreadable(&e))?;
@@ -227,8 +236,10 @@ pub enum End {
     Regular,
     /// The compressed stream ends early.
     Truncated,
-    /// The compressed stream is damaged, or the file cannot be read on.
+    /// The compressed stream is damaged.
     Broken(String),
+    /// The file cannot be read on: what the operating system says.
+    Unreadable(String),
 }
 
 /// A piece of the source that was cut off a [`Window`].
@@ -337,6 +348,9 @@ impl Window {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
                     self.end = Some(End::Truncated);
+                }
+                Err(e) if e.raw_os_error().is_some() => {
+                    self.end = Some(End::Unreadable(e.to_string()));
                 }
                 Err(e) => self.end = Some(End::Broken(e.to_string())),
             }

@@ -1,10 +1,13 @@
 //! `manifest.json`: what a trace directory was made from.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::schema::{TABLES, files};
 
 /// Name of the file in a trace directory.
 pub const FILE: &str = "manifest.json";
@@ -17,6 +20,7 @@ pub struct Source {
     /// Path as given.
     pub path: String,
     /// Absolute path, by which a later ingest finds it again.
+    #[serde(with = "path_text")]
     pub absolute: PathBuf,
     /// Rank; None for a file that was set aside.
     pub rank: Option<i64>,
@@ -45,6 +49,7 @@ pub struct Manifest {
     /// Version of the program.
     pub ccl_sql: String,
     /// Folder of the job.
+    #[serde(with = "path_text")]
     pub root: PathBuf,
     /// Whether the name was given by `--name`.
     pub named: bool,
@@ -57,19 +62,65 @@ pub struct Manifest {
     /// Card that was read: path, size, time.
     pub cards: Vec<Source>,
     /// Rows of each table.
-    pub rows: std::collections::BTreeMap<String, u64>,
+    pub rows: BTreeMap<String, u64>,
     /// Findings by code.
-    pub findings: std::collections::BTreeMap<String, u64>,
+    pub findings: BTreeMap<String, u64>,
     /// Hash over the SQL of the derived tables.
     pub derived_sha256: String,
+    /// Size of each Parquet file, by its path in the directory: a trace that lost one would answer
+    /// with wrong numbers.
+    #[serde(default)]
+    pub files: BTreeMap<String, u64>,
+}
+
+/// Paths as text. One that is no UTF-8 is written as the digits of its bytes, behind a word that no
+/// absolute path starts with.
+mod path_text {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    const BYTES: &str = "bytes:";
+
+    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => {
+                let digits = crate::hash::hex(path.as_os_str().as_bytes());
+                serializer.serialize_str(&format!("{BYTES}{digits}"))
+            }
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let Some(digits) = text.strip_prefix(BYTES) else { return Ok(text.into()) };
+        let byte = |at| u8::from_str_radix(digits.get(at..at + 2).unwrap_or(""), 16);
+        let bytes: Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(byte).collect();
+        Ok(OsString::from_vec(bytes.map_err(serde::de::Error::custom)?).into())
+    }
 }
 
 impl Manifest {
     /// Reads the manifest of a trace directory.
     ///
     /// # Errors
-    /// `trace-unknown` when there is none or it cannot be understood.
+    /// `trace-unknown` when there is none, it cannot be understood, or the directory lacks a file
+    /// that it names.
     pub fn read(directory: &Path) -> Result<Self> {
+        loop {
+            let before = identity(directory);
+            let outcome = Self::read_once(directory);
+            // What is damaged may be half of this directory and half of the one in its place.
+            if outcome.is_ok() || identity(directory) == before {
+                return outcome;
+            }
+        }
+    }
+
+    fn read_once(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
         let damaged = |why: String| {
             Error::new("trace-unknown", format!("the trace directory cannot be used: {why}"))
@@ -77,15 +128,31 @@ impl Manifest {
                 .hint("remove the directory and ingest the trace again")
         };
         let text = std::fs::read_to_string(&path).map_err(|e| damaged(e.to_string()))?;
-        serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))
+        let manifest: Self = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+        for (name, bytes) in &manifest.files {
+            match std::fs::metadata(directory.join(name)) {
+                Ok(found) if found.len() == *bytes => {}
+                Ok(found) => {
+                    let found = found.len();
+                    return Err(damaged(format!("{name} has {found} bytes, and had {bytes}")));
+                }
+                Err(e) => return Err(damaged(format!("{name}: {e}"))),
+            }
+        }
+        Ok(manifest)
     }
 
-    /// Writes the manifest into a trace directory.
+    /// Writes the manifest into a trace directory that is complete but for it.
     ///
     /// # Errors
     /// `io` when it cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<()> {
+    pub fn write(&mut self, directory: &Path) -> Result<()> {
         let path = directory.join(FILE);
+        self.files.clear();
+        for file in TABLES.iter().flat_map(|table| files(directory, table)) {
+            let name = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
+            self.files.insert(name, stat(&file)?.0);
+        }
         let text = serde_json::to_string_pretty(self)
             .map_err(|e| Error::new("io", format!("cannot write the manifest: {e}")))?;
         std::fs::write(&path, text + "\n").map_err(|e| crate::error::io(&path, &e))
@@ -99,6 +166,11 @@ impl Manifest {
         }
         crate::hash::sha256_text(&text)
     }
+}
+
+/// What tells a trace directory from another one that took its place.
+pub fn identity(directory: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(directory).ok().map(|m| (m.dev(), m.ino()))
 }
 
 /// Size and modification time of a file, for the fingerprint that a second ingest compares.

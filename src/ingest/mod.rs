@@ -84,7 +84,8 @@ pub struct Summary {
     pub origin: PathBuf,
     /// Its ranks.
     pub ranks: usize,
-    /// Ranks that were read; the others are as they were.
+    /// Ranks that were read; the others are as they were, or had been read by an ingest that was
+    /// interrupted.
     pub ranks_read: usize,
     /// Its events.
     pub events: u64,
@@ -187,19 +188,23 @@ fn ingest_root(
     let started = Instant::now();
     let mut log = Log::default();
     let card = find_card(root, options, &mut log);
-    let earlier = match options.force {
+    let ours: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    let mut earlier = match options.force {
         true => Earlier::default(),
         false => Earlier::find(root, card.as_ref(), store, options)?,
     };
     if earlier.unchanged {
+        store.tidy(&ours);
         outcome.traces.extend(earlier.refresh(root, store, finish)?);
         return Ok(());
     }
     let mut work = store.workspace()?;
+    earlier.hold(&work);
     let mut known = match options.force {
         true => Known::default(),
         false => Known::find(root, &earlier, &work, options)?,
     };
+    work.settle(&ours);
     let to_read = root.candidates.iter().filter(|c| known.of(c).is_none());
     let bytes = to_read.filter_map(|c| manifest::stat(&c.place.file).ok()).map(|(bytes, _)| bytes);
     let (job, bytes) = (short_name(&root.path, labels), bytes.sum());
@@ -209,16 +214,20 @@ fn ingest_root(
         let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
         let (traces, errors) = job::split(&facts);
         // Rows that an earlier ingest placed say its rank: under another one they are read again.
-        let moved: Vec<PathBuf> = traces
-            .iter()
-            .flatten()
-            .filter(|m| matches!(files[m.file].rows, Rows::Trace(_)))
-            .filter(|m| files[m.file].record.source.rank != Some(m.rank))
-            .map(|m| files[m.file].record.source.absolute.clone())
-            .collect();
+        // So they are where the rank has got a second file, because both are sorted together.
+        let moved = |trace: &[Member], m: &Member| {
+            let record = &files[m.file].record;
+            let shared = trace.iter().filter(|other| other.rank == m.rank).count() > 1;
+            let stays = record.source.rank == Some(m.rank) && !shared;
+            (matches!(files[m.file].rows, Rows::Trace(_)) && !stays)
+                .then(|| record.source.absolute.clone())
+        };
+        let moved: Vec<PathBuf> =
+            traces.iter().flat_map(|t| t.iter().filter_map(|m| moved(t, m))).collect();
         if moved.is_empty() {
             break (files, set_aside, failed, traces, errors);
         }
+        known.add(&files);
         known.forget(&moved);
     };
     for (file, what) in &root.others {
@@ -256,6 +265,7 @@ fn ingest_root(
         .hint("ingest them one by one, or leave --name away"));
     }
     let read_seconds = started.elapsed().as_secs_f64();
+    let mut names = BTreeSet::new();
     let all_bytes = files.iter().map(|f| f.record.bytes).sum::<u64>().max(1);
     for members in &traces {
         if damaged(members, &files) {
@@ -271,6 +281,13 @@ fn ingest_root(
             Some(name) => name.clone(),
             None => short_name(&label, labels),
         };
+        if !names.insert(name.clone()) {
+            let error = Error::new("name-clash", format!("two traces are named `{name}`"))
+                .at(label.display().to_string())
+                .hint("ingest this one by itself, with --name");
+            outcome.errors.push(error);
+            continue;
+        }
         let made = assemble_trace(AssembleTrace {
             name,
             origin: &label,
@@ -305,13 +322,18 @@ fn ingest_root(
     Ok(())
 }
 
+/// The path by which a candidate is found again.
+fn place_of(candidate: &Candidate) -> PathBuf {
+    let file = absolute(&candidate.place.file);
+    Place { file, ..candidate.place.clone() }.logical()
+}
+
 fn source_of(candidate: &Candidate, source_id: i64) -> Result<Source> {
     let (bytes, mtime_ns) = manifest::stat(&candidate.place.file)?;
-    let absolute = Place { file: absolute(&candidate.place.file), ..candidate.place.clone() };
     Ok(Source {
         source_id,
         path: candidate.place.display(),
-        absolute: absolute.logical(),
+        absolute: place_of(candidate),
         rank: None,
         rank_flag: candidate.rank,
         bytes,
@@ -409,7 +431,9 @@ fn read_one(
     // Read before, and not to be used.
     let _ = std::fs::remove_dir_all(&spool);
     std::fs::create_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
-    let mut source = source_of(candidate, source_id)?;
+    // What is wrong with this file is no fault of the others.
+    let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
+    let mut source = source_of(candidate, source_id).map_err(unreadable)?;
     let mut opened = input::open(&candidate.place, &options.watcher)?;
     let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
     let reading = kineto::Reading {
@@ -419,8 +443,12 @@ fn read_one(
         pool,
         segment_bytes: kineto::SEGMENT_BYTES,
     };
-    let content = kineto::read(&candidate.place, reader, &reading)?;
-    let mut kineto = match content {
+    let content = kineto::read(&candidate.place, reader, &reading);
+    if !matches!(&content, Err(e) if e.code == "io") {
+        // Half of a file may look damaged, or like no trace at all.
+        still_same(candidate, &source)?;
+    }
+    let mut kineto = match content? {
         Content::Trace(kineto) => *kineto,
         Content::Other(_, what) => {
             // The spool of a file that turned out to be none may hold rows.
@@ -453,16 +481,23 @@ fn read_one(
                 .to_owned()
         });
     }
-    let now = manifest::stat(&candidate.place.file)?;
-    if now != (source.bytes, source.mtime_ns) {
-        return Err(Error::new("file-changed", "the file changed while it was read")
-            .at(candidate.place.display())
-            .facts(format!("{} bytes before, {} after", source.bytes, now.0))
-            .hint("ingest again when the profiler has closed it"));
-    }
+    still_same(candidate, &source)?;
     let record = Record::new(source, facts, kineto, options.keep_partial);
     record::write(&spool, &[&record])?;
-    Ok(Read::File(Box::new(ReadFile { record, rows: Rows::Spool(spool) })))
+    Ok(Read::File(Box::new(ReadFile { record, rows: Rows::Spool(spool), read_now: true })))
+}
+
+/// Refuses a file that is not what it was when its reading began.
+fn still_same(candidate: &Candidate, source: &Source) -> Result<()> {
+    let now = match manifest::stat(&candidate.place.file) {
+        Ok(now) if now == (source.bytes, source.mtime_ns) => return Ok(()),
+        Ok((bytes, _)) => format!("{bytes} after"),
+        Err(e) => e.message,
+    };
+    Err(Error::new("file-changed", "the file changed while it was read")
+        .at(candidate.place.display())
+        .facts(format!("{} bytes before, {now}", source.bytes))
+        .hint("ingest again when the profiler has closed it"))
 }
 
 struct AssembleTrace<'a> {
@@ -484,7 +519,8 @@ struct AssembleTrace<'a> {
 fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let paths: Vec<PathBuf> =
         a.members.iter().map(|m| a.files[m.file].record.source.absolute.clone()).collect();
-    a.store.claim(&a.name, &a.root.path, &paths)?;
+    let claim = || a.store.claim(&a.name, &a.root.path, &paths);
+    claim()?;
     let mut log = a.log.clone();
     for m in a.members {
         let record = &mut a.files[m.file].record;
@@ -545,15 +581,21 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         rows: count_rows(&directory)?,
         findings: counts,
         derived_sha256,
+        files: BTreeMap::new(),
     }
     .write(&directory)?;
+    let turn = a.store.turn();
+    // Another ingest may have taken the name since.
+    claim()?;
     a.store.publish(&directory, &a.name)?;
-    let read = |m: &&Member| matches!(a.files[m.file].rows, Rows::Spool(_));
+    drop(turn);
+    let read = |m: &&Member| a.files[m.file].read_now;
+    let ranks_read: BTreeSet<i64> = a.members.iter().filter(read).map(|m| m.rank).collect();
     Ok(Summary {
         trace: a.name,
         origin: a.origin.to_owned(),
         ranks: ranks.len(),
-        ranks_read: changed.len(),
+        ranks_read: ranks_read.len(),
         events,
         bytes: a.members.iter().filter(read).map(|m| a.files[m.file].record.bytes).sum(),
         seconds: 0.0,

@@ -11,7 +11,7 @@ use super::job::Member;
 use super::manifest::{Manifest, Source};
 use super::record::{self, Record};
 use super::roots::Root;
-use super::store::Workspace;
+use super::store::{self, Workspace};
 use super::{Finish, Options, Store, Summary, card_source, input, source_of};
 use crate::error::Result;
 use crate::schema::SCHEMA_VERSION;
@@ -82,6 +82,20 @@ impl Earlier {
         Ok(out)
     }
 
+    /// Gives the traces a second name in the workspace: another ingest may put its own in their place
+    /// while this one still reads them. One that is no longer what was found is left out.
+    pub(super) fn hold(&mut self, work: &Workspace) {
+        let found = std::mem::take(&mut self.traces);
+        for (directory, manifest) in found {
+            let held = work.path.join(format!("earlier={}", manifest.trace));
+            if store::link_tree(&directory, &held).is_ok()
+                && Manifest::read(&directory).is_ok_and(|now| now == manifest)
+            {
+                self.traces.push((held, manifest));
+            }
+        }
+    }
+
     /// The unchanged traces, their derived tables made again where their SQL has changed.
     pub(super) fn refresh(
         self,
@@ -108,18 +122,23 @@ impl Earlier {
         Ok(out)
     }
 
-    /// The earlier trace that the files which were not read again come from, when it had these very
-    /// ranks. The records of the files that were read again then say where the others lie.
+    /// The earlier trace that the files which were not read again come from, all of them, when it had
+    /// these very ranks. The records of the files that were read again then say where the others lie.
     pub(super) fn of_ranks(
         &self,
         files: &mut [ReadFile],
         members: &[Member],
         ranks: &BTreeSet<i64>,
     ) -> Option<&(PathBuf, Manifest)> {
-        let from = members.iter().find_map(|m| match &files[m.file].rows {
-            Rows::Trace(directory) => Some(directory.clone()),
+        let mut places = members.iter().filter_map(|m| match &files[m.file].rows {
+            Rows::Trace(directory) => Some(directory),
             Rows::Spool(_) => None,
-        })?;
+        });
+        let from = places.next()?.clone();
+        // Two jobs of one folder may have become one: its tables are of neither.
+        if places.any(|other| *other != from) {
+            return None;
+        }
         let found = self.traces.iter().find(|(directory, _)| *directory == from)?;
         let had: BTreeSet<i64> = found.1.sources.iter().filter_map(|s| s.rank).collect();
         if had != *ranks {
@@ -166,7 +185,10 @@ impl Known {
             for record in of_trace {
                 if count[&record.source.rank] == 1 && record.is_current(options.keep_partial) {
                     let rows = Rows::Trace(directory.clone());
-                    records.insert(record.source.absolute.clone(), ReadFile { record, rows });
+                    records.insert(
+                        record.source.absolute.clone(),
+                        ReadFile { record, rows, read_now: false },
+                    );
                 }
             }
         }
@@ -188,6 +210,7 @@ impl Known {
                 (_, Some((folder, record))) if fits(record, &taken) => ReadFile {
                     record: (*record).clone(),
                     rows: Rows::Spool(work.adopt(folder, record)?),
+                    read_now: false,
                 },
                 _ => continue,
             };
@@ -217,9 +240,17 @@ impl Known {
     pub(super) fn of(&self, candidate: &Candidate) -> Option<ReadFile> {
         let now = source_of(candidate, 0).ok()?;
         let mut file = self.files.get(&now.absolute)?.clone();
+        file.record.facts.path.clone_from(&now.path);
         file.record.source.path = now.path;
         file.record.source.mtime_ns = now.mtime_ns;
         Some(file)
+    }
+
+    /// Remembers what was read now.
+    pub(super) fn add(&mut self, files: &[ReadFile]) {
+        for file in files {
+            self.files.insert(file.record.source.absolute.clone(), file.clone());
+        }
     }
 
     /// Has these read again.

@@ -200,7 +200,7 @@ impl Splicer {
                 }
                 Ok(at) => Column::Old(
                     file,
-                    ColumnCloseResult {
+                    Box::new(ColumnCloseResult {
                         bytes_written: u64::try_from(group.column(at).compressed_size())
                             .unwrap_or(0),
                         rows_written: rows as u64,
@@ -208,7 +208,7 @@ impl Splicer {
                         bloom_filter: None,
                         column_index: None,
                         offset_index: None,
-                    },
+                    }),
                 ),
             });
         }
@@ -228,7 +228,7 @@ impl Splicer {
                 columns.into_iter().zip(schema.fields()).zip(encoders)
             {
                 match column {
-                    Column::Old(file, close) => group.append_column(file, close)?,
+                    Column::Old(file, close) => group.append_column(file, *close)?,
                     Column::New(array) => {
                         for leaf in compute_leaves(field, &array)? {
                             encoder.write(&leaf)?;
@@ -261,7 +261,7 @@ impl Splicer {
 
 /// A column of a row group: copied from a file, or encoded here.
 enum Column<'f> {
-    Old(&'f File, ColumnCloseResult),
+    Old(&'f File, Box<ColumnCloseResult>),
     New(ArrayRef),
 }
 

@@ -4,8 +4,9 @@
 //! killed process left is removed by the next one that gets the lock. A finished directory takes
 //! its place by an atomic exchange.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Finish;
@@ -53,8 +54,8 @@ pub struct Workspace {
     _lock: File,
     /// Files that an ingest had read when it was killed, with the folder of each.
     pub leftovers: Vec<(PathBuf, Record)>,
-    /// What killed processes left, each with its lock.
-    abandoned: Vec<(PathBuf, File)>,
+    /// What killed processes left.
+    _abandoned: Vec<Abandoned>,
     /// Whether files that were read whole stay for the next ingest.
     pub keep: bool,
 }
@@ -72,6 +73,35 @@ impl Workspace {
         std::fs::rename(folder, &to).map_err(|e| io(folder, &e))?;
         Ok(to)
     }
+
+    /// Removes the leftovers of these files that were not taken over: what they held is not what
+    /// their ingest needs.
+    pub fn settle(&self, files: &BTreeSet<PathBuf>) {
+        remove_spools(&self.leftovers, files);
+    }
+}
+
+/// What a killed process left, under its lock. When dropped, files that were read whole stay for the
+/// ingest that goes on with them, and the rest goes.
+struct Abandoned {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        let waits = spools(&self.path).iter().any(|(folder, _)| {
+            let age = std::fs::metadata(folder)
+                .and_then(|m| m.modified())
+                .ok()
+                .and_then(|t| t.elapsed().ok());
+            age.is_some_and(|age| age < LEFTOVERS_STAY)
+        });
+        match waits {
+            true => keep_spools(&self.path),
+            false => _ = std::fs::remove_dir_all(&self.path),
+        }
+    }
 }
 
 /// Name of the folder of a file that was read.
@@ -86,22 +116,38 @@ impl Drop for Workspace {
             true => keep_spools(&self.path),
             false => _ = std::fs::remove_dir_all(&self.path),
         }
-        for (path, _lock) in &self.abandoned {
-            let waits = spools(path).iter().any(|(folder, _)| {
-                let age = std::fs::metadata(folder)
-                    .and_then(|m| m.modified())
-                    .ok()
-                    .and_then(|t| t.elapsed().ok());
-                age.is_some_and(|age| age < LEFTOVERS_STAY)
-            });
-            if !waits {
-                let _ = std::fs::remove_dir_all(path);
-            }
-        }
     }
 }
 
 const LOCK: &str = "lock";
+
+/// Takes the lock of a folder for work in progress, and makes it where it is missing. None while a
+/// process holds it, and where the folder goes away. `surely` is for folders of others: where the
+/// file system has no locks, nothing says that their process is gone.
+fn lock(folder: &Path, surely: bool) -> std::io::Result<Option<File>> {
+    let path = folder.join(LOCK);
+    let gone = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::NotFound => Ok(None),
+        _ => Err(e),
+    };
+    let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+        Ok(file) => file,
+        Err(e) => return gone(e),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(_)) if !surely => {}
+        Err(_) => return Ok(None),
+    }
+    // The process that held it may have removed the folder before it let go.
+    match (file.metadata()?, std::fs::metadata(&path)) {
+        (ours, Ok(there)) if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) => {
+            Ok(Some(file))
+        }
+        (_, Ok(_)) => Ok(None),
+        (_, Err(e)) => gone(e),
+    }
+}
 
 impl Store {
     /// The data directory at `path`; it need not exist yet.
@@ -148,17 +194,20 @@ impl Store {
     /// # Errors
     /// `io` when the data directory cannot be written.
     pub fn workspace(&self) -> Result<Workspace> {
-        std::fs::create_dir_all(&self.path).map_err(|e| io(&self.path, &e))?;
-        let (mut leftovers, mut abandoned) = (Vec::new(), Vec::new());
-        for entry in std::fs::read_dir(&self.path).map_err(|e| io(&self.path, &e))?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(".tmp-")
-                && let Ok(lock) = File::open(entry.path().join(LOCK))
-                && lock.try_lock().is_ok()
-            {
-                leftovers.extend(spools(&entry.path()));
-                abandoned.push((entry.path(), lock));
-            }
+        if self.path.is_file() {
+            return Err(Error::new("io", "the data directory is a file")
+                .at(self.path.display().to_string())
+                .hint("give a folder with --data DIR"));
         }
+        std::fs::create_dir_all(&self.path).map_err(|e| io(&self.path, &e))?;
+        if absolute(&self.path).to_str().is_none() {
+            // DuckDB takes paths as UTF-8.
+            return Err(Error::new("io", "the path of the data directory is no UTF-8")
+                .at(self.path.display().to_string())
+                .hint("give another folder with --data DIR"));
+        }
+        let abandoned = self.abandoned();
+        let leftovers = abandoned.iter().flat_map(|a| spools(&a.path)).collect();
         for n in 0..u32::MAX {
             let path = self.path.join(format!(".tmp-{}-{n}", std::process::id()));
             match std::fs::create_dir(&path) {
@@ -166,22 +215,52 @@ impl Store {
                 Err(e) => return Err(io(&path, &e)),
                 Ok(()) => {}
             }
-            let lock_path = path.join(LOCK);
-            let lock = File::create(&lock_path).map_err(|e| io(&lock_path, &e))?;
-            match lock.try_lock() {
-                Ok(()) | Err(TryLockError::Error(_)) => {} // no locks on this file system: go on
-                Err(TryLockError::WouldBlock) => continue,
-            }
+            let lock = match lock(&path, false) {
+                Ok(Some(lock)) => lock,
+                // Another process took the new folder for an abandoned one.
+                Ok(None) => continue,
+                Err(e) => {
+                    let _ = std::fs::remove_dir(&path);
+                    return Err(io(&path, &e));
+                }
+            };
             return Ok(Workspace {
                 path: absolute(&path),
                 _lock: lock,
                 leftovers,
-                abandoned,
+                _abandoned: abandoned,
                 keep: false,
             });
         }
         Err(Error::new("data-dir-locked", "no folder for work in progress could be made")
             .at(self.path.display().to_string()))
+    }
+
+    /// Folders for work in progress whose processes are gone.
+    fn abandoned(&self) -> Vec<Abandoned> {
+        let folders = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        folders
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(".tmp-"))
+            .filter_map(|entry| {
+                let path = entry.path();
+                Some(Abandoned { _lock: lock(&path, true).ok()??, path })
+            })
+            .collect()
+    }
+
+    /// Removes what killed processes left, as far as it is of these files or of none.
+    pub fn tidy(&self, files: &BTreeSet<PathBuf>) {
+        for abandoned in self.abandoned() {
+            remove_spools(&spools(&abandoned.path), files);
+        }
+    }
+
+    /// The turn to put directories in their places, held until it is dropped: one process at a time
+    /// looks at what is there and puts its own there. None where there are no locks.
+    pub fn turn(&self) -> Option<File> {
+        let directory = File::open(&self.path).ok()?;
+        directory.lock().ok()?;
+        Some(directory)
     }
 
     /// Refuses a name under which another path was ingested.
@@ -222,6 +301,11 @@ impl Store {
                     // No exchange on this file system: two renames, the old one aside first.
                     let aside = directory.with_extension("old");
                     std::fs::rename(&target, &aside).map_err(|e| io(&target, &e))?;
+                    return std::fs::rename(directory, &target).map_err(|e| {
+                        // As before, if that can be had.
+                        let _ = std::fs::rename(&aside, &target);
+                        io(&target, &e)
+                    });
                 }
                 Err(e) => return Err(io(&target, &e.into())),
             }
@@ -245,6 +329,11 @@ impl Store {
         let work = self.workspace()?;
         let copy = work.path.join(format!("trace={}", manifest.trace));
         link_tree(directory, &copy)?;
+        if Manifest::read(directory)? != manifest {
+            // An ingest came first.
+            return self.refresh(directory, Manifest::read(directory)?, finish);
+        }
+        let before = manifest.clone();
         for table in TABLES.iter().filter(|t| t.made == crate::schema::Made::Derived) {
             let folder = copy.join(table.name);
             if folder.exists() {
@@ -263,6 +352,11 @@ impl Store {
         let old = copy.join(super::manifest::FILE);
         std::fs::remove_file(&old).map_err(|e| io(&old, &e))?;
         manifest.write(&copy)?;
+        let turn = self.turn();
+        if Manifest::read(directory)? != before {
+            drop(turn);
+            return self.refresh(directory, Manifest::read(directory)?, finish);
+        }
         self.publish(&copy, &manifest.trace)?;
         Ok(manifest)
     }
@@ -279,9 +373,21 @@ fn spools(workspace: &Path) -> Vec<(PathBuf, Record)> {
 
 /// Removes everything but the files that were read whole.
 fn keep_spools(workspace: &Path) {
+    let whole: BTreeSet<PathBuf> =
+        spools(workspace).into_iter().map(|(folder, _)| folder).collect();
     for entry in std::fs::read_dir(workspace).into_iter().flatten().flatten() {
-        if entry.path().is_dir() && !entry.path().join(record::FILE).exists() {
-            let _ = std::fs::remove_dir_all(entry.path());
+        let path = entry.path();
+        if path.is_dir() && !whole.contains(&path) {
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Removes the folders of these files.
+fn remove_spools(spools: &[(PathBuf, Record)], files: &BTreeSet<PathBuf>) {
+    for (folder, record) in spools {
+        if files.contains(&record.source.absolute) {
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 }
@@ -291,7 +397,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// A second name for every file below `from`, under `to` (copies where links do not work).
-fn link_tree(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn link_tree(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).map_err(|e| io(to, &e))?;
     for entry in std::fs::read_dir(from).map_err(|e| io(from, &e))? {
         let entry = entry.map_err(|e| io(from, &e))?;

@@ -513,7 +513,7 @@ fn unchanged_files_are_skipped_and_changed_ones_are_read_again() {
     assert_snapshot!(shown(&place.run(&["ingest", "job"]), &place), @r"
     exit code 0
     --- stderr
-    job: kineto, 2 ranks, 6 events, 0.0 MB in [TIME] s ([RATE] MB/s), no findings
+    job: kineto, 2 ranks (1 read), 6 events, 0.0 MB in [TIME] s ([RATE] MB/s), no findings
     ");
     assert_eq!(lag(), "50.0\n");
     // Touched, not changed: the bytes decide.

@@ -69,7 +69,7 @@ pub fn build(case: &str, data: &Path) {
     let work = tempfile::tempdir().expect("a temporary folder");
     let what = ToDerive { directory: &directory, work: work.path(), earlier: None };
     derive.derive(&what).expect("the derived tables can be made");
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         trace: case.to_owned(),
         schema_version: SCHEMA_VERSION,
         ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
@@ -82,6 +82,7 @@ pub fn build(case: &str, data: &Path) {
         rows: count_rows(&directory).expect("the rows can be counted"),
         findings: std::collections::BTreeMap::new(),
         derived_sha256: derive.sha256(),
+        files: std::collections::BTreeMap::new(),
     };
     manifest.write(&directory).expect("the manifest can be written");
 }

@@ -8,6 +8,7 @@
 mod agreement;
 mod cli;
 mod example;
+mod faults;
 mod fixtures;
 mod fuzz;
 mod generator;

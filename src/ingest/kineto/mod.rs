@@ -119,6 +119,8 @@ pub fn read(
                     error.hint(
                         "export the trace again, or keep the complete events with --keep-partial",
                     )
+                } else if error.code == "file-unreadable" {
+                    error.hint("check the disk that the file lies on")
                 } else {
                     error.hint("export the trace again")
                 });
@@ -245,6 +247,9 @@ impl Reader {
             Some(End::Broken(why)) => {
                 self.fault("gzip-broken", format!("the file cannot be read on: {why}"), at)
             }
+            Some(End::Unreadable(why)) => {
+                self.fault("file-unreadable", format!("the file cannot be read on: {why}"), at)
+            }
             Some(End::Truncated) => self.fault(
                 "trace-truncated",
                 format!("the compressed file ends early, inside {inside}"),
@@ -324,7 +329,9 @@ impl Reader {
             });
         }
         match self.window.end() {
-            Some(End::Broken(_) | End::Truncated) => self.ended("the end of the compressed file"),
+            Some(End::Broken(_) | End::Truncated | End::Unreadable(_)) => {
+                self.ended("the end of the compressed file")
+            }
             _ => Ok(None),
         }
     }
