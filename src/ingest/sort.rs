@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{self, AtomicUsize};
 
 use arrow::array::RecordBatch;
 use arrow::compute::interleave_record_batch;
@@ -27,6 +28,7 @@ const MERGE_RUNS: usize = 64;
 /// Collects batches of one schema and gives their rows back sorted.
 pub struct Sorter {
     folder: PathBuf,
+    number: usize,
     schema: SchemaRef,
     keys: Vec<usize>,
     batches: Vec<RecordBatch>,
@@ -34,6 +36,9 @@ pub struct Sorter {
     runs: Vec<PathBuf>,
     made: usize,
 }
+
+/// Numbers the sorters, so that several may share a folder.
+static SORTERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Takes sorted batches.
 pub type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<()>;
@@ -44,10 +49,12 @@ impl Sorter {
     /// # Panics
     /// When the schema lacks a key.
     pub fn new(folder: &Path, schema: SchemaRef, keys: &[&str]) -> Self {
+        let number = SORTERS.fetch_add(1, atomic::Ordering::Relaxed);
         let keys =
             keys.iter().map(|key| schema.index_of(key).expect("the schema has the keys")).collect();
         Self {
             folder: folder.to_owned(),
+            number,
             schema,
             keys,
             batches: Vec::new(),
@@ -55,6 +62,11 @@ impl Sorter {
             runs: Vec::new(),
             made: 0,
         }
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// Takes rows.
@@ -100,7 +112,7 @@ impl Sorter {
     }
 
     fn run(&mut self) -> Result<(PathBuf, StreamWriter<BufWriter<File>>)> {
-        let path = self.folder.join(format!("run-{}.arrow", self.made));
+        let path = self.folder.join(format!("run-{}-{}.arrow", self.number, self.made));
         self.made += 1;
         let file = File::create(&path).map_err(|e| io(&path, &e))?;
         let writer = StreamWriter::try_new_buffered(file, &self.schema)?;

@@ -15,11 +15,11 @@ use super::super::pool::Pool;
 use super::super::rows::{Rows, schema_without};
 use super::super::sort::Sorter;
 use super::part::{
-    COMM_ARGS, DEVICE, HOST, Half, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, Totals,
+    COMM_ARGS, DEVICE, HALVES, HOST, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, Totals,
+    table_of,
 };
 use super::{Kineto, pairs, shifted};
 use crate::error::Result;
-use crate::schema::table;
 
 /// Collects what the runs of a file hold, in the order of the file.
 pub(super) struct Gather {
@@ -35,9 +35,9 @@ pub(super) struct Gather {
     known_base_ns: Option<i64>,
     pending_base_ns: i64,
     first_event_id: i64,
-    halves: Vec<Half>,
+    halves: Sorter,
     /// One for each table; device events go through `device`.
-    sinks: [Arc<Sink>; 7],
+    sinks: [Arc<Sink>; 8],
     device: Sorter,
     launches: Launches,
     folder: PathBuf,
@@ -47,9 +47,7 @@ pub(super) struct Gather {
 impl Gather {
     pub(super) fn new(spool: &Path, source_id: i64, pool: Arc<Pool>) -> Self {
         let file = |name: &str| -> PathBuf { spool.join(format!("{name}.parquet")) };
-        let schema = |(name, without): (&str, &[&str])| {
-            schema_without(table(name).expect("the table is in the schema"), without)
-        };
+        let schema = |(name, without): (&str, &[&str])| schema_without(table_of(name), without);
         Self {
             header: Vec::new(),
             log: Log::default(),
@@ -60,7 +58,11 @@ impl Gather {
             known_base_ns: None,
             pending_base_ns: 0,
             first_event_id: source_id << 40,
-            halves: Vec::new(),
+            halves: Sorter::new(
+                spool,
+                schema(TABLES[HALVES]),
+                &["pid", "tid", "ts_ns", "begins", "event_id"],
+            ),
             sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t))),
             device: Sorter::new(spool, schema(TABLES[DEVICE]), &["class", "ts_ns", "event_id"]),
             launches: Launches::new(spool),
@@ -101,9 +103,6 @@ impl Gather {
         self.log.append(run.log);
         self.totals.add(run.totals);
         let before = self.elements;
-        self.halves.extend(
-            run.halves.into_iter().map(|half| Half { ordinal: half.ordinal + before, ..half }),
-        );
         if run.elements > 0 {
             self.last_end = offset + run.last_end as u64;
         }
@@ -113,7 +112,7 @@ impl Gather {
     }
 
     /// Writes rows whose event ids count from element `from`.
-    fn write(&mut self, batches: [RecordBatch; 7], from: u64) -> Result<()> {
+    fn write(&mut self, batches: [RecordBatch; 8], from: u64) -> Result<()> {
         let first = self.first_event_id + from as i64;
         for (i, batch) in batches.into_iter().enumerate() {
             if batch.num_rows() == 0 {
@@ -122,6 +121,7 @@ impl Gather {
             match i {
                 HOST | COMM_ARGS => self.sinks[i].push(&self.pool, renumbered(&batch, first)?),
                 DEVICE => self.device.push(renumbered(&batch, first)?)?,
+                HALVES => self.halves.push(renumbered(&batch, first)?)?,
                 _ => self.sinks[i].push(&self.pool, batch),
             }
         }
@@ -131,7 +131,14 @@ impl Gather {
     /// Closes the spool files.
     pub(super) fn finish(mut self) -> Result<Kineto> {
         let mut part = Part::new(self.base_ns, 0);
-        pairs::join(std::mem::take(&mut self.halves), &mut part);
+        let schema = self.halves.schema().clone();
+        let halves = std::mem::replace(&mut self.halves, Sorter::new(&self.folder, schema, &[]));
+        let (mut join, first) = (pairs::Join::default(), self.first_event_id);
+        halves.finish(&mut |batch| {
+            join.add(&batch, first, &mut part);
+            self.write(part.take()?, 0)
+        })?;
+        join.finish(&mut part);
         for (key, value) in &self.header {
             let text = match value {
                 Value::String(text) => text.clone(),
@@ -160,7 +167,7 @@ impl Gather {
             Ok(())
         })?;
         let (name, without) = TABLES[LAUNCHES];
-        let mut rows = Rows::new(table(name).expect("the table is in the schema"), without);
+        let mut rows = Rows::new(table_of(name), without);
         let sink = &self.sinks[LAUNCHES];
         self.launches.finish(&self.folder, self.pending_base_ns, &mut rows, |rows| {
             if rows.len() == BATCH_ROWS {

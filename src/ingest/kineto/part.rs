@@ -12,18 +12,27 @@ use super::EPOCH_FROM_NS;
 use super::classify::{Columns, STREAM, Target, take_double, take_int, take_triple, target};
 use super::event::Event;
 use crate::error::Result;
-use crate::schema::table;
+use crate::schema::{Column, Made, Table, Type, table};
 
-/// Half of a `B`/`E` pair, until the file ends.
-pub(super) struct Half {
-    pub(super) pid: String,
-    pub(super) tid: String,
-    pub(super) ts: i64,
-    pub(super) begin: bool,
-    /// Place in its run; in the file once the run is accepted.
-    pub(super) ordinal: u64,
-    pub(super) offset: u64,
-    pub(super) raw: String,
+/// Halves of `B`/`E` pairs, until the file ends.
+static HALVES_TABLE: Table = Table {
+    name: "halves",
+    doc: "half of a pair",
+    made: Made::Ingest,
+    by_rank: false,
+    columns: &[
+        half("pid", Type::Text, "Process as recorded."),
+        half("tid", Type::Text, "Thread as recorded."),
+        half("ts_ns", Type::Int, "Time."),
+        half("begins", Type::Int, "1 for a begin; at one time, ends come first."),
+        half("event_id", Type::Int, "Place in the file."),
+        half("offset", Type::Int, "Byte of the file."),
+        half("event", Type::Text, "The event as recorded."),
+    ],
+};
+
+const fn half(name: &'static str, ty: Type, doc: &'static str) -> Column {
+    Column { name, ty, doc }
 }
 
 /// Deepest nesting of arguments that is stored as JSON; deeper ones are stored as text, because
@@ -31,7 +40,7 @@ pub(super) struct Half {
 const MAX_ARGS_DEPTH: usize = 200;
 
 /// The tables of a file, in the order of [`Part::rows`], with the columns that only the job knows.
-pub(super) const TABLES: [(&str, &[&str]); 7] = [
+pub(super) const TABLES: [(&str, &[&str]); 8] = [
     ("host_events", &["rank"]),
     ("device_events", &["source", "rank"]),
     ("flows", &["rank"]),
@@ -39,7 +48,17 @@ pub(super) const TABLES: [(&str, &[&str]); 7] = [
     ("metadata", &["rank"]),
     ("launches", &["rank"]),
     ("comm_args", &["rank"]),
+    ("halves", &[]),
 ];
+
+/// The table of this place.
+pub(super) fn table_of(name: &str) -> &'static Table {
+    match name {
+        "halves" => &HALVES_TABLE,
+        name => table(name).expect("the table is in the schema"),
+    }
+}
+
 pub(super) const HOST: usize = 0;
 pub(super) const DEVICE: usize = 1;
 const FLOWS: usize = 2;
@@ -48,6 +67,7 @@ pub(super) const METADATA: usize = 4;
 /// Made when the file ends.
 pub(super) const LAUNCHES: usize = 5;
 pub(super) const COMM_ARGS: usize = 6;
+pub(super) const HALVES: usize = 7;
 
 /// First and last of what a run of events said.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
@@ -103,10 +123,9 @@ impl Totals {
 /// What a run of events became.
 pub(super) struct Outcome {
     /// Batches in the order of [`TABLES`]; their event ids count from the start of the run.
-    pub(super) batches: [RecordBatch; 7],
+    pub(super) batches: [RecordBatch; 8],
     pub(super) log: Log,
     pub(super) totals: Totals,
-    pub(super) halves: Vec<Half>,
     pub(super) launches: Parts,
     /// Elements of the list in the run.
     pub(super) elements: u64,
@@ -218,10 +237,9 @@ pub(super) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
 
 /// Takes events and collects their rows.
 pub(super) struct Part {
-    pub(super) rows: [Rows; 7],
+    pub(super) rows: [Rows; 8],
     pub(super) log: Log,
     totals: Totals,
-    halves: Vec<Half>,
     launches: Parts,
     ordinal: u64,
     /// Added to recorded times (0 while the base is unknown).
@@ -237,17 +255,24 @@ impl Part {
         let mut room = room.into_iter();
         Self {
             rows: TABLES.map(|(name, without)| {
-                let table = table(name).expect("the table is in the schema");
-                Rows::with_room(table, without, room.next().unwrap_or_default())
+                Rows::with_room(table_of(name), without, room.next().unwrap_or_default())
             }),
             log: Log::default(),
             totals: Totals::default(),
-            halves: Vec::new(),
             launches: Parts::default(),
             ordinal: 0,
             base_ns,
             args: String::new(),
         }
+    }
+
+    /// The rows in hand.
+    pub(super) fn take(&mut self) -> Result<[RecordBatch; 8]> {
+        let mut batches = Vec::with_capacity(TABLES.len());
+        for rows in &mut self.rows {
+            batches.push(rows.take()?);
+        }
+        Ok(batches.try_into().expect("one batch a table"))
     }
 
     /// What was collected.
@@ -257,15 +282,11 @@ impl Part {
         last_end: usize,
         end: RunEnd,
     ) -> Result<Outcome> {
-        let mut batches = Vec::with_capacity(TABLES.len());
-        for rows in &mut self.rows {
-            batches.push(rows.take()?);
-        }
+        let batches = self.take()?;
         Ok(Outcome {
-            batches: batches.try_into().expect("one batch a table"),
+            batches,
             log: self.log,
             totals: self.totals,
-            halves: self.halves,
             launches: self.launches,
             elements: self.ordinal,
             consumed,
@@ -625,15 +646,11 @@ impl Part {
             let raw = raw.unwrap_or_default();
             json::text(raw).map_or_else(|| raw.to_owned(), std::borrow::Cow::into_owned)
         };
-        self.halves.push(Half {
-            pid: text(e.pid),
-            tid: text(e.tid),
-            ts,
-            begin,
-            ordinal,
-            offset,
-            raw: e.raw.to_owned(),
-        });
+        let (pid, tid) = (text(e.pid), text(e.tid));
+        let w = &mut self.rows[HALVES];
+        w.text(Some(&pid)).text(Some(&tid)).int(Some(ts)).int(Some(begin.into()));
+        w.int(Some(ordinal as i64)).int(i64::try_from(offset).ok()).text(Some(e.raw));
+        w.end_row();
     }
 }
 
