@@ -322,7 +322,10 @@ def fault_kill_twice(place):
         running.child.wait()
         kills += 1
         now = whole_spools(data)
-        check(now > spools or place.metric(data), "ingest %d went back to %d files" % (kills, now))
+        # A file that is just taken over may be seen in both places, and the kill come too soon.
+        check(now >= spools or place.metric(data),
+              "ingest %d went back from %d files to %d" % (kills, spools, now))
+        check(kills < 100, "no ingest gets through")
         if place.metric(data):
             break
         check(place.sound(data, [None, "new"]) is None, "a trace that is not whole")
