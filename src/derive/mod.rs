@@ -5,6 +5,7 @@
 //! files under `sql/derived/`, in the order of what they read; names with a leading underscore
 //! are steps on the way and are not kept.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -100,7 +101,7 @@ impl Derive<'_> {
         ranks: &[i64],
         part: &str,
     ) -> Result<()> {
-        show(what.directory, connection, Some(ranks))?;
+        show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
         for file in by_rank {
             let name = sql_name(&file.header.name);
             self.execute(
@@ -182,7 +183,8 @@ impl Finish for Derive<'_> {
         let derived = self.registry.derived();
         let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
             derived.into_iter().partition(|f| f.header.by_rank);
-        show(what.directory, &connection, None)?;
+        let of_parts = BTreeSet::from(["ranks", "device_events"]);
+        show(what.directory, &connection, &of_parts, None)?;
         // What is per rank is made for a few ranks at a time, so that memory does not grow with
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
@@ -198,7 +200,7 @@ impl Finish for Derive<'_> {
                 _ => self.part(what, &connection, &by_rank, &ranks, &part)?,
             }
         }
-        show(what.directory, &connection, None)?;
+        show(what.directory, &connection, &read_by(&over_ranks), None)?;
         for file in &by_rank {
             let name = &file.header.name;
             let files = files_of(what.directory, name);
@@ -289,23 +291,34 @@ fn take_over(earlier: &Path, directory: &Path, names: &[&str], part: &str) -> Re
     Ok(())
 }
 
-/// Makes the ingested tables visible: of all ranks, or of some.
-fn show(directory: &Path, connection: &Connection, ranks: Option<&[i64]>) -> Result<()> {
-    for table in TABLES.iter().filter(|t| t.made == Made::Ingest) {
-        let mut files = schema::files(directory, table);
+/// The tables and steps that these files read, and those that the steps in Rust do.
+fn read_by<'a>(files: &[&'a SqlFile]) -> BTreeSet<&'a str> {
+    let named = files.iter().flat_map(|f| f.header.inputs());
+    named.chain(["ranks", "device_events"]).collect()
+}
+
+/// Makes ingested tables visible, those of these names: of all ranks, or of some.
+fn show(
+    directory: &Path,
+    connection: &Connection,
+    names: &BTreeSet<&str>,
+    ranks: Option<&[i64]>,
+) -> Result<()> {
+    let wanted = |t: &&schema::Table| t.made == Made::Ingest && names.contains(t.name);
+    for table in TABLES.iter().filter(wanted) {
         let mut only = String::new();
-        if let (Some(ranks), true) = (ranks, table.columns.iter().any(|c| c.name == "rank")) {
-            if table.by_rank {
-                files.retain(|f| {
-                    ranks
-                        .iter()
-                        .any(|r| f.parent().is_some_and(|p| p.ends_with(format!("rank={r}"))))
-                });
-            } else {
+        let files = match ranks {
+            Some(ranks) if table.by_rank => ranks
+                .iter()
+                .flat_map(|rank| files_of(directory, &format!("{}/rank={rank}", table.name)))
+                .collect(),
+            Some(ranks) if table.columns.iter().any(|c| c.name == "rank") => {
                 let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
                 only = format!(" WHERE rank IN ({})", list.join(", "));
+                schema::files(directory, table)
             }
-        }
+            _ => schema::files(directory, table),
+        };
         connection.execute_batch(&format!(
             "CREATE OR REPLACE VIEW {} AS {}{only}",
             table.name,
