@@ -15,10 +15,9 @@ use super::super::pool::Pool;
 use super::super::rows::{Rows, schema_without};
 use super::super::sort::Sorter;
 use super::part::{
-    COMM_ARGS, DEVICE, HALVES, HOST, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, Totals,
-    table_of,
+    COMM_ARGS, DEVICE, HALVES, HOST, LAUNCHES, METADATA, Outcome, Part, RunEnd, TABLES, table_of,
 };
-use super::{Kineto, pairs, shifted};
+use super::{Kineto, Totals, pairs, shifted};
 use crate::error::Result;
 
 /// Collects what the runs of a file hold, in the order of the file.

@@ -15,6 +15,7 @@ mod event;
 mod gather;
 mod pairs;
 mod part;
+mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use self::gather::Gather;
-pub use self::part::Totals;
 use self::part::{Outcome, RunEnd};
+pub use self::totals::Totals;
 use super::input::{End, MAX_VALUE_BYTES, Piece, Place, Window};
 use super::json::{self, Mended, Scanner, Stop};
 use super::log::{Log, Severity};

@@ -11,6 +11,7 @@ use super::super::time::micros_to_nanos;
 use super::EPOCH_FROM_NS;
 use super::classify::{Columns, STREAM, Target, take_double, take_int, take_triple, target};
 use super::event::Event;
+use super::totals::{Totals, widen};
 use crate::error::Result;
 use crate::schema::{Column, Made, Table, Type, table};
 
@@ -68,57 +69,6 @@ pub(super) const METADATA: usize = 4;
 pub(super) const LAUNCHES: usize = 5;
 pub(super) const COMM_ARGS: usize = 6;
 pub(super) const HALVES: usize = 7;
-
-/// First and last of what a run of events said.
-#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub struct Totals {
-    /// Events kept: slices (pairs joined) and instants.
-    pub events: u64,
-    /// Events left out, each with a finding.
-    pub skipped: u64,
-    /// Device events among them.
-    pub device_events: u64,
-    /// First start and last end over all events.
-    pub span_ns: Option<(i64, i64)>,
-    /// First start and last end over device events.
-    pub device_span_ns: Option<(i64, i64)>,
-    /// Process of the operators (the first that is seen).
-    pub op_pid: Option<i64>,
-    /// Process of anything else on the host.
-    pub host_pid: Option<i64>,
-    /// Device of the first device event.
-    pub device: Option<i64>,
-    /// Whether any event had a phase: an array of other records is no trace.
-    pub typed: bool,
-    /// Set when a process name says that another profiler wrote the file.
-    pub not_kineto: Option<String>,
-}
-
-impl Totals {
-    /// The process of the trace.
-    pub fn pid(&self) -> Option<i64> {
-        self.op_pid.or(self.host_pid)
-    }
-
-    /// Adds what a later run said.
-    pub(super) fn add(&mut self, later: Self) {
-        self.events += later.events;
-        self.skipped += later.skipped;
-        self.device_events += later.device_events;
-        for (mine, theirs) in
-            [(&mut self.span_ns, later.span_ns), (&mut self.device_span_ns, later.device_span_ns)]
-        {
-            if let Some((from, to)) = theirs {
-                widen(mine, from, to);
-            }
-        }
-        self.op_pid = self.op_pid.or(later.op_pid);
-        self.host_pid = self.host_pid.or(later.host_pid);
-        self.device = self.device.or(later.device);
-        self.typed |= later.typed;
-        self.not_kineto = self.not_kineto.take().or(later.not_kineto);
-    }
-}
 
 /// What a run of events became.
 pub(super) struct Outcome {
@@ -652,13 +602,6 @@ impl Part {
         w.int(Some(ordinal as i64)).int(i64::try_from(offset).ok()).text(Some(e.raw));
         w.end_row();
     }
-}
-
-fn widen(span: &mut Option<(i64, i64)>, from: i64, to: i64) {
-    *span = Some(match *span {
-        None => (from, to),
-        Some((a, b)) => (a.min(from), b.max(to)),
-    });
 }
 
 /// Appends `"key":value` to an object that is being written.
