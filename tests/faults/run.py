@@ -889,6 +889,8 @@ def fault_resume(place):
 
 
 def main():
+    # Started in the background of a shell, what it starts would ignore the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     target = os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache/ccl-sql/target"
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("binary", nargs="?", default=Path(target) / "release" / "ccl-sql")
