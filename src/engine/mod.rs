@@ -270,7 +270,7 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
 /// Directories of traces by name.
 ///
 /// # Errors
-/// `trace-unknown` with the nearest name, or for a directory that is damaged.
+/// `trace-unknown` with the nearest name, or for a directory that is damaged or of another version.
 pub fn directories(store: &crate::ingest::Store, traces: &[String]) -> Result<Vec<PathBuf>> {
     let known = store.traces();
     traces
@@ -279,7 +279,7 @@ pub fn directories(store: &crate::ingest::Store, traces: &[String]) -> Result<Ve
             if known.contains(trace) {
                 let directory = store.directory(trace);
                 // A table that lost a file would be short of rows, and say nothing.
-                Manifest::read(&directory)?;
+                Manifest::read(&directory)?.check_version()?;
                 return Ok(absolute(&directory));
             }
             let error = Error::new("trace-unknown", format!("there is no trace `{trace}`"))

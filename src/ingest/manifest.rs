@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::schema::{TABLES, files};
+use crate::schema::{SCHEMA_VERSION, TABLES, files};
 
 /// Name of the file in a trace directory.
 pub const FILE: &str = "manifest.json";
@@ -140,6 +140,28 @@ impl Manifest {
             }
         }
         Ok(manifest)
+    }
+
+    /// Refuses a trace whose tables mean something else than those of this version.
+    ///
+    /// # Errors
+    /// `trace-unknown` with what to ingest again.
+    pub fn check_version(&self) -> Result<()> {
+        if self.schema_version == SCHEMA_VERSION {
+            return Ok(());
+        }
+        Err(Error::new(
+            "trace-unknown",
+            format!("the tables of `{}` were made by another version of ccl-sql", self.trace),
+        )
+        .facts(format!(
+            "tables of version {}, this one reads {SCHEMA_VERSION}",
+            self.schema_version
+        ))
+        .hint(format!(
+            "ingest it again: ccl-sql ingest {}; or remove its directory",
+            self.root.display()
+        )))
     }
 
     /// Writes the manifest into a trace directory that is complete but for it.

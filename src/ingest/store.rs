@@ -323,7 +323,8 @@ impl Store {
         mut manifest: Manifest,
         finish: &dyn Finish,
     ) -> Result<Manifest> {
-        if manifest.derived_sha256 == finish.sha256() {
+        // Tables of another version are not mended but ingested again.
+        if manifest.derived_sha256 == finish.sha256() || manifest.check_version().is_err() {
             return Ok(manifest);
         }
         let work = self.workspace()?;

@@ -15,7 +15,9 @@ pub use tables::TABLES;
 
 /// Raised when a table or column changes its meaning; ingested traces with another number are
 /// ingested again.
-pub const SCHEMA_VERSION: u32 = 1;
+///
+/// 2: `launches` comes from the reader, and `comm_args` is new.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Column types, each with its Arrow and its SQL form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -405,3 +405,22 @@ fn two_ingests_at_once_leave_one_whole_trace() {
     place.run(&["ingest", "job"]).done();
     assert_like_fresh(&place, "job");
 }
+
+#[test]
+fn a_trace_of_another_version_is_ingested_again_and_not_answered_from() {
+    let place = ingested();
+    let manifest = place.data().join("trace=job/manifest.json");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest is there");
+    let now = format!("\"schema_version\": {}", ccl_sql::schema::SCHEMA_VERSION);
+    assert!(text.contains(&now), "{text}");
+    std::fs::write(&manifest, text.replace(&now, "\"schema_version\": 1"))
+        .expect("it can be written");
+    for command in [&["metric", "coll_call_num"][..], &["sql", "SELECT 1"]] {
+        let run = place.run(command);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+        assert!(run.stderr.contains("error[trace-unknown]"), "{}", run.stderr);
+        assert!(run.stderr.contains("ingest it again"), "{}", run.stderr);
+    }
+    place.run(&["ingest", "job"]).done();
+    place.run(&["metric", "coll_call_num"]).done();
+}
