@@ -1,5 +1,7 @@
 //! A run of events into rows: slices, instants, halves of pairs, arrows, counters, names.
 
+use std::borrow::Cow;
+
 use arrow::array::RecordBatch;
 
 use super::super::comm_args;
@@ -275,6 +277,19 @@ impl Part {
         }
     }
 
+    /// The name of an event; None with a finding.
+    fn name<'a>(&mut self, e: &Event<'a>, offset: u64) -> Option<Cow<'a, str>> {
+        let name = e.name.and_then(json::text);
+        if name.is_none() {
+            self.skip(
+                "name-invalid",
+                offset,
+                "an event whose name is missing or no text; left out",
+            );
+        }
+        name
+    }
+
     /// The recorded time, with the base where it is known; None with a finding.
     fn time(&mut self, raw: Option<&str>, offset: u64) -> Option<i64> {
         let recorded = raw.and_then(|raw| micros_to_nanos(raw.as_bytes()));
@@ -323,14 +338,7 @@ impl Part {
         ordinal: u64,
         offset: u64,
     ) {
-        let Some(name) = e.name.and_then(json::text) else {
-            self.skip(
-                "name-invalid",
-                offset,
-                "an event whose name is missing or no text; left out",
-            );
-            return;
-        };
+        let Some(name) = self.name(e, offset) else { return };
         let category = e.cat.and_then(json::text);
         let category_text = category.as_deref().unwrap_or("");
         let target = match phase {
@@ -506,14 +514,7 @@ impl Part {
     /// A counter event (`C`): one row per numeric argument.
     fn counter(&mut self, e: &Event<'_>, offset: u64) {
         let Some(ts) = self.time(e.ts, offset) else { return };
-        let Some(name) = e.name.and_then(json::text) else {
-            self.skip(
-                "name-invalid",
-                offset,
-                "an event whose name is missing or no text; left out",
-            );
-            return;
-        };
+        let Some(name) = self.name(e, offset) else { return };
         for (key, value) in &e.arguments {
             match value.parse::<f64>() {
                 Ok(value) => {
@@ -559,17 +560,10 @@ impl Part {
 
     /// Names and labels of processes and threads (`M`).
     fn meta(&mut self, e: &Event<'_>, offset: u64) {
-        let Some(name) = e.name.and_then(json::text) else {
-            self.skip(
-                "name-invalid",
-                offset,
-                "an event whose name is missing or no text; left out",
-            );
-            return;
-        };
+        let Some(name) = self.name(e, offset) else { return };
         let plain = |raw: Option<&str>| -> String {
             let raw = raw.unwrap_or_default();
-            json::text(raw).map_or_else(|| raw.to_owned(), std::borrow::Cow::into_owned)
+            json::text(raw).map_or_else(|| raw.to_owned(), Cow::into_owned)
         };
         let mut key = format!("{name}:{}", plain(e.pid));
         if name.starts_with("thread") {
@@ -594,7 +588,7 @@ impl Part {
         let Some(ts) = self.time(e.ts, offset) else { return };
         let text = |raw: Option<&str>| {
             let raw = raw.unwrap_or_default();
-            json::text(raw).map_or_else(|| raw.to_owned(), std::borrow::Cow::into_owned)
+            json::text(raw).map_or_else(|| raw.to_owned(), Cow::into_owned)
         };
         let (pid, tid) = (text(e.pid), text(e.tid));
         let w = &mut self.rows[HALVES];
