@@ -11,18 +11,19 @@ WITH
             l.launch_ts_ns AS step_ts_ns,
             l.record_event_id, l.annotation_event_id, l.comm_op_event_id,
             own.collective_name AS own_word,
+            own.coll_source AS nvtx_source,
             r.collective_name AS record_word
         FROM device_events AS d
         LEFT JOIN launches AS l ON l.event_id = d.event_id
         LEFT JOIN comm_args AS own ON own.event_id = d.event_id
-        LEFT JOIN comm_args AS r ON r.event_id = l.record_event_id
+        LEFT JOIN comm_args AS r ON r.event_id = l.record_event_id AND r.coll_source IS NULL
         WHERE d.class = 'comm'
     ),
 
     -- On a rank without any device, gloo's own annotations are the calls: the real span on its thread.
     gloo AS (
         SELECT
-            h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
+            h.source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
             TRY_CAST(json_extract_string(h.args, '$."Record function id"') AS BIGINT) AS record_id
         FROM host_events AS h
         WHERE h.class = 'host_annotation'
@@ -30,7 +31,9 @@ WITH
             AND h.dur_ns IS NOT NULL
             AND NOT EXISTS (
                 SELECT 1 FROM device_events AS d
-                WHERE d.rank = h.rank AND d.class IN ('comm', 'compute', 'copy', 'set')
+                WHERE d.rank = h.rank
+                    AND d.source = h.source
+                    AND d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
             )
     ),
 
@@ -44,7 +47,8 @@ WITH
 
     host_calls AS (
         SELECT
-            h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args, o.event_id AS comm_op_event_id
+            h.source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
+            o.event_id AS comm_op_event_id
         FROM gloo AS h
         LEFT JOIN operators AS o
             ON o.rank = h.rank AND o.record_id > 0 AND h.record_id = o.record_id + 1
@@ -109,18 +113,24 @@ WITH
     ),
 
     -- The places that may name the kind, best first: the kernel itself, the record around its launch,
-    -- and where these do not say it the annotation and the operator there.
+    -- and where these do not say it the annotation and the operator there. What NVTX ranges of NCCL say
+    -- comes after those two: an all-to-all is a group of sends and receives to NCCL.
     stated AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.record_event_id,
+            c.nvtx_source,
+            CASE WHEN c.nvtx_source IS NOT NULL THEN v.kind END AS nvtx_kind,
+            CASE WHEN c.nvtx_source IS NOT NULL THEN c.own_word END AS nvtx_word,
             coalesce(k.kind, r.kind) AS kind,
             CASE WHEN k.kind IS NOT NULL THEN c.own_word WHEN r.kind IS NOT NULL THEN c.record_word END
                 AS word,
             CASE WHEN k.kind IS NOT NULL THEN 'kernel_args' WHEN r.kind IS NOT NULL THEN 'record' END
                 AS coll_source,
             -- The event that states sizes and group.
-            CASE WHEN k.kind IS NOT NULL THEN c.event_id WHEN r.kind IS NOT NULL THEN c.record_event_id
+            CASE
+                WHEN k.kind IS NOT NULL OR c.nvtx_source IS NOT NULL THEN c.event_id
+                WHEN r.kind IS NOT NULL THEN c.record_event_id
             END AS meta_event_id,
             n.word AS kernel_word,
             n.kind AS kernel_kind,
@@ -128,7 +138,8 @@ WITH
                 AS annotation_event_id,
             CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.comm_op_event_id END AS comm_op_event_id
         FROM device_calls AS c
-        LEFT JOIN known AS k ON k.word = c.own_word
+        LEFT JOIN known AS k ON k.word = c.own_word AND c.nvtx_source IS NULL
+        LEFT JOIN known AS v ON v.word = c.own_word AND c.nvtx_source IS NOT NULL
         LEFT JOIN known AS r ON r.word = c.record_word
         LEFT JOIN kinds AS n ON n.word = c.name AND n.by_kernel
     ),
@@ -162,7 +173,7 @@ WITH
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.record_event_id, c.kind, c.word, c.coll_source, c.meta_event_id,
-            c.kernel_word, c.kernel_kind,
+            c.nvtx_source, c.nvtx_kind, c.nvtx_word, c.kernel_word, c.kernel_kind,
             a.word AS annotation_word, a.args AS annotation_args,
             o.word AS op_word, o.name AS op_name, o.args AS op_args
         FROM stated AS c
@@ -170,9 +181,9 @@ WITH
         LEFT JOIN around AS o ON o.event_id = c.comm_op_event_id
         UNION ALL
         SELECT
-            'kineto', h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
+            h.source, h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
             NULL, NULL, NULL, NULL, NULL,
-            NULL, NULL,
+            NULL, NULL, NULL, NULL, NULL,
             substr(h.name, strpos(h.name, ':') + 1), h.args,
             o.word, o.name, o.args
         FROM host_calls AS h
@@ -183,15 +194,18 @@ WITH
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.record_event_id, c.meta_event_id,
-            coalesce(c.kind, a.kind, o.kind, c.kernel_kind, 'unknown') AS collective,
+            coalesce(c.kind, a.kind, o.kind, c.nvtx_kind, c.kernel_kind, 'unknown') AS collective,
             CASE
                 WHEN c.kind IS NOT NULL THEN c.word
                 WHEN a.kind IS NOT NULL THEN c.annotation_word
                 WHEN o.kind IS NOT NULL THEN c.op_word
+                WHEN c.nvtx_kind IS NOT NULL THEN c.nvtx_word
                 ELSE c.kernel_word
             END AS collective_raw,
             CASE
                 WHEN c.kind IS NOT NULL THEN c.coll_source
+                WHEN c.nvtx_source IS NOT NULL THEN c.nvtx_source
+                WHEN a.kind IS NOT NULL AND c.source = 'nsys' THEN 'nvtx_range'
                 WHEN a.kind IS NOT NULL THEN 'annotation'
                 WHEN o.kind IS NOT NULL THEN 'op'
                 ELSE 'kernel_name'
@@ -218,6 +232,8 @@ WITH
             ) AS dtype,
             m.in_elems AS meta_in,
             m.out_elems AS meta_out,
+            m.in_bytes AS meta_in_bytes,
+            m.out_bytes AS meta_out_bytes,
             coalesce(
                 json_extract(n.annotation_args, '$."Input Dims"[0]'),
                 CASE WHEN n.op_has_output_first
@@ -333,7 +349,8 @@ WITH
             g.pg_name, g.pg_desc, g.pg_ranks, g.stated_size,
             coalesce(f.meta_in, c.in_count) AS in_elems,
             coalesce(f.meta_out, c.out_count) AS out_elems,
-            w.elem_bytes,
+            coalesce(f.meta_in_bytes, coalesce(f.meta_in, c.in_count) * w.elem_bytes) AS in_bytes,
+            coalesce(f.meta_out_bytes, coalesce(f.meta_out, c.out_count) * w.elem_bytes) AS out_bytes,
             CASE
                 WHEN f.collective IN ('broadcast', 'scatter') THEN coalesce(f.src_rank, f.concrete_rank)
                 WHEN f.collective IN ('reduce', 'gather') THEN coalesce(f.dst_rank, f.concrete_rank)
@@ -365,8 +382,7 @@ WITH
                     THEN out_elems // in_elems END
             ) AS stated_size,
             in_elems, out_elems,
-            in_elems * elem_bytes AS in_bytes,
-            out_elems * elem_bytes AS out_bytes,
+            in_bytes, out_bytes,
             root_rank, peer_rank, in_split, out_split
         FROM sized
     )

@@ -6,7 +6,7 @@
 WITH
     events AS (
         SELECT
-            c.event_id, c.rank, c.collective, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.seq,
+            c.source, c.event_id, c.rank, c.collective, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.seq,
             coalesce(g.pg_id, 0) AS pg_key
         FROM _collective_events AS c
         LEFT JOIN process_groups AS g
@@ -16,118 +16,125 @@ WITH
     ),
 
     ingested AS (
-        SELECT DISTINCT rank
+        SELECT DISTINCT source, rank
         FROM ranks
     ),
 
     -- Ingested ranks of each group; 0 stands for "nothing states the group": all of them.
     members AS (
-        SELECT g.pg_id AS pg_key, i.rank
+        SELECT i.source, g.pg_id AS pg_key, i.rank
         FROM process_groups AS g
         INNER JOIN ingested AS i ON list_contains(g.ranks, i.rank)
         UNION ALL
-        SELECT DISTINCT e.pg_key, e.rank
+        SELECT DISTINCT e.source, e.pg_key, e.rank
         FROM events AS e
         INNER JOIN process_groups AS g ON g.pg_id = e.pg_key AND g.ranks IS NULL
         UNION ALL
-        SELECT 0, rank
+        SELECT source, 0, rank
         FROM ingested
     ),
 
     sizes AS (
-        SELECT pg_key, count(*) AS member_count
+        SELECT source, pg_key, count(*) AS member_count
         FROM members
-        GROUP BY pg_key
+        GROUP BY source, pg_key
         HAVING count(*) >= 2
     ),
 
     sequenced AS (
-        SELECT pg_key, collective, bool_and(seq IS NOT NULL) AS has_seq
+        SELECT source, pg_key, collective, bool_and(seq IS NOT NULL) AS has_seq
         FROM events
-        GROUP BY pg_key, collective
+        GROUP BY source, pg_key, collective
     ),
 
     ordered AS (
         SELECT
-            e.event_id, e.rank, e.collective, e.pg_key, e.ts_ns, e.end_ns, e.seq, s.has_seq,
+            e.source, e.event_id, e.rank, e.collective, e.pg_key, e.ts_ns, e.end_ns, e.seq, s.has_seq,
             row_number() OVER (
-                PARTITION BY e.rank, e.pg_key, e.collective ORDER BY e.ts_ns, e.event_id
+                PARTITION BY e.source, e.rank, e.pg_key, e.collective ORDER BY e.ts_ns, e.event_id
             ) - 1 AS place,
             row_number() OVER (
-                PARTITION BY e.rank, e.pg_key, e.collective, e.seq ORDER BY e.ts_ns, e.event_id
+                PARTITION BY e.source, e.rank, e.pg_key, e.collective, e.seq ORDER BY e.ts_ns, e.event_id
             ) - 1 AS repeat,
-            count(*) OVER (PARTITION BY e.rank, e.pg_key, e.collective) AS call_count
+            count(*) OVER (PARTITION BY e.source, e.rank, e.pg_key, e.collective) AS call_count
         FROM events AS e
-        INNER JOIN sequenced AS s ON s.pg_key = e.pg_key AND s.collective = e.collective
-        INNER JOIN sizes AS z ON z.pg_key = e.pg_key
+        INNER JOIN sequenced AS s
+            ON s.source = e.source AND s.pg_key = e.pg_key AND s.collective = e.collective
+        INNER JOIN sizes AS z ON z.source = e.source AND z.pg_key = e.pg_key
     ),
 
     most AS (
-        SELECT pg_key, collective, max(call_count) AS call_count, min(call_count) AS least
+        SELECT source, pg_key, collective, max(call_count) AS call_count, min(call_count) AS least
         FROM ordered
         WHERE NOT has_seq
-        GROUP BY pg_key, collective
+        GROUP BY source, pg_key, collective
     ),
 
     reference_ranks AS (
-        SELECT o.pg_key, o.collective, m.call_count, m.least, min(o.rank) AS rank
+        SELECT o.source, o.pg_key, o.collective, m.call_count, m.least, min(o.rank) AS rank
         FROM ordered AS o
         INNER JOIN most AS m
-            ON m.pg_key = o.pg_key AND m.collective = o.collective AND m.call_count = o.call_count
-        GROUP BY o.pg_key, o.collective, m.call_count, m.least
+            ON m.source = o.source
+            AND m.pg_key = o.pg_key
+            AND m.collective = o.collective
+            AND m.call_count = o.call_count
+        GROUP BY o.source, o.pg_key, o.collective, m.call_count, m.least
     ),
 
     -- Every shift of a rank that misses calls, with the end-time difference of every pair. Of very
     -- many pairs (calls x shifts) every n-th call is looked at.
     shift_pairs AS (
-        SELECT s.rank, s.pg_key, s.collective, s.shift, s.end_ns - r.end_ns AS difference_ns
+        SELECT s.source, s.rank, s.pg_key, s.collective, s.shift, s.end_ns - r.end_ns AS difference_ns
         FROM (
             SELECT
-                o.rank, o.pg_key, o.collective, o.place, o.end_ns, f.rank AS reference_rank,
+                o.source, o.rank, o.pg_key, o.collective, o.place, o.end_ns,
+                f.rank AS reference_rank,
                 unnest(range(0, f.call_count - o.call_count + 1)) AS shift
             FROM ordered AS o
             INNER JOIN reference_ranks AS f
-                ON f.pg_key = o.pg_key AND f.collective = o.collective
+                ON f.source = o.source AND f.pg_key = o.pg_key AND f.collective = o.collective
             WHERE o.call_count < f.call_count
                 AND o.place % (1 + o.call_count * (f.call_count - o.call_count + 1) // 2000000) = 0
         ) AS s
         INNER JOIN ordered AS r
-            ON r.rank = s.reference_rank
+            ON r.source = s.source
+            AND r.rank = s.reference_rank
             AND r.pg_key = s.pg_key
             AND r.collective = s.collective
             AND r.place = s.place + s.shift
     ),
 
     medians AS (
-        SELECT rank, pg_key, collective, shift, median(difference_ns) AS median_ns
+        SELECT source, rank, pg_key, collective, shift, median(difference_ns) AS median_ns
         FROM shift_pairs
-        GROUP BY rank, pg_key, collective, shift
+        GROUP BY source, rank, pg_key, collective, shift
     ),
 
     spreads AS (
         SELECT
-            p.rank, p.pg_key, p.collective, p.shift, m.median_ns,
+            p.source, p.rank, p.pg_key, p.collective, p.shift, m.median_ns,
             median(abs(p.difference_ns - m.median_ns)) AS spread_ns
         FROM shift_pairs AS p
         INNER JOIN medians AS m
-            ON m.rank = p.rank
+            ON m.source = p.source
+            AND m.rank = p.rank
             AND m.pg_key = p.pg_key
             AND m.collective = p.collective
             AND m.shift = p.shift
-        GROUP BY p.rank, p.pg_key, p.collective, p.shift, m.median_ns
+        GROUP BY p.source, p.rank, p.pg_key, p.collective, p.shift, m.median_ns
     ),
 
     shifts AS (
-        SELECT rank, pg_key, collective, shift
+        SELECT source, rank, pg_key, collective, shift
         FROM spreads
         QUALIFY row_number() OVER (
-            PARTITION BY rank, pg_key, collective ORDER BY spread_ns, abs(median_ns), shift DESC
+            PARTITION BY source, rank, pg_key, collective ORDER BY spread_ns, abs(median_ns), shift DESC
         ) = 1
     ),
 
     placed AS (
         SELECT
-            o.event_id, o.rank, o.pg_key, o.collective, o.ts_ns,
+            o.source, o.event_id, o.rank, o.pg_key, o.collective, o.ts_ns,
             CASE WHEN o.has_seq THEN o.seq ELSE o.place + coalesce(s.shift, 0) END AS call_place,
             CASE WHEN o.has_seq THEN o.repeat ELSE 0 END AS repeat,
             CASE
@@ -137,25 +144,30 @@ WITH
             END AS matched_by
         FROM ordered AS o
         LEFT JOIN shifts AS s
-            ON s.rank = o.rank AND s.pg_key = o.pg_key AND s.collective = o.collective
-        LEFT JOIN reference_ranks AS f ON f.pg_key = o.pg_key AND f.collective = o.collective
+            ON s.source = o.source
+            AND s.rank = o.rank
+            AND s.pg_key = o.pg_key
+            AND s.collective = o.collective
+        LEFT JOIN reference_ranks AS f
+            ON f.source = o.source AND f.pg_key = o.pg_key AND f.collective = o.collective
     ),
 
     -- A call counts when every ingested rank of its group has it.
     complete AS (
-        SELECT p.pg_key, p.collective, p.call_place, p.repeat, min(p.ts_ns) AS first_start_ns
+        SELECT p.source, p.pg_key, p.collective, p.call_place, p.repeat, min(p.ts_ns) AS first_start_ns
         FROM placed AS p
-        INNER JOIN sizes AS z ON z.pg_key = p.pg_key
-        GROUP BY p.pg_key, p.collective, p.call_place, p.repeat, z.member_count
+        INNER JOIN sizes AS z ON z.source = p.source AND z.pg_key = p.pg_key
+        GROUP BY p.source, p.pg_key, p.collective, p.call_place, p.repeat, z.member_count
         -- A rank has each place once.
         HAVING count(*) = z.member_count
     ),
 
     numbered AS (
         SELECT
-            pg_key, collective, call_place, repeat,
-            row_number() OVER (ORDER BY first_start_ns, pg_key, collective, call_place, repeat)
-                AS collective_id
+            source, pg_key, collective, call_place, repeat,
+            row_number() OVER (
+                ORDER BY source, first_start_ns, pg_key, collective, call_place, repeat
+            ) AS collective_id
         FROM complete
     ),
 
@@ -163,7 +175,8 @@ WITH
         SELECT p.event_id, n.collective_id, p.matched_by
         FROM placed AS p
         INNER JOIN numbered AS n
-            ON n.pg_key = p.pg_key
+            ON n.source = p.source
+            AND n.pg_key = p.pg_key
             AND n.collective = p.collective
             AND n.call_place = p.call_place
             AND n.repeat = p.repeat

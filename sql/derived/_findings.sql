@@ -4,7 +4,7 @@
 -- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
 WITH
     shares AS (
-        SELECT collective_id, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
+        SELECT source, collective_id, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
         FROM collectives
         WHERE collective_id IS NOT NULL
     ),
@@ -16,10 +16,10 @@ WITH
     ),
 
     offsets AS (
-        SELECT s.rank, CAST(median(s.end_ns - m.first_end_ns) AS BIGINT) AS offset_ns
+        SELECT s.source, s.rank, CAST(median(s.end_ns - m.first_end_ns) AS BIGINT) AS offset_ns
         FROM shares AS s
         INNER JOIN middles AS m ON m.collective_id = s.collective_id
-        GROUP BY s.rank
+        GROUP BY s.source, s.rank
     ),
 
     aligned AS (
@@ -28,7 +28,7 @@ WITH
             min(s.end_ns - o.offset_ns) AS first_end_ns,
             max(s.start_ns - o.offset_ns) AS last_start_ns
         FROM shares AS s
-        INNER JOIN offsets AS o ON o.rank = s.rank
+        INNER JOIN offsets AS o ON o.source = s.source AND o.rank = s.rank
         GROUP BY s.collective_id
     ),
 

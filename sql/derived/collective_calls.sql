@@ -16,8 +16,8 @@ WITH
 
     shares AS (
         SELECT
-            c.collective_id, c.pg_id, c.collective, c.group_size, c.rank, c.message_bytes, c.dtype,
-            c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.dur_ns, c.step, m.matched_by, n.node,
+            c.source, c.collective_id, c.pg_id, c.collective, c.group_size, c.rank, c.message_bytes,
+            c.dtype, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.dur_ns, c.step, m.matched_by, n.node,
             c.in_split IS NOT NULL
                 AND list_min(c.in_split) IS DISTINCT FROM list_max(c.in_split) AS uneven
         FROM collectives AS c
@@ -28,6 +28,7 @@ WITH
 
     calls AS (
         SELECT
+            source,
             collective_id,
             collective,
             max(pg_id) AS pg_id,
@@ -51,13 +52,13 @@ WITH
             min_by(coalesce(step, -1), rank) AS first_step,
             max(matched_by) AS matched_by
         FROM shares
-        GROUP BY collective_id, collective
+        GROUP BY source, collective_id, collective
     ),
 
     rated AS (
         SELECT
-            c.collective_id, c.pg_id, c.collective, c.group_size, c.ranks_seen, c.message_bytes,
-            c.dtype, c.first_start_ns, c.last_start_ns, c.first_end_ns, c.last_end_ns, c.transfer_ns,
+            c.source, c.collective_id, c.pg_id, c.collective, c.group_size, c.ranks_seen,
+            c.message_bytes, c.dtype, c.first_start_ns, c.last_start_ns, c.first_end_ns, c.last_end_ns, c.transfer_ns,
             c.last_start_ns - c.first_start_ns AS start_skew_ns,
             c.last_end_ns - c.first_end_ns AS end_skew_ns,
             CAST(CAST(c.last_start_ns AS HUGEINT) * c.ranks_seen - c.start_sum_ns AS DOUBLE)
@@ -83,7 +84,7 @@ WITH
 
     final AS (
         SELECT
-            collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype,
+            source, collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype,
             first_start_ns, last_start_ns, first_end_ns, last_end_ns, transfer_ns,
             start_skew_ns, end_skew_ns, mean_wait_ns, last_rank, algo_bw_gb_per_s,
             algo_bw_gb_per_s * bus_factor AS bus_bw_gb_per_s,
@@ -92,8 +93,8 @@ WITH
     )
 
 SELECT
-    collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype, first_start_ns,
-    last_start_ns, first_end_ns, last_end_ns, transfer_ns, start_skew_ns, end_skew_ns, mean_wait_ns,
+    source, collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype,
+    first_start_ns, last_start_ns, first_end_ns, last_end_ns, transfer_ns, start_skew_ns, end_skew_ns, mean_wait_ns,
     last_rank, algo_bw_gb_per_s, bus_bw_gb_per_s, link, step, matched_by
 FROM final
 ORDER BY collective_id

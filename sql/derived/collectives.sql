@@ -5,31 +5,37 @@
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH
     worlds AS (
-        SELECT max(world_size) AS world_size, count(DISTINCT rank) AS rank_count
+        SELECT source, max(world_size) AS world_size, count(DISTINCT rank) AS rank_count
         FROM ranks
+        GROUP BY source
     ),
 
     per_rank AS (
-        SELECT collective, rank, count(*) AS call_count
+        SELECT source, collective, rank, count(*) AS call_count
         FROM _collective_events
-        GROUP BY collective, rank
+        GROUP BY source, collective, rank
     ),
 
     -- Kinds of which every ingested rank has the same number.
     even AS (
-        SELECT p.collective, w.world_size
+        SELECT p.source, p.collective, w.world_size
         FROM per_rank AS p
-        CROSS JOIN worlds AS w
+        INNER JOIN worlds AS w ON w.source = p.source
         WHERE p.collective NOT IN ('unknown', 'send_recv')
-        GROUP BY p.collective, w.world_size, w.rank_count
+        GROUP BY p.source, p.collective, w.world_size, w.rank_count
         HAVING count(*) = w.rank_count AND min(p.call_count) = max(p.call_count)
     ),
 
     -- The step whose host interval holds the launch, on any thread.
     stepped AS (
         SELECT e.event_id, s.step, s.ts_ns + s.dur_ns AS step_end_ns, e.step_ts_ns
-        FROM (SELECT event_id, rank, step_ts_ns FROM _collective_events WHERE step_ts_ns IS NOT NULL) AS e
-        ASOF LEFT JOIN steps AS s ON s.rank = e.rank AND s.ts_ns <= e.step_ts_ns
+        FROM (
+            SELECT source, event_id, rank, step_ts_ns
+            FROM _collective_events
+            WHERE step_ts_ns IS NOT NULL
+        ) AS e
+        ASOF LEFT JOIN steps AS s
+            ON s.source = e.source AND s.rank = e.rank AND s.ts_ns <= e.step_ts_ns
     ),
 
     grouped AS (
@@ -49,7 +55,7 @@ WITH
         FROM _collective_events AS e
         LEFT JOIN process_groups AS g
             ON g.pg_name = e.pg_name AND g.ranks IS NOT DISTINCT FROM e.pg_ranks
-        LEFT JOIN even AS v ON v.collective = e.collective
+        LEFT JOIN even AS v ON v.source = e.source AND v.collective = e.collective
         LEFT JOIN _collective_matches AS m ON m.event_id = e.event_id
         LEFT JOIN stepped AS t ON t.event_id = e.event_id
     ),

@@ -6,7 +6,7 @@ WITH
         SELECT trace, rank, min(ts_ns) AS start_ns, max(ts_ns + dur_ns) AS end_ns,
             count(DISTINCT device) AS device_count
         FROM device_events
-        WHERE class IN ('comm', 'compute', 'copy', 'set') AND dur_ns IS NOT NULL
+        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph') AND dur_ns IS NOT NULL
         GROUP BY trace, rank
     ),
 

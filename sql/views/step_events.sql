@@ -13,8 +13,9 @@
 -- @column   step BIGINT value - | Step whose host interval holds the launch, on any thread; NULL outside any or without a launch.
 WITH
     linked AS (
-        SELECT trace, rank, event_id, launch_ts_ns
-        FROM launches
+        SELECT l.trace, d.source, l.rank, l.event_id, l.launch_ts_ns
+        FROM launches AS l
+        INNER JOIN device_events AS d ON d.trace = l.trace AND d.event_id = l.event_id
     ),
 
     stepped AS (
@@ -23,7 +24,10 @@ WITH
             CASE WHEN l.launch_ts_ns < s.ts_ns + s.dur_ns THEN s.step END AS step
         FROM linked AS l
         ASOF INNER JOIN steps AS s
-            ON s.trace = l.trace AND s.rank = l.rank AND s.ts_ns <= l.launch_ts_ns
+            ON s.trace = l.trace
+            AND s.source = l.source
+            AND s.rank = l.rank
+            AND s.ts_ns <= l.launch_ts_ns
     )
 
 SELECT

@@ -146,7 +146,7 @@ pub enum Source {
     Auto,
     /// PyTorch Kineto (Chrome JSON)
     Kineto,
-    /// NVIDIA Nsight Systems (SQLite); not read by this version
+    /// NVIDIA Nsight Systems (SQLite exports, and reports where `nsys` is on the PATH)
     Nsys,
     /// XLA (trace JSON, XPlane); not read by this version
     Xla,
@@ -175,6 +175,10 @@ pub struct IngestArgs {
     /// Keep the complete events of a damaged file
     #[arg(long)]
     pub keep_partial: bool,
+    /// Take the ranges on the host whose names match REGEX as the steps; its first group, else the
+    /// first digits, number them [default: names that profilers and frameworks use]
+    #[arg(long, value_name = "REGEX")]
+    pub step_range: Option<String>,
 }
 
 /// Which traces a metric is for.
@@ -188,6 +192,18 @@ pub enum ProfileMode {
     Xla,
     /// Whatever the trace holds
     Auto,
+}
+
+impl ProfileMode {
+    /// The word of its profiler in the tables.
+    pub fn source(self) -> Option<&'static str> {
+        match self {
+            Self::Torch => Some("kineto"),
+            Self::Nsys => Some("nsys"),
+            Self::Xla => Some("xla"),
+            Self::Auto => None,
+        }
+    }
 }
 
 /// Options of `metric`.

@@ -6,6 +6,7 @@ use super::Context;
 use super::args::{IngestArgs, Source};
 use crate::error::Error;
 use crate::ingest::log::Severity;
+use crate::ingest::record::Asked;
 use crate::ingest::{self, Options, Outcome, Summary};
 
 /// Runs the command.
@@ -21,7 +22,7 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
         },
         ranks: args.rank.clone(),
         card: args.card.clone(),
-        keep_partial: args.keep_partial,
+        asked: Asked { keep_partial: args.keep_partial, step_range: args.step_range.clone() },
         ..options(context)
     };
     let outcome = ingest_paths(context, &args.paths, &options)?;
@@ -90,8 +91,9 @@ fn summary(context: &Context, s: &Summary) {
     let megabytes = s.bytes as f64 / 1e6;
     let findings: u64 = s.findings.iter().map(|(_, f)| f.count).sum();
     printer.note(&format!(
-        "{}: kineto, {ranks}, {} events, {megabytes:.1} MB in {:.2} s ({:.0} MB/s), {}",
+        "{}: {}, {ranks}, {} events, {megabytes:.1} MB in {:.2} s ({:.0} MB/s), {}",
         s.trace,
+        s.sources.join("+"),
         s.events,
         s.seconds,
         megabytes / s.seconds.max(1e-9),
@@ -104,7 +106,17 @@ fn summary(context: &Context, s: &Summary) {
     for (file, f) in &s.findings {
         // What a user should know without asking; the rest is in `ingest_log`.
         let matters = f.severity >= Severity::Loss
-            || matches!(&*f.code, "card-invalid" | "no-events" | "rank-assumed" | "calls-apart");
+            || matches!(
+                &*f.code,
+                "card-invalid"
+                    | "no-events"
+                    | "rank-assumed"
+                    | "calls-apart"
+                    | "nccl-sizes-missing"
+                    | "nccl-group-unclear"
+                    | "graphs-opaque"
+                    | "no-epoch"
+            );
         if !matters && !printer.verbose() {
             continue;
         }

@@ -44,8 +44,8 @@ pub fn grid(context: &Context, what: What) -> Grid {
                 let ranks: std::collections::BTreeSet<_> =
                     m.sources.iter().filter_map(|s| s.rank).collect();
                 vec![
-                    m.trace.into(),
-                    "kineto".into(),
+                    m.trace.as_str().into(),
+                    m.kinds().join("+").into(),
                     ranks.len().into(),
                     m.sources.iter().map(|s| s.events).sum::<u64>().into(),
                     m.findings.values().sum::<u64>().into(),

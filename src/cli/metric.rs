@@ -1,5 +1,6 @@
 //! `metric`: runs metrics on traces and writes their results.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{RecordBatch, StringArray, new_null_array};
@@ -71,7 +72,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     } else {
         args.names.iter().map(|n| registry.metric(n)).collect::<Result<_>>().map_err(one)?
     };
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     files.retain(|f| seen.insert(f.id()));
     let mut params: Params = args.param.iter().cloned().collect();
     for (key, value) in [("n_chips", &args.n_chips), ("model_params", &args.model_params)] {
@@ -87,15 +88,10 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     let mut results = Vec::new();
     let mut errors = Vec::new();
     for directory in &directories {
-        for outcome in of_trace(context, directory, &files, &params).map_err(one)? {
+        let mode = args.profile_mode;
+        for outcome in of_trace(context, directory, &files, &params, mode).map_err(one)? {
             match outcome {
-                Ok(mut result) => {
-                    if matches!(args.profile_mode, ProfileMode::Nsys | ProfileMode::Xla) {
-                        // Only Kineto is read so far, so such a trace holds none of these.
-                        result = without_source(result, args.profile_mode);
-                    }
-                    results.push(result);
-                }
+                Ok(result) => results.push(result),
                 // What is wrong with a metric or a parameter is wrong on every trace: said once.
                 Err(error) if errors.contains(&error) => {}
                 Err(error) => errors.push(error),
@@ -125,14 +121,31 @@ fn of_trace(
     directory: &Path,
     files: &[&SqlFile],
     params: &Params,
+    mode: ProfileMode,
 ) -> Result<Vec<Result<MetricResult>>> {
     loop {
         let before = identity(directory);
         let manifest = Manifest::read(directory)?;
         let (registry, settings) = (&context.registry, context.settings());
+        let sources = manifest.kinds();
+        // One profiler at a time: of two, both saw the same work.
+        let wanted = mode.source().or(sources.first().copied());
+        let source = wanted.filter(|_| sources.len() > 1);
         let mut out = Vec::new();
         for file in files {
-            let outcome = run_metric(directory, &manifest, registry, file, params, &settings);
+            let mut outcome =
+                run_metric(directory, &manifest, registry, file, params, source, &settings);
+            if let (Ok(result), Some(wanted)) = (&mut outcome, wanted) {
+                if !sources.contains(&wanted) {
+                    without_source(result, wanted);
+                } else if sources.len() > 1 && mode == ProfileMode::Auto && !result.value.is_null()
+                {
+                    result.warnings.push(format!(
+                        "the trace is of {}; this is of {wanted} (see --profile-mode)",
+                        sources.join(" and ")
+                    ));
+                }
+            }
             if outcome.is_err() && context.interrupt.asked() {
                 return Err(interrupt::error());
             }
@@ -145,16 +158,12 @@ fn of_trace(
     }
 }
 
-fn without_source(result: MetricResult, mode: ProfileMode) -> MetricResult {
-    let source = if mode == ProfileMode::Nsys { "nsys" } else { "xla" };
-    MetricResult {
-        value: Value::Null,
-        reason: Some(format!("the trace has no {source} source")),
-        details: serde_json::Map::new(),
-        warnings: Vec::new(),
-        batch: None,
-        ..result
-    }
+fn without_source(result: &mut MetricResult, source: &str) {
+    result.value = Value::Null;
+    result.reason = Some(format!("the trace has no {source} source"));
+    result.details = serde_json::Map::new();
+    result.warnings = Vec::new();
+    result.batch = None;
 }
 
 fn not_applicable(file: &SqlFile, results: &[&MetricResult]) -> Error {

@@ -15,6 +15,7 @@ use duckdb::{Config, Connection};
 use crate::engine::select;
 use crate::error::{Error, Result, io};
 use crate::functions::interval::Merger;
+use crate::ingest::assemble::rank_folder;
 use crate::ingest::{Finish, TableWriter, ToDerive};
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
@@ -26,7 +27,7 @@ const RANKS_AT_A_TIME: usize = 16;
 const CALLS_AT_A_TIME: i64 = 50_000;
 
 /// Raised when one of the two steps in Rust changes its meaning.
-const SWEEP_VERSION: u32 = 1;
+const SWEEP_VERSION: u32 = 2;
 
 /// How derived tables are written.
 const COPY_OPTIONS: &str =
@@ -308,13 +309,18 @@ fn show(
     for table in TABLES.iter().filter(wanted) {
         let mut only = String::new();
         let files = match ranks {
+            // What is of no rank may be of any of them.
             Some(ranks) if table.by_rank => ranks
                 .iter()
-                .flat_map(|rank| files_of(directory, &format!("{}/rank={rank}", table.name)))
+                .map(|rank| Some(*rank))
+                .chain([None])
+                .flat_map(|rank| {
+                    files_of(directory, &format!("{}/{}", table.name, rank_folder(rank)))
+                })
                 .collect(),
             Some(ranks) if table.columns.iter().any(|c| c.name == "rank") => {
                 let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
-                only = format!(" WHERE rank IN ({})", list.join(", "));
+                only = format!(" WHERE rank IN ({}) OR rank IS NULL", list.join(", "));
                 schema::files(directory, table)
             }
             _ => schema::files(directory, table),
@@ -364,23 +370,28 @@ fn ints<'a>(batch: &'a RecordBatch, name: &str) -> &'a arrow::array::Int64Array 
 fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWriter) -> Result<()> {
     let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
     let mut statement = connection.prepare(&format!(
-        "SELECT rank, device, class, ts_ns, ts_ns + dur_ns AS end_ns
+        "SELECT source, rank, device, class, ts_ns, ts_ns + dur_ns AS end_ns
          FROM device_events
-         WHERE class IN ('comm', 'compute', 'copy', 'set') AND dur_ns IS NOT NULL
+         WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph') AND dur_ns IS NOT NULL
          UNION ALL
-         SELECT rank, NULL, 'comm', ts_ns, ts_ns + dur_ns
+         SELECT source, rank, NULL, 'comm', ts_ns, ts_ns + dur_ns
          FROM _collective_events
          WHERE device IS NULL AND rank IN ({})
-         ORDER BY rank, device, class, ts_ns",
+         ORDER BY source, rank, device, class, ts_ns",
         list.join(", ")
     ))?;
-    type Key = (Option<i64>, Option<i64>, String);
+    type Key = (String, Option<i64>, Option<i64>, String);
     let mut key: Option<Key> = None;
     let mut merger = Merger::default();
     let mut row_of = |key: &Option<Key>, merged: Option<(i64, i64)>| -> Result<()> {
-        if let (Some((rank, device, class)), Some((start, end))) = (key, merged) {
+        if let (Some((source, rank, device, class)), Some((start, end))) = (key, merged) {
             let row = writer.row();
-            row.int(*rank).int(*device).text(Some(class)).int(Some(start)).int(Some(end));
+            row.text(Some(source))
+                .int(*rank)
+                .int(*device)
+                .text(Some(class))
+                .int(Some(start))
+                .int(Some(end));
             writer.end_row()?;
         }
         Ok(())
@@ -389,15 +400,21 @@ fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWrit
         let batch = batch?;
         let (rank, device) = (ints(&batch, "rank"), ints(&batch, "device"));
         let (start, end) = (ints(&batch, "ts_ns"), ints(&batch, "end_ns"));
-        let class = batch.column_by_name("class").expect("the query names it").as_string::<i32>();
+        let text =
+            |name| batch.column_by_name(name).expect("the query names it").as_string::<i32>();
+        let (source, class) = (text("source"), text("class"));
         for row in 0..batch.num_rows() {
             let of = |c: &arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
-            let same = key.as_ref().is_some_and(|(r, d, c)| {
-                *r == of(rank) && *d == of(device) && c == class.value(row)
+            let same = key.as_ref().is_some_and(|(s, r, d, c)| {
+                s == source.value(row)
+                    && *r == of(rank)
+                    && *d == of(device)
+                    && c == class.value(row)
             });
             if !same {
                 row_of(&key, merger.finish())?;
-                key = Some((of(rank), of(device), class.value(row).to_owned()));
+                let source = source.value(row).to_owned();
+                key = Some((source, of(rank), of(device), class.value(row).to_owned()));
             }
             let merged = merger.push((start.value(row), end.value(row)));
             row_of(&key, merged)?;

@@ -26,6 +26,8 @@ pub struct Engine<'r> {
     pub connection: Connection,
     registry: &'r Registry,
     directories: Vec<PathBuf>,
+    /// Only rows of this profiler.
+    source: Option<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
 }
@@ -71,9 +73,16 @@ impl<'r> Engine<'r> {
             connection,
             registry,
             directories: directories.to_vec(),
+            source: None,
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
         })
+    }
+
+    /// Shows only what one profiler recorded.
+    #[must_use]
+    pub fn only(self, source: Option<&str>) -> Self {
+        Self { source: source.map(str::to_owned), ..self }
     }
 
     /// Makes every table and view.
@@ -115,7 +124,13 @@ impl<'r> Engine<'r> {
     fn make_table(&self, table: &Table) -> Result<()> {
         let files: Vec<PathBuf> =
             self.directories.iter().flat_map(|d| schema::files(d, table)).collect();
-        let sql = format!("CREATE OR REPLACE VIEW {} AS {}", table.name, select(table, &files));
+        let mut query = select(table, &files);
+        if let Some(source) = &self.source
+            && table.columns.iter().any(|c| c.name == "source")
+        {
+            query = format!("SELECT * FROM ({query}) WHERE source = {}", sql_string(source));
+        }
+        let sql = format!("CREATE OR REPLACE VIEW {} AS {query}", table.name);
         Ok(self.connection.execute_batch(&sql)?)
     }
 

@@ -123,7 +123,8 @@ fn bind(param: &Param, text: Option<&str>) -> Result<(SqlValue, Value)> {
     })
 }
 
-/// Runs a metric on the trace in `directory`, behind the lock.
+/// Runs a metric on the trace in `directory`, behind the lock, on what `source` recorded (None for a
+/// trace of one profiler).
 ///
 /// # Errors
 /// `sql` with the path of the metric, `param-invalid` for a parameter of the wrong type,
@@ -134,6 +135,7 @@ pub fn run(
     registry: &Registry,
     file: &SqlFile,
     params: &Params,
+    source: Option<&str>,
     settings: &Settings,
 ) -> Result<MetricResult> {
     let header = &file.header;
@@ -173,7 +175,7 @@ pub fn run(
         ));
         return Ok(out);
     }
-    let engine = Engine::open(&[directory.to_owned()], registry, settings)?;
+    let engine = Engine::open(&[directory.to_owned()], registry, settings)?.only(source);
     // The lock first: views of a user's folder are bound behind it too.
     engine.lock_down()?;
     for input in header.inputs() {

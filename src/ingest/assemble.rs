@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::card::Card;
 use super::job::Member;
 use super::log::Log;
+use super::manifest::Source;
 use super::parquet::TableWriter;
 use super::record::{self, Record};
 use super::sort::Sorter;
@@ -65,7 +66,9 @@ pub fn write(
         host_events(directory, &files[m.file], m.rank)?;
     }
     let ranks = by_rank(members);
-    for name in ["device_events", "flows", "counters", "metadata", "launches", "comm_args"] {
+    let names =
+        ["device_events", "flows", "counters", "metadata", "launches", "comm_args", "step_ranges"];
+    for name in names {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
             joined(directory, work, files, part, same_ranks, name, i)?;
         }
@@ -98,10 +101,20 @@ pub fn link(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-fn host_events(directory: &Path, file: &ReadFile, rank: i64) -> Result<()> {
+/// The folder of a rank in a table whose files lie by rank; NULL is written as every engine that
+/// partitions by folders writes it.
+pub fn rank_folder(rank: Option<i64>) -> String {
+    match rank {
+        Some(rank) => format!("rank={rank}"),
+        None => "rank=__HIVE_DEFAULT_PARTITION__".to_owned(),
+    }
+}
+
+fn host_events(directory: &Path, file: &ReadFile, rank: Option<i64>) -> Result<()> {
     let Some(name) = file.record.tables.get("host_events") else { return Ok(()) };
-    let file_name = format!("kineto-{}.parquet", file.record.source.source_id);
-    let of_rank = format!("host_events/rank={rank}");
+    let file_name =
+        format!("{}-{}.parquet", file.record.source.source, file.record.source.source_id);
+    let of_rank = format!("host_events/{}", rank_folder(rank));
     let target = folder(directory, &of_rank)?.join(&file_name);
     match &file.rows {
         Rows::Trace(old) => link(&old.join(of_rank).join(file_name), &target),
@@ -119,8 +132,8 @@ fn host_events(directory: &Path, file: &ReadFile, rank: i64) -> Result<()> {
 }
 
 /// The files of each rank.
-fn by_rank(members: &[Member]) -> BTreeMap<i64, Vec<usize>> {
-    let mut out: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+fn by_rank(members: &[Member]) -> BTreeMap<Option<i64>, Vec<usize>> {
+    let mut out: BTreeMap<Option<i64>, Vec<usize>> = BTreeMap::new();
     for m in members {
         out.entry(m.rank).or_default().push(m.file);
     }
@@ -128,13 +141,13 @@ fn by_rank(members: &[Member]) -> BTreeMap<i64, Vec<usize>> {
 }
 
 /// Ranks of one file of a table, with the files that each was read from.
-type Part = Vec<(i64, Vec<usize>)>;
+type Part = Vec<(Option<i64>, Vec<usize>)>;
 
 /// The ranks of each file of a table: as the earlier ingest had them when the ranks are the same, so
 /// that the files without a changed rank can stay; else filled up one after the other.
 fn parts(
     files: &[ReadFile],
-    ranks: &BTreeMap<i64, Vec<usize>>,
+    ranks: &BTreeMap<Option<i64>, Vec<usize>>,
     same_ranks: bool,
     name: &str,
 ) -> Vec<Part> {
@@ -219,7 +232,7 @@ fn rank_into(
     out: &mut Splicer,
     work: &Path,
     files: &[ReadFile],
-    rank: i64,
+    rank: Option<i64>,
     of: &[usize],
     name: &str,
 ) -> Result<()> {
@@ -229,7 +242,11 @@ fn rank_into(
             Rows::Trace(_) => None,
             Rows::Spool(spool) => {
                 let record = &files[*f].record;
-                let lacks = Lacks { rank, source: "kineto", base_ns: record.pending_base_ns };
+                let lacks = Lacks {
+                    rank,
+                    source: source_word(&record.source.source),
+                    base_ns: record.pending_base_ns,
+                };
                 Some((spool.join(record.tables.get(name)?), lacks))
             }
         })
@@ -255,6 +272,14 @@ fn rank_into(
     spools.iter().try_for_each(|(path, lacks)| out.add(path, *lacks))
 }
 
+/// The word of a source in the tables.
+fn source_word(source: &str) -> &'static str {
+    match source {
+        "nsys" => "nsys",
+        _ => "kineto",
+    }
+}
+
 fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
     let path = folder(directory, name)?.join("part-0000.parquet");
     Ok(TableWriter::new(table(name).expect("the table is in the schema"), &[], path))
@@ -262,11 +287,11 @@ fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
 
 fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
     let mut out = writer(directory, "ranks")?;
-    for m in members {
+    for m in members.iter().filter(|m| m.rank.is_some()) {
         let record = &files[m.file].record;
         let (row, totals) = (&record.row, &record.totals);
         let w = out.row();
-        w.text(Some("kineto")).int(Some(m.rank)).int(Some(record.source.source_id));
+        w.text(Some(&record.source.source)).int(m.rank).int(Some(record.source.source_id));
         w.text(row.host.as_deref()).int(totals.pid()).int(totals.device);
         w.text(row.device_name.as_deref()).int(row.sm_count).int(row.memory_bytes);
         w.int(row.world_size).text(row.backend.as_deref()).text(row.nccl_version.as_deref());
@@ -280,12 +305,19 @@ fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result
 
 fn sources(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
     let mut out = writer(directory, "sources")?;
+    // A file that holds several ranks is one row.
+    let mut of_file: BTreeMap<i64, (&Source, u64, u64)> = BTreeMap::new();
     for m in members {
         let s = &files[m.file].record.source;
+        let (_, events, skipped) = of_file.entry(s.source_id).or_insert((s, 0, 0));
+        *events += s.events;
+        *skipped += s.skipped;
+    }
+    for (s, events, skipped) in of_file.into_values() {
         let w = out.row();
-        w.int(Some(s.source_id)).text(Some(&s.path)).text(Some("kineto"));
+        w.int(Some(s.source_id)).text(Some(&s.path)).text(Some(&s.source));
         w.int(i64::try_from(s.bytes).ok()).text(Some(&s.sha256));
-        w.int(i64::try_from(s.events).ok()).int(i64::try_from(s.skipped).ok());
+        w.int(i64::try_from(events).ok()).int(i64::try_from(skipped).ok());
         out.end_row()?;
     }
     out.finish().map(|_| ())

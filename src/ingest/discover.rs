@@ -14,12 +14,26 @@ use crate::error::{Error, Result};
 pub enum Kind {
     /// Starts like JSON: read as Kineto, which may still find that it is none.
     Json,
+    /// An SQLite database: perhaps an export of Nsight Systems.
+    Sqlite,
+    /// A report of Nsight Systems, which `nsys` alone can read.
+    NsysReport,
     /// A YAML file: perhaps a workload card.
     Yaml,
     /// A source that this version does not read, by name.
     Unsupported(&'static str),
     /// Anything else, by description.
     Other(&'static str),
+}
+
+impl Kind {
+    /// The profiler whose reader takes it.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Sqlite | Self::NsysReport => "nsys",
+            _ => "kineto",
+        }
+    }
 }
 
 /// A file to look at.
@@ -129,7 +143,11 @@ fn kind_of(place: &Place) -> Kind {
     if name.ends_with(".xplane.pb") || name.ends_with(".xplane.pb.gz") {
         return Kind::Unsupported("XPlane");
     }
+    if name.ends_with(".nsys-rep") {
+        return Kind::NsysReport;
+    }
     let jsonish = names_json(&name);
+    let sqlish = [".sqlite", ".sqlite.gz"].iter().any(|e| name.ends_with(e));
     let mut head = [0; 64];
     let mut have = 0;
     if let Ok(mut opened) = input::open(place, &Watcher::default()) {
@@ -141,12 +159,14 @@ fn kind_of(place: &Place) -> Kind {
         }
     } else if jsonish {
         return Kind::Json;
+    } else if sqlish {
+        return Kind::Sqlite;
     }
     let head = &head[..have];
     let text = head.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(head);
     match text.iter().find(|b| !b.is_ascii_whitespace()) {
         Some(b'{' | b'[') => Kind::Json,
-        _ if head.starts_with(b"SQLite format 3\0") => Kind::Unsupported("nsys SQLite"),
+        _ if head.starts_with(b"SQLite format 3\0") => Kind::Sqlite,
         _ if head.starts_with(&[0x80]) && name.contains(".pickle") => {
             Kind::Unsupported("torch memory snapshot")
         }
@@ -159,6 +179,7 @@ fn kind_of(place: &Place) -> Kind {
         // An empty or damaged file that calls itself JSON is a broken trace, not another thing.
         None if jsonish => Kind::Json,
         Some(_) if jsonish => Kind::Json,
+        None if sqlish => Kind::Sqlite,
         _ => Kind::Other("no trace that is known by its first bytes"),
     }
 }
@@ -231,8 +252,8 @@ fn rank_in_word(name: &str) -> Option<i64> {
 }
 
 /// Endings that say what a file is, not which.
-const ENDINGS: [&str; 8] =
-    [".gz", ".json", ".trace", ".pt", ".sqlite", ".xplane.pb", ".pickle", ".zip"];
+const ENDINGS: [&str; 9] =
+    [".gz", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep", ".xplane.pb", ".pickle", ".zip"];
 
 /// The file name without its endings.
 pub fn base_name(path: &Path) -> String {

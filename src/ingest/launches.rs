@@ -6,9 +6,8 @@
 
 use std::path::Path;
 
-use super::kineto::shifted;
-use super::rows::Rows;
 use super::spill::Spill;
+use super::time::shifted;
 use crate::error::Result;
 
 /// An operator or annotation: process, thread, start, end, event, kind.
@@ -22,7 +21,7 @@ pub type Device = [i64; 3];
 pub const NONE: i64 = i64::MIN;
 
 /// What takes part in the launches of a run of events.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Parts {
     /// Operators and annotations that may enclose a call.
     pub around: Vec<Around>,
@@ -40,22 +39,25 @@ pub struct Launches {
     matched: Spill<4>,
     enclosed: Spill<5>,
     launches: Spill<8>,
+    bytes: usize,
 }
 
-fn some(value: i64) -> Option<i64> {
+/// The number, or what stands for NULL.
+pub fn some(value: i64) -> Option<i64> {
     (value != NONE).then_some(value)
 }
 
 impl Launches {
-    /// Records past what fits in memory go into files of `folder`.
-    pub fn new(folder: &Path) -> Self {
+    /// Records past so many bytes of each list go into files of `folder`.
+    pub fn new(folder: &Path, bytes: usize) -> Self {
         Self {
-            around: Spill::new(folder, "around"),
-            calls: Spill::new(folder, "calls"),
-            devices: Spill::new(folder, "devices"),
-            matched: Spill::new(folder, "matched"),
-            enclosed: Spill::new(folder, "enclosed"),
-            launches: Spill::new(folder, "launches"),
+            around: Spill::new(folder, "around", bytes),
+            calls: Spill::new(folder, "calls", bytes),
+            devices: Spill::new(folder, "devices", bytes),
+            matched: Spill::new(folder, "matched", bytes),
+            enclosed: Spill::new(folder, "enclosed", bytes),
+            launches: Spill::new(folder, "launches", bytes),
+            bytes,
         }
     }
 
@@ -79,23 +81,22 @@ impl Launches {
         Ok(())
     }
 
-    /// Gives the rows of `launches` (without the rank), by event; `base_ns` is still to be added to
-    /// relative times.
+    /// Gives the rows of `launches` (without the rank), by event, `NONE` for NULL; `base_ns` is still
+    /// to be added to relative times.
     ///
     /// # Errors
-    /// `io` when records cannot be written or read; what `flush` returns.
+    /// `io` when records cannot be written or read; what `each` returns.
     pub fn finish(
         mut self,
         folder: &Path,
         base_ns: i64,
-        rows: &mut Rows,
-        mut flush: impl FnMut(&mut Rows) -> Result<()>,
+        mut each: impl FnMut([i64; 8]) -> Result<()>,
     ) -> Result<()> {
         let mut around = match base_ns {
             0 => self.around,
             // With the base added, relative times may fall between epoch times.
             base => {
-                let mut again = Spill::new(folder, "again");
+                let mut again = Spill::new(folder, "again", self.bytes);
                 for row in self.around.sorted()? {
                     let [pid, tid, start, end, event, kind] = row?;
                     again.push([
@@ -170,11 +171,7 @@ impl Launches {
             self.launches.push([event, op, call, delay, at, record, annotation, comm_op])?;
         }
         for row in self.launches.sorted()? {
-            for value in row? {
-                rows.int(some(value));
-            }
-            rows.end_row();
-            flush(rows)?;
+            each(row?)?;
         }
         Ok(())
     }
@@ -190,10 +187,14 @@ struct Open {
 
 /// Kinds of rows in the sweep.
 const CALL: i64 = 0;
-const OP: i64 = 1;
-const RECORD: i64 = 2;
-const COMM_OP: i64 = 3;
-const ANNOTATION: i64 = 4;
+/// An operator.
+pub const OP: i64 = 1;
+/// What says the arguments of a communication call.
+pub const RECORD: i64 = 2;
+/// An operator of c10d.
+pub const COMM_OP: i64 = 3;
+/// An annotation `nccl:<operation>`.
+pub const ANNOTATION: i64 = 4;
 
 /// What a host event of this class and name is to the launches inside it; None for no more than any
 /// other.

@@ -85,6 +85,17 @@ impl Log {
         }
     }
 
+    /// Adds a finding whose message is its own: other messages of the code are other findings.
+    pub fn say(&mut self, severity: Severity, code: &'static str, count: u64, message: String) {
+        self.findings.push(Finding {
+            code: code.into(),
+            severity,
+            count,
+            first_offset: None,
+            message,
+        });
+    }
+
     /// Adds the findings of a later part of the same file.
     pub fn append(&mut self, later: Self) {
         for f in later.findings {

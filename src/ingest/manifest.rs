@@ -1,11 +1,12 @@
 //! `manifest.json`: what a trace directory was made from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::record::Asked;
 use crate::error::{Error, Result};
 use crate::schema::{SCHEMA_VERSION, TABLES, files};
 
@@ -17,12 +18,14 @@ pub const FILE: &str = "manifest.json";
 pub struct Source {
     /// Number in the trace.
     pub source_id: i64,
+    /// Profiler that wrote it: kineto, nsys or xla.
+    pub source: String,
     /// Path as given.
     pub path: String,
     /// Absolute path, by which a later ingest finds it again.
     #[serde(with = "path_text")]
     pub absolute: PathBuf,
-    /// Rank; None for a file that was set aside.
+    /// Rank; None for a file that was set aside, and for what is of no rank.
     pub rank: Option<i64>,
     /// Rank given by `--rank`.
     #[serde(default)]
@@ -53,9 +56,9 @@ pub struct Manifest {
     pub root: PathBuf,
     /// Whether the name was given by `--name`.
     pub named: bool,
-    /// Whether complete events of a damaged file were kept.
-    pub keep_partial: bool,
-    /// Files that were read.
+    /// What the user asked for.
+    pub asked: Asked,
+    /// Files that were read: an entry for each rank in each.
     pub sources: Vec<Source>,
     /// Files of the same folder that are no traces of this job.
     pub set_aside: Vec<Source>,
@@ -178,6 +181,12 @@ impl Manifest {
         let text = serde_json::to_string_pretty(self)
             .map_err(|e| Error::new("io", format!("cannot write the manifest: {e}")))?;
         std::fs::write(&path, text + "\n").map_err(|e| crate::error::io(&path, &e))
+    }
+
+    /// Profilers that its files are of, each once.
+    pub fn kinds(&self) -> Vec<&str> {
+        let kinds: BTreeSet<&str> = self.sources.iter().map(|s| s.source.as_str()).collect();
+        kinds.into_iter().collect()
     }
 
     /// One hash that says which bytes the trace was made from.

@@ -15,19 +15,23 @@ pub mod kineto;
 pub mod launches;
 pub mod log;
 pub mod manifest;
+pub mod nsys;
 mod parquet;
 pub use self::parquet::TableWriter;
 pub mod pool;
 mod read;
-mod record;
+pub mod record;
 mod reuse;
 mod roots;
 pub mod rows;
 mod sort;
 mod spill;
 mod splice;
+pub mod spool;
+pub mod steps;
 mod store;
 pub mod time;
+pub mod totals;
 pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +46,7 @@ use self::job::{Facts, Member};
 use self::log::{Log, Severity};
 use self::manifest::{Manifest, Source};
 use self::read::read_all;
+use self::record::Asked;
 use self::reuse::{Earlier, Known};
 use self::roots::{
     Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, short_name,
@@ -66,8 +71,8 @@ pub struct Options {
     pub jobs: usize,
     /// Ingest again what is unchanged.
     pub force: bool,
-    /// Keep the complete events of a damaged file.
-    pub keep_partial: bool,
+    /// What changes the rows of a file.
+    pub asked: Asked,
     /// Who is told how far it is.
     pub watcher: Watcher,
 }
@@ -79,6 +84,8 @@ pub struct Summary {
     pub trace: String,
     /// Where it came from.
     pub origin: PathBuf,
+    /// Profilers that its files are of.
+    pub sources: Vec<String>,
     /// Its ranks.
     pub ranks: usize,
     /// Ranks that were read; the others are as they were, or had been read by an ingest that was
@@ -142,12 +149,12 @@ pub fn ingest(
     options: &Options,
     finish: &dyn Finish,
 ) -> Result<Outcome> {
-    if let Some(source @ ("nsys" | "xla" | "memory")) = options.source.as_deref() {
+    if let Some(source @ ("xla" | "memory")) = options.source.as_deref() {
         return Err(Error::new(
             "source-unsupported",
             format!("this version does not read {source} yet"),
         )
-        .hint("Kineto traces are read; leave --source away to see what a folder holds"));
+        .hint("traces of Kineto and Nsight Systems are read; leave --source away to see what a folder holds"));
     }
     if let Some(name) = &options.name {
         valid_name(name)?;
@@ -165,7 +172,9 @@ pub fn ingest(
         let shown: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
         let mut error = Error::new("nothing-found", "no trace was found")
             .at(shown.join(", "))
-            .hint("give a folder with Kineto traces (.json or .json.gz), or one such file");
+            .hint(
+                "give a folder with traces of Kineto (.json, .json.gz) or Nsight Systems (.sqlite, .nsys-rep), or one such file",
+            );
         if let Some((file, why)) = outcome.set_aside.first() {
             error = error.facts(format!("set aside: {} ({file}: {why})", outcome.set_aside.len()));
         }
@@ -202,7 +211,7 @@ fn ingest_root(
         false => Known::find(root, &earlier, &work, options)?,
     };
     work.settle(&ours);
-    let to_read = root.candidates.iter().filter(|c| known.of(c).is_none());
+    let to_read = root.candidates.iter().filter(|c| !known.has(c));
     let bytes = to_read.filter_map(|c| manifest::stat(&c.place.file).ok()).map(|(bytes, _)| bytes);
     let (job, bytes) = (short_name(&root.path, labels), bytes.sum());
     options.watcher.tell(|w| w.start(&job, bytes));
@@ -215,7 +224,7 @@ fn ingest_root(
         let moved = |trace: &[Member], m: &Member| {
             let record = &files[m.file].record;
             let shared = trace.iter().filter(|other| other.rank == m.rank).count() > 1;
-            let stays = record.source.rank == Some(m.rank) && !shared;
+            let stays = record.source.rank == m.rank && !shared;
             (matches!(files[m.file].rows, Rows::Trace(_)) && !stays)
                 .then(|| record.source.absolute.clone())
         };
@@ -329,6 +338,7 @@ fn source_of(candidate: &Candidate, source_id: i64) -> Result<Source> {
     let (bytes, mtime_ns) = manifest::stat(&candidate.place.file)?;
     Ok(Source {
         source_id,
+        source: candidate.kind.source().to_owned(),
         path: candidate.place.display(),
         absolute: place_of(candidate),
         rank: None,
@@ -371,10 +381,14 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let mut log = a.log.clone();
     for m in a.members {
         let record = &mut a.files[m.file].record;
-        record.source.rank = Some(m.rank);
+        record.source.rank = m.rank;
         if m.rank_source == "order" {
             log.add(Severity::Info, "rank-assumed", None, || {
-                "neither the trace nor its name says a rank; ranks were given in the order of the pids".to_owned()
+                match &*record.source.source {
+                    "nsys" => "neither the trace nor its name says a rank; ranks were given in the order of nodes and devices",
+                    _ => "neither the trace nor its name says a rank; ranks were given in the order of the pids",
+                }
+                .to_owned()
             });
         }
         if record.facts.trace_rank.is_some() && m.rank_source == "name" {
@@ -383,7 +397,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
             });
         }
     }
-    let ranks: BTreeSet<i64> = a.members.iter().map(|m| m.rank).collect();
+    let ranks: BTreeSet<i64> = a.members.iter().filter_map(|m| m.rank).collect();
     let before = a.earlier.of_ranks(a.files, a.members, &ranks);
     a.options.watcher.tell(|w| w.phase("joining ranks"));
     let directory = a.work.join(format!("trace={}", a.name));
@@ -393,7 +407,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         .members
         .iter()
         .filter(|m| matches!(a.files[m.file].rows, Rows::Spool(_)))
-        .map(|m| m.rank)
+        .filter_map(|m| m.rank)
         .collect();
     let derived_sha256 = a.finish.sha256();
     let earlier = before
@@ -415,13 +429,14 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let sources: Vec<Source> =
         a.members.iter().map(|m| a.files[m.file].record.source.clone()).collect();
     let events = sources.iter().map(|s| s.events).sum();
+    let kinds: BTreeSet<String> = sources.iter().map(|s| s.source.clone()).collect();
     Manifest {
         trace: a.name.clone(),
         schema_version: SCHEMA_VERSION,
         ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
         root: a.root.path.clone(),
         named: a.options.name.is_some(),
-        keep_partial: a.options.keep_partial,
+        asked: a.options.asked.clone(),
         sources,
         set_aside: a.set_aside.iter().filter_map(|(c, _)| source_of(c, -1).ok()).collect(),
         cards: a.card.and_then(card_source).into_iter().collect(),
@@ -437,10 +452,11 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     a.store.publish(&directory, &a.name)?;
     drop(turn);
     let read = |m: &&Member| a.files[m.file].read_now;
-    let ranks_read: BTreeSet<i64> = a.members.iter().filter(read).map(|m| m.rank).collect();
+    let ranks_read: BTreeSet<i64> = a.members.iter().filter(read).filter_map(|m| m.rank).collect();
     Ok(Summary {
         trace: a.name,
         origin: a.origin.to_owned(),
+        sources: kinds.into_iter().collect(),
         ranks: ranks.len(),
         ranks_read: ranks_read.len(),
         events,

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::assemble::{ReadFile, Rows};
-use super::discover::{self, Candidate};
+use super::discover::{self, Candidate, Kind};
 use super::job::Facts;
-use super::kineto::{self, Content};
 use super::log::Severity;
 use super::manifest::{self, Source};
 use super::pool::Pool;
-use super::record::{self, Header, Record};
+use super::record::{self, Header, Record, Share};
 use super::reuse::Known;
 use super::roots::Root;
-use super::{Options, input, source_of, store};
+use super::steps::StepPatterns;
+use super::{Options, input, kineto, nsys, source_of, store};
 use crate::error::{Error, Result};
 
 pub(super) type SetAside = Vec<(Candidate, String)>;
@@ -40,13 +40,19 @@ pub(super) fn read_all(
     let pool = Arc::new(Pool::new(threads));
     let readers = threads.min(OPEN_FILES).min(root.candidates.len());
     let reading = AtomicUsize::new(readers);
+    let own_steps = match &options.asked.step_range {
+        Some(pattern) => Some(Arc::new(StepPatterns::of_user(pattern)?)),
+        None => None,
+    };
+    let known_steps = own_steps.clone().unwrap_or_else(|| Arc::new(StepPatterns::known()));
+    let ask = Ask { work, options, pool: &pool, root, own_steps, known_steps };
     let read = || {
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(candidate) = root.candidates.get(i) else { return };
             let result = match known.of(candidate) {
-                Some(file) => Ok(Read::File(Box::new(file))),
-                None => read_one(candidate, root, known.id(i), work, options, &pool),
+                Some(files) => Ok(Read::Files(files)),
+                None => ask.read(candidate, known.id(i)),
             };
             results.lock().expect("no reader panics while it holds the list").push((i, result));
         }
@@ -71,7 +77,7 @@ pub(super) fn read_all(
     for (i, result) in results {
         let candidate = root.candidates[i].clone();
         match result {
-            Ok(Read::File(file)) => files.push(*file),
+            Ok(Read::Files(some)) => files.extend(some),
             Ok(Read::Other(what)) => set_aside.push((candidate, what)),
             // A full disk is not the fault of the file.
             Err(error) if error.code == "io" => return Err(error),
@@ -82,76 +88,161 @@ pub(super) fn read_all(
 }
 
 enum Read {
-    File(Box<ReadFile>),
+    /// The shares of a file.
+    Files(Vec<ReadFile>),
     Other(String),
 }
 
-fn read_one(
-    candidate: &Candidate,
-    root: &Root,
-    source_id: i64,
-    work: &Path,
-    options: &Options,
-    pool: &Arc<Pool>,
-) -> Result<Read> {
-    let spool = work.join(store::spool_name(source_id));
-    // Read before, and not to be used.
-    let _ = std::fs::remove_dir_all(&spool);
-    std::fs::create_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
-    // What is wrong with this file is no fault of the others.
-    let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
-    let mut source = source_of(candidate, source_id).map_err(unreadable)?;
-    let mut opened = input::open(&candidate.place, &options.watcher)?;
-    let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-    let reading = kineto::Reading {
-        spool: &spool,
-        source_id,
-        keep_partial: options.keep_partial,
-        pool,
-        segment_bytes: kineto::SEGMENT_BYTES,
-    };
-    let content = kineto::read(&candidate.place, reader, &reading);
-    if !matches!(&content, Err(e) if e.code == "io") {
-        // Half of a file may look damaged, or like no trace at all.
-        still_same(candidate, &source)?;
-    }
-    let mut kineto = match content? {
-        Content::Trace(kineto) => *kineto,
-        Content::Other(_, what) => {
-            // The spool of a file that turned out to be none may hold rows.
-            std::fs::remove_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
-            return Ok(Read::Other(what));
+/// What every file of a root is read with.
+struct Ask<'a> {
+    work: &'a Path,
+    options: &'a Options,
+    pool: &'a Arc<Pool>,
+    root: &'a Root,
+    /// What marks steps, where the user says it.
+    own_steps: Option<Arc<StepPatterns>>,
+    /// What marks steps in ranges that no profiler has a marker for.
+    known_steps: Arc<StepPatterns>,
+}
+
+/// What a reader made of a file.
+struct Content {
+    shares: Vec<Share>,
+    /// SHA-256 of the file on disk.
+    sha256: String,
+}
+
+impl Ask<'_> {
+    fn read(&self, candidate: &Candidate, source_id: i64) -> Result<Read> {
+        // What is wrong with this file is no fault of the others.
+        let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
+        let mut source = source_of(candidate, source_id).map_err(unreadable)?;
+        let content = match candidate.kind {
+            Kind::Sqlite | Kind::NsysReport => self.nsys(candidate, &source),
+            _ => self.kineto(candidate, &source),
+        };
+        if !matches!(&content, Err(e) if e.code == "io") {
+            // Half of a file may look damaged, or like no trace at all.
+            still_same(candidate, &source)?;
         }
-    };
-    source.sha256 = opened.sha256(&candidate.place.file)?;
-    source.events = kineto.totals.events;
-    source.skipped = kineto.totals.skipped;
-    let header = Header(&kineto.header);
-    let facts = Facts {
-        path: candidate.place.display(),
-        flag_rank: candidate.rank,
-        trace_rank: header.rank(),
-        name_rank: discover::rank_in_name(&source.absolute, &root.path),
-        world_size: header.world_size(),
-        pid: kineto.totals.pid(),
-        span_ns: kineto.totals.span_ns,
-        device_name: header.device_name(kineto.totals.device),
-        stem: discover::stem(&candidate.place.logical()),
-        sha256: match &candidate.place.member {
-            None => source.sha256.clone(),
-            Some(member) => format!("{}/{member}", source.sha256),
-        },
-    };
-    if header.is_odd() {
-        kineto.log.add(Severity::Loss, "distributed-info", None, || {
-            "distributedInfo states a rank or world size that is no usable number; left out"
-                .to_owned()
-        });
+        let Content { shares, sha256 } = match content? {
+            Ok(content) => content,
+            Err(what) => {
+                // The spool of a file that turned out to be none may hold rows.
+                let spool = self.spool(source_id, 0);
+                std::fs::remove_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
+                return Ok(Read::Other(what));
+            }
+        };
+        source.sha256 = sha256;
+        let of = shares.len();
+        let mut files = Vec::with_capacity(of);
+        for (i, share) in shares.into_iter().enumerate() {
+            let mut source = source.clone();
+            source.events = share.totals.events;
+            source.skipped = share.totals.skipped;
+            let facts = Facts {
+                source: source.source.clone(),
+                path: candidate.place.display(),
+                share: i,
+                place: share.place,
+                shares: of,
+                is_rank: share.is_rank,
+                device: share.totals.device,
+                host: share.row.host.clone(),
+                flag_rank: candidate.rank,
+                trace_rank: share.trace_rank,
+                name_rank: discover::rank_in_name(&source.absolute, &self.root.path),
+                world_size: share.row.world_size,
+                pid: share.totals.pid(),
+                span_ns: share.totals.span_ns,
+                device_name: share.row.device_name.clone(),
+                stem: discover::stem(&candidate.place.logical()),
+                sha256: match &candidate.place.member {
+                    None => source.sha256.clone(),
+                    Some(member) => format!("{}/{member}", source.sha256),
+                },
+            };
+            let record = Record::new(source, facts, share, self.options.asked.clone());
+            let rows = Rows::Spool(self.spool(source_id, i));
+            files.push(ReadFile { record, rows, read_now: true });
+        }
+        still_same(candidate, &source)?;
+        for file in &files {
+            if let Rows::Spool(spool) = &file.rows {
+                record::write(spool, &[&file.record])?;
+            }
+        }
+        Ok(Read::Files(files))
     }
-    still_same(candidate, &source)?;
-    let record = Record::new(source, facts, kineto, options.keep_partial);
-    record::write(&spool, &[&record])?;
-    Ok(Read::File(Box::new(ReadFile { record, rows: Rows::Spool(spool), read_now: true })))
+
+    /// Where the rows of a share go.
+    fn spool(&self, source_id: i64, share: usize) -> std::path::PathBuf {
+        self.work.join(store::spool_name(source_id, share))
+    }
+
+    /// An empty folder for the rows of a share.
+    fn fresh(&self, source_id: i64, share: usize) -> Result<std::path::PathBuf> {
+        let spool = self.spool(source_id, share);
+        // Read before, and not to be used.
+        let _ = std::fs::remove_dir_all(&spool);
+        std::fs::create_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
+        Ok(spool)
+    }
+
+    /// A Chrome trace of Kineto; what the file is, when it is none.
+    fn kineto(&self, candidate: &Candidate, source: &Source) -> Result<Result<Content, String>> {
+        let spool = self.fresh(source.source_id, 0)?;
+        let mut opened = input::open(&candidate.place, &self.options.watcher)?;
+        let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
+        let reading = kineto::Reading {
+            spool: &spool,
+            source_id: source.source_id,
+            keep_partial: self.options.asked.keep_partial,
+            pool: self.pool,
+            segment_bytes: kineto::SEGMENT_BYTES,
+            steps: self.own_steps.clone(),
+        };
+        let mut kineto = match kineto::read(&candidate.place, reader, &reading)? {
+            kineto::Content::Trace(kineto) => *kineto,
+            kineto::Content::Other(_, what) => return Ok(Err(what)),
+        };
+        let header = Header(&kineto.header);
+        if header.is_odd() {
+            kineto.log.add(Severity::Loss, "distributed-info", None, || {
+                "distributedInfo states a rank or world size that is no usable number; left out"
+                    .to_owned()
+            });
+        }
+        let share = Share {
+            row: header.row(kineto.totals.device, kineto.base_ns),
+            trace_rank: header.rank(),
+            is_rank: true,
+            place: 0,
+            log: kineto.log,
+            totals: kineto.totals,
+            pending_base_ns: kineto.pending_base_ns,
+            bytes: kineto.bytes,
+            spool: kineto.spool,
+        };
+        let sha256 = opened.sha256(&candidate.place.file)?;
+        Ok(Ok(Content { shares: vec![share], sha256 }))
+    }
+
+    /// An export of Nsight Systems; what the file is, when it is none.
+    fn nsys(&self, candidate: &Candidate, source: &Source) -> Result<Result<Content, String>> {
+        let reading = nsys::Reading {
+            place: &candidate.place,
+            is_report: candidate.kind == Kind::NsysReport,
+            folder: &|share| self.fresh(source.source_id, share),
+            source_id: source.source_id,
+            keep_partial: self.options.asked.keep_partial,
+            pool: self.pool,
+            steps: &self.known_steps,
+            watcher: &self.options.watcher,
+        };
+        Ok(nsys::read(&reading)?.map(|file| Content { shares: file.shares, sha256: file.sha256 }))
+    }
 }
 
 /// Refuses a file that is not what it was when its reading began.

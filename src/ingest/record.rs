@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::Facts;
-use super::kineto::{Kineto, Totals};
 use super::log::Log;
 use super::manifest::Source;
+use super::totals::Totals;
 use crate::error::{Error, Result};
 
 /// Name of the file in a trace directory, and in the folder of a file that was read.
 pub const FILE: &str = "records.json";
 
 /// Raised when a reader makes other rows of the same bytes: what it made before is then not used.
-const READER_VERSION: u32 = 1;
+const READER_VERSION: u32 = 2;
 
 /// The row of `ranks` that a file makes, without the rank.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -40,12 +40,45 @@ pub struct RankRow {
     pub base_ns: Option<i64>,
 }
 
-/// One file that was read.
+/// What the user asked for that changes the rows of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Whether complete events of a damaged file were kept.
+    pub keep_partial: bool,
+    /// Names of the ranges that mark steps (`--step-range`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_range: Option<String>,
+}
+
+/// What a reader made of one rank in one file (a file may hold several), or of what is of no rank.
+#[derive(Debug, Default)]
+pub struct Share {
+    /// What `ranks` says of it.
+    pub row: RankRow,
+    /// Findings; those of the file as a whole are with its first share.
+    pub log: Log,
+    /// Counts and spans, the base included.
+    pub totals: Totals,
+    /// What must still be added to relative `ts_ns` in the spool files.
+    pub pending_base_ns: i64,
+    /// Uncompressed bytes of the file; of its first share only.
+    pub bytes: u64,
+    /// Spool file of each table that has rows.
+    pub spool: BTreeMap<&'static str, PathBuf>,
+    /// Rank that the trace states.
+    pub trace_rank: Option<i64>,
+    /// Whether it is a rank.
+    pub is_rank: bool,
+    /// Its place among the ranks of the file, by device.
+    pub place: usize,
+}
+
+/// One file that was read, or the share of one rank in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     reader_version: u32,
-    /// Whether complete events of a damaged file were kept.
-    pub keep_partial: bool,
+    /// What the user asked for.
+    pub asked: Asked,
     /// Its entry in the manifest (the rank is filled when the job is known).
     pub source: Source,
     /// What the split knew of it.
@@ -67,39 +100,25 @@ pub struct Record {
 
 impl Record {
     /// Of what was read just now.
-    pub fn new(source: Source, facts: Facts, kineto: Kineto, keep_partial: bool) -> Self {
-        let header = Header(&kineto.header);
-        let device = kineto.totals.device;
-        let number =
-            |key: &str| header.device(device).and_then(|d| d.get(key)).and_then(Value::as_i64);
-        let row = RankRow {
-            host: header.host(),
-            device_name: header.device_name(device),
-            sm_count: number("numSms"),
-            memory_bytes: number("totalGlobalMem"),
-            world_size: header.world_size(),
-            backend: header.text(header.distributed("backend")),
-            nccl_version: header.text(header.distributed("nccl_version")),
-            base_ns: kineto.base_ns,
-        };
+    pub fn new(source: Source, facts: Facts, share: Share, asked: Asked) -> Self {
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into();
         Self {
             reader_version: READER_VERSION,
-            keep_partial,
+            asked,
             source,
             facts,
-            totals: kineto.totals,
-            log: kineto.log,
-            row,
-            bytes: kineto.bytes,
-            pending_base_ns: kineto.pending_base_ns,
-            tables: kineto.spool.iter().map(|(t, path)| ((*t).to_owned(), name(path))).collect(),
+            totals: share.totals,
+            log: share.log,
+            row: share.row,
+            bytes: share.bytes,
+            pending_base_ns: share.pending_base_ns,
+            tables: share.spool.iter().map(|(t, path)| ((*t).to_owned(), name(path))).collect(),
         }
     }
 
     /// Whether it says what a reader of today would say of the same bytes.
-    pub fn is_current(&self, keep_partial: bool) -> bool {
-        self.reader_version == READER_VERSION && self.keep_partial == keep_partial
+    pub fn is_current(&self, asked: &Asked) -> bool {
+        self.reader_version == READER_VERSION && self.asked == *asked
     }
 }
 
@@ -170,6 +189,22 @@ impl Header<'_> {
     /// The name of a device; NULL where the trace leaves it empty.
     pub fn device_name(&self, id: Option<i64>) -> Option<String> {
         self.text(self.device(id)?.get("name"))
+    }
+
+    /// What `ranks` says of the rank whose device this is.
+    pub fn row(&self, device: Option<i64>, base_ns: Option<i64>) -> RankRow {
+        let number =
+            |key: &str| self.device(device).and_then(|d| d.get(key)).and_then(Value::as_i64);
+        RankRow {
+            host: self.host(),
+            device_name: self.device_name(device),
+            sm_count: number("numSms"),
+            memory_bytes: number("totalGlobalMem"),
+            world_size: self.world_size(),
+            backend: self.text(self.distributed("backend")),
+            nccl_version: self.text(self.distributed("nccl_version")),
+            base_ns,
+        }
     }
 
     /// The host: `host_name` or `hostname`.

@@ -58,7 +58,7 @@ impl Earlier {
         for (directory, manifest) in store.manifests() {
             let ours = manifest.root == root.path
                 && manifest.schema_version == SCHEMA_VERSION
-                && manifest.keep_partial == options.keep_partial
+                && manifest.asked == options.asked
                 && match &options.name {
                     Some(name) => manifest.trace == *name,
                     None => !manifest.named,
@@ -110,6 +110,7 @@ impl Earlier {
             out.push(Summary {
                 trace: manifest.trace,
                 origin: root.path.clone(),
+                sources: Vec::new(),
                 ranks: ranks.len(),
                 ranks_read: 0,
                 events: manifest.sources.iter().map(|s| s.events).sum(),
@@ -144,11 +145,11 @@ impl Earlier {
         if had != *ranks {
             return None;
         }
-        let mut places: BTreeMap<i64, Vec<(String, String)>> = BTreeMap::new();
+        let mut places: BTreeMap<Option<i64>, Vec<(String, String)>> = BTreeMap::new();
         for record in record::read(&from) {
             let of = record.tables.iter().filter(|(key, _)| key.ends_with(&placed("")));
             let of = of.map(|(key, file)| (key.clone(), file.clone())).collect();
-            places.insert(record.source.rank?, of);
+            places.insert(record.source.rank, of);
         }
         for m in members {
             files[m.file].record.tables.extend(places.get(&m.rank)?.iter().cloned());
@@ -160,7 +161,8 @@ impl Earlier {
 /// Files that are known without reading them.
 #[derive(Default)]
 pub(super) struct Known {
-    files: BTreeMap<PathBuf, ReadFile>,
+    /// The shares of each.
+    files: BTreeMap<PathBuf, Vec<ReadFile>>,
     /// Source number of each candidate of the root that is not known.
     ids: Vec<i64>,
 }
@@ -174,7 +176,7 @@ impl Known {
         options: &Options,
     ) -> Result<Self> {
         let mut out = Self::default();
-        let mut records: BTreeMap<PathBuf, ReadFile> = BTreeMap::new();
+        let mut records: BTreeMap<PathBuf, Vec<ReadFile>> = BTreeMap::new();
         for (directory, _) in &earlier.traces {
             let of_trace = record::read(directory);
             // A rank of several files is known as a whole or not at all.
@@ -183,45 +185,60 @@ impl Known {
                 *count.entry(record.source.rank).or_default() += 1;
             }
             for record in of_trace {
-                if count[&record.source.rank] == 1 && record.is_current(options.keep_partial) {
+                if count[&record.source.rank] == 1 && record.is_current(&options.asked) {
                     let rows = Rows::Trace(directory.clone());
-                    records.insert(
-                        record.source.absolute.clone(),
-                        ReadFile { record, rows, read_now: false },
-                    );
+                    let of_file = records.entry(record.source.absolute.clone()).or_default();
+                    of_file.push(ReadFile { record, rows, read_now: false });
                 }
             }
         }
-        let mut left: BTreeMap<PathBuf, (&PathBuf, &Record)> = BTreeMap::new();
+        let mut left: BTreeMap<PathBuf, Vec<(&PathBuf, &Record)>> = BTreeMap::new();
         for (folder, record) in &work.leftovers {
-            if record.is_current(options.keep_partial) {
-                left.insert(record.source.absolute.clone(), (folder, record));
+            if record.is_current(&options.asked) {
+                let of_file = left.entry(record.source.absolute.clone()).or_default();
+                of_file.push((folder, record));
             }
         }
         let mut taken = BTreeSet::new();
         for candidate in &root.candidates {
             let Ok(now) = source_of(candidate, 0) else { continue };
-            let fits = |record: &Record, taken: &BTreeSet<i64>| {
-                is_same(&now, candidate, &record.source)
-                    && !taken.contains(&record.source.source_id)
+            // So many shares as the file has, of one reading.
+            let fits = |records: &[&Record], taken: &BTreeSet<i64>| {
+                let Some(first) = records.first() else { return false };
+                let id = first.source.source_id;
+                records.len() == first.facts.shares
+                    && records.iter().all(|r| r.source.source_id == id)
+                    && is_same(&now, candidate, &first.source)
+                    && !taken.contains(&id)
             };
-            let found = match (records.remove(&now.absolute), left.get(&now.absolute)) {
-                (Some(file), _) if fits(&file.record, &taken) => file,
-                (_, Some((folder, record))) if fits(record, &taken) => ReadFile {
-                    record: (*record).clone(),
-                    rows: Rows::Spool(work.adopt(folder, record)?),
-                    read_now: false,
-                },
-                _ => continue,
+            let (of_trace, of_left) = (
+                records.remove(&now.absolute).unwrap_or_default(),
+                left.remove(&now.absolute).unwrap_or_default(),
+            );
+            let of = |files: &[ReadFile]| -> bool {
+                fits(&files.iter().map(|f| &f.record).collect::<Vec<_>>(), &taken)
             };
-            taken.insert(found.record.source.source_id);
+            let mut found = Vec::new();
+            if of(&of_trace) {
+                found = of_trace;
+            } else if fits(&of_left.iter().map(|(_, r)| *r).collect::<Vec<_>>(), &taken) {
+                for (folder, record) in of_left {
+                    let rows = Rows::Spool(work.adopt(folder, record)?);
+                    found.push(ReadFile { record: record.clone(), rows, read_now: false });
+                }
+            }
+            let Some(first) = found.first() else { continue };
+            taken.insert(first.record.source.source_id);
+            found.sort_by_key(|f| f.record.facts.share);
             out.files.insert(now.absolute, found);
         }
         // Numbers of the rest: their place in the root where that is free, so that an ingest from
         // scratch and one in pieces give the same numbers.
         let mut above = root.candidates.len() as i64..;
         for (i, candidate) in root.candidates.iter().enumerate() {
-            let id = match source_of(candidate, 0).ok().and_then(|s| out.files.get(&s.absolute)) {
+            let known = source_of(candidate, 0).ok();
+            let known = known.and_then(|s| out.files.get(&s.absolute)?.first());
+            let id = match known {
                 Some(file) => file.record.source.source_id,
                 None if !taken.contains(&(i as i64)) => i as i64,
                 None => above.find(|id| !taken.contains(id)).unwrap_or_default(),
@@ -236,20 +253,29 @@ impl Known {
         self.ids.get(candidate).copied().unwrap_or(candidate as i64)
     }
 
+    /// Whether a candidate is known.
+    pub(super) fn has(&self, candidate: &Candidate) -> bool {
+        source_of(candidate, 0).is_ok_and(|now| self.files.contains_key(&now.absolute))
+    }
+
     /// What is known of a candidate.
-    pub(super) fn of(&self, candidate: &Candidate) -> Option<ReadFile> {
+    pub(super) fn of(&self, candidate: &Candidate) -> Option<Vec<ReadFile>> {
         let now = source_of(candidate, 0).ok()?;
-        let mut file = self.files.get(&now.absolute)?.clone();
-        file.record.facts.path.clone_from(&now.path);
-        file.record.source.path = now.path;
-        file.record.source.mtime_ns = now.mtime_ns;
-        Some(file)
+        let mut files = self.files.get(&now.absolute)?.clone();
+        for file in &mut files {
+            file.record.facts.path.clone_from(&now.path);
+            file.record.source.path.clone_from(&now.path);
+            file.record.source.mtime_ns = now.mtime_ns;
+        }
+        Some(files)
     }
 
     /// Remembers what was read now.
     pub(super) fn add(&mut self, files: &[ReadFile]) {
+        self.files.clear();
         for file in files {
-            self.files.insert(file.record.source.absolute.clone(), file.clone());
+            let of_file = self.files.entry(file.record.source.absolute.clone()).or_default();
+            of_file.push(file.clone());
         }
     }
 

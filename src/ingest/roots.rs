@@ -34,6 +34,27 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     resolved.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Why a candidate is not read, although there is a reader for it.
+fn left_out(candidate: &Candidate, options: &Options) -> Option<String> {
+    let source = match candidate.kind {
+        Kind::Json | Kind::Sqlite | Kind::NsysReport => candidate.kind.source(),
+        _ => return None,
+    };
+    if let Some(wanted) = options.source.as_deref().filter(|wanted| *wanted != source) {
+        return Some(format!("it is of {source}, and --source {wanted} was given"));
+    }
+    // A report whose export lies beside it.
+    let exported = |ending: &str| {
+        let mut name = candidate.place.file.with_extension("").into_os_string();
+        name.push(ending);
+        Path::new(&name).is_file()
+    };
+    (candidate.kind == Kind::NsysReport
+        && !candidate.direct
+        && [".sqlite", ".sqlite.gz"].into_iter().any(exported))
+    .then(|| "a report whose export lies beside it".to_owned())
+}
+
 /// The candidates of all paths by the folder of their job.
 pub(super) fn roots(
     paths: &[PathBuf],
@@ -63,8 +84,12 @@ pub(super) fn roots(
         for mut candidate in discover::below(path, None)? {
             let file = absolute(&candidate.place.file);
             candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
+            if let Some(why) = left_out(&candidate, options) {
+                others.push((file, candidate.place.display(), why));
+                continue;
+            }
             match candidate.kind {
-                Kind::Json => {
+                Kind::Json | Kind::Sqlite | Kind::NsysReport => {
                     let logical = Place { file, ..candidate.place.clone() }.logical();
                     let root = discover::job_root(&logical);
                     first_root.get_or_insert_with(|| root.clone());
@@ -117,7 +142,7 @@ pub(super) fn roots(
 pub(super) fn not_a_trace(candidate: &Candidate, what: &str) -> Error {
     Error::new("not-a-trace", format!("the file is no trace: {what}"))
         .at(candidate.place.display())
-        .hint("give a Kineto trace: a JSON object with `traceEvents`, plain or gzip")
+        .hint("give a Kineto trace (a JSON object with `traceEvents`), or an SQLite export of Nsight Systems")
 }
 
 /// What a trace may be named after: its folder, or its file.

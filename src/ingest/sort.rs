@@ -16,7 +16,7 @@ use arrow_ipc::writer::StreamWriter;
 
 use crate::error::{Result, io};
 
-/// Bytes of rows that are sorted in memory.
+/// Bytes of rows that are sorted in memory, unless the caller says otherwise.
 const RUN_BYTES: usize = 24 << 20;
 /// Rows of a sorted batch.
 const BATCH_ROWS: usize = 8192;
@@ -33,6 +33,7 @@ pub struct Sorter {
     keys: Vec<usize>,
     batches: Vec<RecordBatch>,
     bytes: usize,
+    run_bytes: usize,
     runs: Vec<PathBuf>,
     made: usize,
 }
@@ -59,14 +60,16 @@ impl Sorter {
             keys,
             batches: Vec::new(),
             bytes: 0,
+            run_bytes: RUN_BYTES,
             runs: Vec::new(),
             made: 0,
         }
     }
 
-    /// The schema of the batches.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+    /// With so many bytes of rows in memory.
+    #[must_use]
+    pub fn with_run_bytes(self, run_bytes: usize) -> Self {
+        Self { run_bytes, ..self }
     }
 
     /// Takes rows.
@@ -76,7 +79,7 @@ impl Sorter {
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
         self.bytes += batch.get_array_memory_size();
         self.batches.push(batch);
-        if self.bytes < RUN_BYTES {
+        if self.bytes < self.run_bytes {
             return Ok(());
         }
         let (path, mut writer) = self.run()?;

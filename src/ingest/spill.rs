@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, io};
 
-/// Bytes of records that are kept in memory.
-const MEMORY_BYTES: usize = 8 << 20;
 /// Runs that are merged at a time.
 const MERGE_RUNS: usize = 64;
 
@@ -25,9 +23,9 @@ pub struct Spill<const N: usize> {
 }
 
 impl<const N: usize> Spill<N> {
-    /// Runs go into files of `folder` under `name`.
-    pub fn new(folder: &Path, name: &'static str) -> Self {
-        let capacity = MEMORY_BYTES / (8 * N);
+    /// Records past so many bytes go into files of `folder` under `name`.
+    pub fn new(folder: &Path, name: &'static str, bytes: usize) -> Self {
+        let capacity = (bytes / (8 * N)).max(1);
         let folder = folder.to_owned();
         Self { folder, name, rows: Vec::new(), capacity, runs: Vec::new(), made: 0 }
     }
@@ -162,7 +160,7 @@ mod tests {
         let mut expected = numbers.clone();
         expected.sort_unstable();
         for capacity in [10, 100, 3333, 100_000] {
-            let mut spill = Spill { capacity, ..Spill::new(folder.path(), "test") };
+            let mut spill = Spill { capacity, ..Spill::new(folder.path(), "test", 0) };
             for row in &numbers {
                 spill.push(*row).expect("the folder can be written");
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::compute::{BatchCoalescer, filter_record_batch, kernels::cmp};
+use arrow::compute::{BatchCoalescer, filter_record_batch, is_null, kernels::cmp};
 use arrow::datatypes::{Int64Type, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
@@ -16,8 +16,8 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::kineto::shifted;
 use super::parquet::{GROUP_ROWS, properties};
+use super::time::shifted;
 use crate::error::{Error, Result, io};
 
 /// Row groups with fewer rows are not copied but joined: a reader pays for each row group.
@@ -29,7 +29,7 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lacks {
     /// Value of the column `rank`.
-    pub rank: i64,
+    pub rank: Option<i64>,
     /// Value of the column `source`.
     pub source: &'static str,
     /// Added to relative `ts_ns`.
@@ -50,11 +50,15 @@ fn shift(times: &Int64Array, base_ns: i64) -> ArrayRef {
     Arc::new(times.unary::<_, Int64Type>(|ts| shifted(ts, base_ns)))
 }
 
-/// The one rank that a row group holds, if its statistics say so; else whether it may hold `rank`.
-fn holds(group: &RowGroupMetaData, column: usize, rank: i64) -> (bool, bool) {
+/// Whether a row group holds `rank` alone, and whether it may hold it, as its statistics say.
+fn holds(group: &RowGroupMetaData, column: usize, rank: Option<i64>) -> (bool, bool) {
+    let Some(rank) = rank else { return (false, true) };
     match group.column(column).statistics() {
         Some(Statistics::Int64(s)) => match (s.min_opt(), s.max_opt()) {
-            (Some(min), Some(max)) => (*min == rank && *max == rank, *min <= rank && rank <= *max),
+            (Some(min), Some(max)) => {
+                let no_nulls = s.null_count_opt() == Some(0);
+                (no_nulls && *min == rank && *max == rank, *min <= rank && rank <= *max)
+            }
             _ => (false, true),
         },
         _ => (false, true),
@@ -96,7 +100,7 @@ impl Splicer {
     ///
     /// # Errors
     /// As [`Splicer::add`].
-    pub fn add_rank(&mut self, from: &Path, rank: i64) -> Result<()> {
+    pub fn add_rank(&mut self, from: &Path, rank: Option<i64>) -> Result<()> {
         let file = File::open(from).map_err(|e| io(from, &e))?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
         let column = metadata.schema().index_of("rank")?;
@@ -108,7 +112,10 @@ impl Splicer {
                 for batch in read(&file, &metadata, i, ProjectionMask::all())? {
                     let batch = batch?;
                     let ranks = batch.column(column).as_primitive::<Int64Type>();
-                    let wanted = cmp::eq(ranks, &Int64Array::new_scalar(rank))?;
+                    let wanted = match rank {
+                        Some(rank) => cmp::eq(ranks, &Int64Array::new_scalar(rank))?,
+                        None => is_null(ranks)?,
+                    };
                     self.join(filter_record_batch(&batch, &wanted)?)?;
                 }
             }
@@ -267,7 +274,10 @@ enum Column<'f> {
 
 fn constant(name: &str, rows: usize, lacks: Lacks) -> ArrayRef {
     match name {
-        "rank" => Arc::new(Int64Array::from_value(lacks.rank, rows)),
+        "rank" => Arc::new(match lacks.rank {
+            Some(rank) => Int64Array::from_value(rank, rows),
+            None => Int64Array::new_null(rows),
+        }),
         "source" => {
             Arc::new(StringArray::from_iter_values(std::iter::repeat_n(lacks.source, rows)))
         }

@@ -69,7 +69,7 @@ impl Workspace {
     /// # Errors
     /// `io` when it cannot be moved.
     pub fn adopt(&self, folder: &Path, record: &Record) -> Result<PathBuf> {
-        let to = self.path.join(spool_name(record.source.source_id));
+        let to = self.path.join(spool_name(record.source.source_id, record.facts.share));
         std::fs::rename(folder, &to).map_err(|e| io(folder, &e))?;
         Ok(to)
     }
@@ -104,9 +104,9 @@ impl Drop for Abandoned {
     }
 }
 
-/// Name of the folder of a file that was read.
-pub fn spool_name(source_id: i64) -> String {
-    format!("spool-{source_id}")
+/// Name of the folder of a share of a file that was read.
+pub fn spool_name(source_id: i64, share: usize) -> String {
+    format!("spool-{source_id}-{share}")
 }
 
 impl Drop for Workspace {

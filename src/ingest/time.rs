@@ -1,4 +1,14 @@
-//! Decimal microseconds to integer nanoseconds, digit by digit, never through a float.
+//! Times: decimal microseconds to integer nanoseconds, digit by digit, never through a float; and the
+//! base of a clock.
+
+/// Recorded times from here on (in ns) are epoch times already: no base is added to them.
+/// 10^15 microseconds is 2001; a base plus anything smaller stays far below.
+pub const EPOCH_FROM_NS: i64 = 1_000_000_000_000_000_000;
+
+/// A recorded time with the base of the clock added, unless it is an epoch time already.
+pub fn shifted(ts: i64, base_ns: i64) -> i64 {
+    if ts < EPOCH_FROM_NS { ts.saturating_add(base_ns) } else { ts }
+}
 
 /// Nanoseconds of a JSON number of microseconds (the raw token, plain or in quotes).
 ///

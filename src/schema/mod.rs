@@ -16,8 +16,9 @@ pub use tables::TABLES;
 /// Raised when a table or column changes its meaning; ingested traces with another number are
 /// ingested again.
 ///
-/// 2: `launches` comes from the reader, and `comm_args` is new.
-pub const SCHEMA_VERSION: u32 = 2;
+/// 3: sources beside Kineto: `step_ranges`, `source` in `busy_intervals` and `collective_calls`, bytes
+/// in `comm_args`, class `graph`.
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Column types, each with its Arrow and its SQL form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "class",
                 Type::Text,
-                "compute, comm, copy, set, or other (work whose kind is unknown: in no metric).",
+                "compute, comm, copy, set, graph (a whole CUDA graph whose kernels were not recorded: busy, of no kind), or other (work whose kind is unknown: in no metric).",
             ),
             column("category", Type::Text, "Category as recorded."),
             column("name", Type::Text, "Name as recorded."),
@@ -219,6 +219,7 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
+            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
             column("collective_id", Type::Int, "Number of the call."),
             column("pg_id", Type::Int, "Process group."),
             column("collective", Type::Text, "Kind."),
@@ -264,13 +265,14 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
+            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
             column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
             column(
                 "device",
                 Type::Int,
                 "Index of the accelerator in its host, as the trace numbers it.",
             ),
-            column("class", Type::Text, "comm, compute, copy or set."),
+            column("class", Type::Text, "comm, compute, copy, set or graph."),
             column("start_ns", Type::Int, "First nanosecond of the span."),
             column("end_ns", Type::Int, "End of the span, exclusive."),
         ],
@@ -294,8 +296,27 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "step_ranges",
+        doc: "one range on the host whose name marks a step (--step-range, or a pattern that is known)",
+        made: Made::Ingest,
+        by_rank: false,
+        columns: &[
+            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
+            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            column("event_id", Type::Int, "The range in host_events."),
+            column("step", Type::Int, "Number that its name says, else its place."),
+            column(
+                "ts_ns",
+                Type::Int,
+                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
+            ),
+            column("dur_ns", Type::Int, "Duration in nanoseconds."),
+            column("marker", Type::Text, "The pattern that its name matches."),
+        ],
+    },
+    Table {
         name: "comm_args",
-        doc: "what an event of communication says of itself (kernels and record_param_comms with a `Collective name`)",
+        doc: "what an event of communication says of itself (kernels and record_param_comms with a `Collective name`), or what the NVTX ranges of NCCL around its launch say of it, and of themselves",
         made: Made::Ingest,
         by_rank: false,
         columns: &[
@@ -324,6 +345,17 @@ pub const TABLES: &[Table] = &[
             column("out_split", Type::Text, "Elements from each rank, as recorded: a JSON list."),
             column("rank_start", Type::Int, "First rank of a regular group."),
             column("rank_stride", Type::Int, "Distance of the ranks of a regular group."),
+            column(
+                "in_bytes",
+                Type::Int,
+                "Bytes of the input of this rank (NVTX; summed over the calls of a group).",
+            ),
+            column("out_bytes", Type::Int, "Bytes of the output of this rank, likewise."),
+            column(
+                "coll_source",
+                Type::Text,
+                "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where they do not; NULL where the event says it itself.",
+            ),
         ],
     },
     Table {

@@ -92,6 +92,7 @@ fn content(text: &[u8], piece: u8, segment_bytes: usize, spool: &Path) -> Result
             keep_partial: true,
             pool: &Arc::new(Pool::new(1)),
             segment_bytes,
+            steps: None,
         },
     )
 }

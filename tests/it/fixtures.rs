@@ -8,7 +8,7 @@ use std::path::Path;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use ccl_sql::derive::Derive;
-use ccl_sql::ingest::launches::{Launches, NONE, Parts, kind};
+use ccl_sql::ingest::launches::{Launches, NONE, Parts, kind, some};
 use ccl_sql::ingest::manifest::Manifest;
 use ccl_sql::ingest::rows::Rows;
 use ccl_sql::ingest::{Finish, ToDerive, count_rows};
@@ -58,12 +58,14 @@ pub fn build(case: &str, data: &Path) {
         write(&connection, &directory, table("sources").expect("in the schema"), &sources);
     }
     let has = |name: &str| seen.contains(&name.to_owned());
-    if has("device_events") {
+    if has("device_events") && !has("launches") {
         let made = launches(&connection, has("host_events"), data);
         write(&connection, &directory, table("launches").expect("in the schema"), &made);
     }
-    let made = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
-    write(&connection, &directory, table("comm_args").expect("in the schema"), &made);
+    if !has("comm_args") {
+        let made = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
+        write(&connection, &directory, table("comm_args").expect("in the schema"), &made);
+    }
     let registry = Registry::load(None).expect("the registry loads");
     let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 0 };
     let work = tempfile::tempdir().expect("a temporary folder");
@@ -75,7 +77,7 @@ pub fn build(case: &str, data: &Path) {
         ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
         root: folder,
         named: true,
-        keep_partial: false,
+        asked: Default::default(),
         sources: Vec::new(),
         set_aside: Vec::new(),
         cards: Vec::new(),
@@ -153,10 +155,15 @@ fn launches(connection: &Connection, has_host: bool, work: &Path) -> Csv {
                 parts.around.push([pid, tid, ts, ts + dur, event, kind]);
             }
         }
-        let mut launches = Launches::new(work);
+        let mut launches = Launches::new(work, 1 << 20);
         launches.add(parts, 0).expect("it fits in memory");
         let mut rows = Rows::new(table("launches").expect("in the schema"), &["rank"]);
-        launches.finish(work, 0, &mut rows, |_| Ok(())).expect("it fits in memory");
+        let mut row = |launch: [i64; 8]| {
+            launch.into_iter().for_each(|value| _ = rows.int(some(value)));
+            rows.end_row();
+            Ok(())
+        };
+        launches.finish(work, 0, &mut row).expect("it fits in memory");
         with_rank(&mut rows, &rank, &mut csv);
     }
     csv

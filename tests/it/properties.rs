@@ -243,6 +243,7 @@ fn read_by(name: &str, reader: Box<dyn Read + Send>, segment_bytes: usize) -> Wh
         keep_partial: true,
         pool: &pool,
         segment_bytes,
+        steps: None,
     };
     let content = std::thread::scope(|scope| {
         scope.spawn(|| pool.help());

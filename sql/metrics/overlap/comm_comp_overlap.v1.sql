@@ -6,6 +6,8 @@
 -- @requires device_events
 -- @reads    _busy busy_intervals
 -- @value    overlap_ratio_of_comm
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @null     the trace has no communication on a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   overlap_ratio_of_comm DOUBLE value ratio higher | Sum of |comm ∩ compute| / sum of |comm|, over ranks and devices.

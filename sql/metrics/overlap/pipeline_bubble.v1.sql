@@ -8,7 +8,7 @@
 -- @reads    busy_intervals collectives steps cards _windows
 -- @value    bubble_ratio
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   bubble_ratio DOUBLE value ratio lower | 1 - |compute ∪ comm other than send/recv| / step; mean over the steps of a rank, then over ranks.
+-- @column   bubble_ratio DOUBLE value ratio lower | 1 - |compute ∪ whole CUDA graphs ∪ comm other than send/recv| / step; mean over the steps of a rank, then over ranks.
 -- @column   bubble_time_ms DOUBLE value ms | Bubble summed over ranks and steps.
 -- @column   total_time_ms DOUBLE value ms | Step time summed over ranks.
 -- @column   method VARCHAR value - | steps, or window where the trace has no steps.
@@ -36,7 +36,7 @@ WITH
     work AS (
         SELECT trace, rank, device, start_ns, end_ns
         FROM busy_intervals
-        WHERE class = 'compute'
+        WHERE class IN ('compute', 'graph')
         UNION ALL
         SELECT trace, rank, device, ts_ns, ts_ns + dur_ns
         FROM collectives

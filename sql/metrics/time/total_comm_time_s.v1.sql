@@ -7,6 +7,8 @@
 -- @reads    _rank_list busy_intervals device_events collectives steps
 -- @value    total_comm_time_s
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_comm_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over ranks.
 -- @column   sum_all_ranks_s DOUBLE value s | The unions summed over ranks.

@@ -11,11 +11,11 @@
 //! class; slices are not sorted by time (2); pids and tids are numbers or text (8).
 
 mod classify;
+pub use self::classify::is_comm_kernel;
 mod event;
 mod gather;
 mod pairs;
 mod part;
-mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -25,21 +25,13 @@ use serde_json::Value;
 
 use self::gather::Gather;
 use self::part::{Outcome, RunEnd};
-pub use self::totals::Totals;
 use super::input::{End, MAX_VALUE_BYTES, Piece, Place, Window};
 use super::json::{self, Mended, Scanner, Stop};
 use super::log::{Log, Severity};
 use super::pool::Pool;
+use super::steps::StepPatterns;
+use super::totals::Totals;
 use crate::error::{Error, Result};
-
-/// Recorded times from here on (in ns) are epoch times already: no base is added to them.
-/// 10^15 microseconds is 2001; a base plus anything smaller stays far below.
-pub const EPOCH_FROM_NS: i64 = 1_000_000_000_000_000_000;
-
-/// A recorded time with the base of the clock added, unless it is an epoch time already.
-pub fn shifted(ts: i64, base_ns: i64) -> i64 {
-    if ts < EPOCH_FROM_NS { ts.saturating_add(base_ns) } else { ts }
-}
 
 /// What one file held.
 #[derive(Debug, Default)]
@@ -81,6 +73,8 @@ pub struct Reading<'a> {
     pub pool: &'a Arc<Pool>,
     /// Bytes after which the list of events is cut: [`SEGMENT_BYTES`], or less to test the cutting.
     pub segment_bytes: usize,
+    /// What marks steps beside Kineto's own marker.
+    pub steps: Option<Arc<StepPatterns>>,
 }
 
 /// Bytes of a segment: enough to make the handing over cheap, few enough to keep memory small.
@@ -101,7 +95,12 @@ pub fn read(
         window: Window::new(reader),
         scanner: Scanner::default(),
         mended: Vec::new(),
-        gather: Gather::new(reading.spool, reading.source_id, reading.pool.clone()),
+        gather: Gather::new(
+            reading.spool,
+            reading.source_id,
+            reading.pool.clone(),
+            reading.steps.clone(),
+        ),
         pool: reading.pool.clone(),
         segment_bytes: reading.segment_bytes,
     };
@@ -431,7 +430,10 @@ impl Reader {
                 split = self.segments()?;
             }
             let offset = self.window.offset;
-            let outcome = part::read(self.window.bytes(), offset, self.gather.base_ns)?;
+            let outcome = {
+                let (base_ns, steps) = (self.gather.base_ns, self.gather.steps.as_deref());
+                part::read(self.window.bytes(), offset, base_ns, steps)?
+            };
             let (end, consumed) = (outcome.end, outcome.consumed);
             self.gather.accept(outcome, offset)?;
             self.window.consume(consumed);
@@ -481,9 +483,11 @@ impl Reader {
                 let piece = self.window.cut(length);
                 let segment = Arc::new(Segment { piece, outcome: Mutex::new(None) });
                 let (task, base_ns) = (segment.clone(), self.gather.base_ns);
+                let steps = self.gather.steps.clone();
                 self.pool.submit(move || {
                     let piece = &task.piece;
-                    *task.outcome() = Some(part::read(piece.bytes(), piece.offset, base_ns));
+                    *task.outcome() =
+                        Some(part::read(piece.bytes(), piece.offset, base_ns, steps.as_deref()));
                 });
                 flying.push_back(segment);
             }

@@ -28,7 +28,7 @@ pub(super) struct Join {
 
 impl Join {
     /// Takes halves, sorted by process, thread and time; ids count from `first`.
-    pub(super) fn add(&mut self, halves: &RecordBatch, first: i64, part: &mut Part) {
+    pub(super) fn add(&mut self, halves: &RecordBatch, first: i64, part: &mut Part<'_>) {
         let texts = |at: usize| halves.column(at).as_string::<i32>();
         let ints = |at: usize| halves.column(at).as_primitive::<Int64Type>();
         for row in 0..halves.num_rows() {
@@ -70,13 +70,13 @@ impl Join {
     }
 
     /// The thread is over: what is open stays without an end.
-    pub(super) fn finish(&mut self, part: &mut Part) {
+    pub(super) fn finish(&mut self, part: &mut Part<'_>) {
         for open in std::mem::take(&mut self.open) {
             self.row(&open, None, part);
         }
     }
 
-    fn row(&mut self, open: &Open, dur: Option<i64>, part: &mut Part) {
+    fn row(&mut self, open: &Open, dur: Option<i64>, part: &mut Part<'_>) {
         if dur.is_none() {
             part.log.add(Severity::Loss, "begin-without-end", Some(open.offset), || {
                 "a begin (`B`) without its end; its duration is NULL".to_owned()

@@ -9,16 +9,17 @@ use super::super::json::{self, Mended, Scanner, Stop};
 use super::super::launches::{self, NONE, Parts};
 use super::super::log::{Log, Severity};
 use super::super::rows::Rows;
-use super::super::time::micros_to_nanos;
-use super::EPOCH_FROM_NS;
+use super::super::spool::{self, Batches, COMM_ARGS, COUNTERS, DEVICE, FLOWS, HOST, METADATA};
+use super::super::steps::{Candidate, StepPatterns};
+use super::super::time::{EPOCH_FROM_NS, micros_to_nanos};
+use super::super::totals::{Totals, widen};
 use super::classify::{Columns, STREAM, Target, take_double, take_int, take_triple, target};
 use super::event::Event;
-use super::totals::{Totals, widen};
 use crate::error::Result;
-use crate::schema::{Column, Made, Table, Type, table};
+use crate::schema::{Column, Made, Table, Type};
 
 /// Halves of `B`/`E` pairs, until the file ends.
-static HALVES_TABLE: Table = Table {
+pub(super) static HALVES: Table = Table {
     name: "halves",
     doc: "half of a pair",
     made: Made::Ingest,
@@ -42,40 +43,14 @@ const fn half(name: &'static str, ty: Type, doc: &'static str) -> Column {
 /// engines recurse over JSON.
 const MAX_ARGS_DEPTH: usize = 200;
 
-/// The tables of a file, in the order of [`Part::rows`], with the columns that only the job knows.
-pub(super) const TABLES: [(&str, &[&str]); 8] = [
-    ("host_events", &["rank"]),
-    ("device_events", &["source", "rank"]),
-    ("flows", &["rank"]),
-    ("counters", &["source", "rank"]),
-    ("metadata", &["rank"]),
-    ("launches", &["rank"]),
-    ("comm_args", &["rank"]),
-    ("halves", &[]),
-];
-
-/// The table of this place.
-pub(super) fn table_of(name: &str) -> &'static Table {
-    match name {
-        "halves" => &HALVES_TABLE,
-        name => table(name).expect("the table is in the schema"),
-    }
-}
-
-pub(super) const HOST: usize = 0;
-pub(super) const DEVICE: usize = 1;
-const FLOWS: usize = 2;
-const COUNTERS: usize = 3;
-pub(super) const METADATA: usize = 4;
-/// Made when the file ends.
-pub(super) const LAUNCHES: usize = 5;
-pub(super) const COMM_ARGS: usize = 6;
-pub(super) const HALVES: usize = 7;
-
 /// What a run of events became.
 pub(super) struct Outcome {
-    /// Batches in the order of [`TABLES`]; their event ids count from the start of the run.
-    pub(super) batches: [RecordBatch; 8],
+    /// Rows of the tables; their event ids count from the start of the run.
+    pub(super) batches: Batches,
+    /// Halves of pairs, likewise.
+    pub(super) halves: RecordBatch,
+    /// Ranges that may be steps.
+    pub(super) steps: Vec<Candidate>,
     pub(super) log: Log,
     pub(super) totals: Totals,
     pub(super) launches: Parts,
@@ -111,12 +86,17 @@ fn utf8_prefix(bytes: &[u8]) -> &str {
 }
 
 /// Reads the elements of a list from `bytes`, which stand at `offset` of the file and start between
-/// two elements. `base_ns` is added to relative times.
+/// two elements. `base_ns` is added to relative times; annotations that match `steps` mark steps.
 ///
 /// # Errors
 /// `io` when Arrow refuses the rows.
-pub(super) fn read(bytes: &[u8], offset: u64, base_ns: i64) -> Result<Outcome> {
-    let mut part = Part::new(base_ns, bytes.len() / EVENT_BYTES);
+pub(super) fn read(
+    bytes: &[u8],
+    offset: u64,
+    base_ns: i64,
+    steps: Option<&StepPatterns>,
+) -> Result<Outcome> {
+    let mut part = Part::new(base_ns, bytes.len() / EVENT_BYTES, steps);
     let mut scanner = Scanner::default();
     let mut event = Event::default();
     let mut mended = Vec::new();
@@ -188,8 +168,11 @@ pub(super) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
 }
 
 /// Takes events and collects their rows.
-pub(super) struct Part {
-    pub(super) rows: [Rows; 8],
+pub(super) struct Part<'p> {
+    pub(super) rows: [Rows; spool::TABLES.len()],
+    halves: Rows,
+    patterns: Option<&'p StepPatterns>,
+    steps: Vec<Candidate>,
     pub(super) log: Log,
     totals: Totals,
     launches: Parts,
@@ -199,16 +182,14 @@ pub(super) struct Part {
     args: String,
 }
 
-impl Part {
+impl<'p> Part<'p> {
     /// Room for about so many events.
-    pub(super) fn new(base_ns: i64, events: usize) -> Self {
-        let mut room = [0; TABLES.len()];
-        room[HOST] = events;
-        let mut room = room.into_iter();
+    pub(super) fn new(base_ns: i64, events: usize, patterns: Option<&'p StepPatterns>) -> Self {
         Self {
-            rows: TABLES.map(|(name, without)| {
-                Rows::with_room(table_of(name), without, room.next().unwrap_or_default())
-            }),
+            rows: spool::rows(events),
+            halves: Rows::new(&HALVES, &[]),
+            patterns,
+            steps: Vec::new(),
             log: Log::default(),
             totals: Totals::default(),
             launches: Parts::default(),
@@ -219,12 +200,8 @@ impl Part {
     }
 
     /// The rows in hand.
-    pub(super) fn take(&mut self) -> Result<[RecordBatch; 8]> {
-        let mut batches = Vec::with_capacity(TABLES.len());
-        for rows in &mut self.rows {
-            batches.push(rows.take()?);
-        }
-        Ok(batches.try_into().expect("one batch a table"))
+    pub(super) fn take(&mut self) -> Result<Batches> {
+        spool::take(&mut self.rows)
     }
 
     /// What was collected.
@@ -234,9 +211,11 @@ impl Part {
         last_end: usize,
         end: RunEnd,
     ) -> Result<Outcome> {
-        let batches = self.take()?;
+        let (batches, halves) = (self.take()?, self.halves.take()?);
         Ok(Outcome {
             batches,
+            halves,
+            steps: self.steps,
             log: self.log,
             totals: self.totals,
             launches: self.launches,
@@ -453,6 +432,11 @@ impl Part {
                     comm_args::add(&mut self.rows[COMM_ARGS], event_id, &e.arguments);
                 }
                 self.takes_part(class, &name, ints[3], [pid, tid], ts, dur, ordinal as i64);
+                if let ("host_annotation", Some(patterns), Some(_)) = (class, self.patterns, dur)
+                    && let Some((pattern, step)) = patterns.find(&name)
+                {
+                    self.steps.push([pattern, ts, -end, ordinal as i64, step]);
+                }
                 let w = &mut self.rows[HOST];
                 w.text(Some("kineto")).int(event_id).text(Some(class));
                 w.text(category.as_deref()).text(Some(&name)).int(Some(ts)).int(dur);
@@ -591,7 +575,7 @@ impl Part {
             json::text(raw).map_or_else(|| raw.to_owned(), Cow::into_owned)
         };
         let (pid, tid) = (text(e.pid), text(e.tid));
-        let w = &mut self.rows[HALVES];
+        let w = &mut self.halves;
         w.text(Some(&pid)).text(Some(&tid)).int(Some(ts)).int(Some(begin.into()));
         w.int(Some(ordinal as i64)).int(i64::try_from(offset).ok()).text(Some(e.raw));
         w.end_row();

@@ -1,4 +1,4 @@
-//! Counts and spans over the events of a file.
+//! Counts and spans over the events of a rank in a file.
 
 /// First and last of what a run of events said.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
@@ -32,7 +32,7 @@ impl Totals {
     }
 
     /// Adds what a later run said.
-    pub(super) fn add(&mut self, later: Self) {
+    pub fn add(&mut self, later: Self) {
         self.events += later.events;
         self.skipped += later.skipped;
         self.device_events += later.device_events;
@@ -52,7 +52,7 @@ impl Totals {
 }
 
 /// Widens a span to hold another.
-pub(super) fn widen(span: &mut Option<(i64, i64)>, from: i64, to: i64) {
+pub fn widen(span: &mut Option<(i64, i64)>, from: i64, to: i64) {
     *span = Some(match *span {
         None => (from, to),
         Some((a, b)) => (a.min(from), b.max(to)),

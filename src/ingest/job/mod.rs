@@ -8,6 +8,10 @@
 //!    single rank that say different things are a trace each; anything else is an error.
 //! 4. Files without any rank are ranks in the order of their pids when they share stem, device and
 //!    world size and ran at the same time; otherwise a trace each.
+//! 5. Files of Nsight Systems hold several ranks each, and follow rules of their own (`nodes`). A
+//!    trace of Kineto and one of Nsight Systems of the same ranks are one trace.
+
+mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +20,22 @@ use crate::error::{Error, Result};
 /// What the split needs to know of a file.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
+    /// Profiler that wrote it.
+    pub source: String,
     /// Path as shown.
     pub path: String,
+    /// Which share of the file it is.
+    pub share: usize,
+    /// Its place among the ranks of the file, by device.
+    pub place: usize,
+    /// Shares of the file.
+    pub shares: usize,
+    /// Whether it is a rank.
+    pub is_rank: bool,
+    /// Device of the rank.
+    pub device: Option<i64>,
+    /// Host.
+    pub host: Option<String>,
     /// Rank given by hand.
     pub flag_rank: Option<i64>,
     /// Rank that the trace states.
@@ -43,8 +61,8 @@ pub struct Facts {
 pub struct Member {
     /// Index into the facts.
     pub file: usize,
-    /// Its rank.
-    pub rank: i64,
+    /// Its rank; None for what is of no rank.
+    pub rank: Option<i64>,
     /// Where the rank was found: `flag`, `trace`, `name` or `order`.
     pub rank_source: &'static str,
 }
@@ -52,32 +70,60 @@ pub struct Member {
 /// The traces that the files make, each in the order of its ranks; then what is wrong with the
 /// files that make none.
 pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
+    let of_nsys = |f: &usize| files[*f].source == "nsys";
+    let (nsys, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(of_nsys);
+    let (mut traces, mut errors) = by_file(files, &others);
+    let (of_nodes, more) = nodes::split(files, &nsys);
+    let ranks = |trace: &[Member]| trace.iter().filter_map(|m| m.rank).collect::<BTreeSet<i64>>();
+    match (&mut traces[..], &of_nodes[..]) {
+        // Side by side: one job, seen by two profilers.
+        ([one], [other])
+            if errors.is_empty()
+                && more.is_empty()
+                && (ranks(one).is_subset(&ranks(other)) || ranks(other).is_subset(&ranks(one))) =>
+        {
+            one.extend(other.iter().cloned());
+        }
+        _ => traces.extend(of_nodes),
+    }
+    errors.extend(more);
+    for trace in &mut traces {
+        // What is of no rank comes last.
+        trace.sort_by_key(|m| (m.rank.is_none(), m.rank, files[m.file].span_ns, m.file));
+    }
+    traces.sort_by_key(|trace| trace.iter().map(|m| m.file).min());
+    (traces, errors)
+}
+
+/// Files of one rank each.
+fn by_file(files: &[Facts], which: &[usize]) -> (Vec<Vec<Member>>, Vec<Error>) {
     let mut traces = Vec::new();
     let mut errors = Vec::new();
-    let names_win = equal_bytes_under_other_names(files);
+    let names_win = equal_bytes_under_other_names(files, which);
     let mut ranked: BTreeMap<(Option<i64>, String), Vec<Member>> = BTreeMap::new();
     let mut unranked: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     let mut by_hand: Vec<Member> = Vec::new();
-    for (file, f) in files.iter().enumerate() {
+    for file in which.iter().copied() {
+        let f = &files[file];
         let by_name = f.name_rank.map(|rank| (rank, "name"));
         let by_trace = f.trace_rank.map(|rank| (rank, "trace"));
         let (first, second) =
-            if names_win[file] { (by_name, by_trace) } else { (by_trace, by_name) };
+            if names_win.contains(&file) { (by_name, by_trace) } else { (by_trace, by_name) };
         if let Some(rank) = f.flag_rank {
-            by_hand.push(Member { file, rank, rank_source: "flag" });
+            by_hand.push(Member { file, rank: Some(rank), rank_source: "flag" });
             continue;
         }
         match first.or(second) {
             // Stated ranks join over stems; ranks that only a name says join within one stem.
             Some((rank, rank_source)) => {
-                let stem = if rank_source == "name" && !names_win[file] {
+                let stem = if rank_source == "name" && !names_win.contains(&file) {
                     f.stem.clone()
                 } else {
                     String::new()
                 };
                 ranked.entry((f.world_size, stem)).or_default().push(Member {
                     file,
-                    rank,
+                    rank: Some(rank),
                     rank_source,
                 });
             }
@@ -104,24 +150,21 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     for group in unranked.into_values() {
         traces.extend(by_pid(files, &group));
     }
-    for trace in &mut traces {
-        trace.sort_by_key(|m| (m.rank, files[m.file].span_ns, m.file));
-    }
-    traces.sort_by(|a, b| a[0].file.cmp(&b[0].file));
     (traces, errors)
 }
 
 /// Files whose bytes are equal to another's while their names say different ranks.
-fn equal_bytes_under_other_names(files: &[Facts]) -> Vec<bool> {
+fn equal_bytes_under_other_names(files: &[Facts], which: &[usize]) -> BTreeSet<usize> {
     let mut ranks: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
-    for f in files {
-        ranks.entry(&f.sha256).or_default().extend(f.name_rank);
+    for f in which {
+        ranks.entry(&files[*f].sha256).or_default().extend(files[*f].name_rank);
     }
-    files.iter().map(|f| f.name_rank.is_some() && ranks[f.sha256.as_str()].len() > 1).collect()
+    let several = |f: &usize| ranks[files[*f].sha256.as_str()].len() > 1;
+    which.iter().copied().filter(|f| files[*f].name_rank.is_some() && several(f)).collect()
 }
 
 fn by_rank(files: &[Facts], members: Vec<Member>) -> Result<Vec<Vec<Member>>> {
-    let mut of_rank: BTreeMap<i64, Vec<Member>> = BTreeMap::new();
+    let mut of_rank: BTreeMap<Option<i64>, Vec<Member>> = BTreeMap::new();
     for m in members {
         of_rank.entry(m.rank).or_default().push(m);
     }
@@ -142,7 +185,7 @@ fn by_rank(files: &[Facts], members: Vec<Member>) -> Result<Vec<Vec<Member>>> {
     for m in of_rank.values().flatten() {
         of_stem.entry(&files[m.file].stem).or_default().push(m.clone());
     }
-    let ranks: BTreeSet<i64> = of_rank.keys().copied().collect();
+    let ranks: BTreeSet<Option<i64>> = of_rank.keys().copied().collect();
     let complete = |group: &Vec<Member>| {
         group.len() == ranks.len() && group.iter().map(|m| m.rank).collect::<BTreeSet<_>>() == ranks
     };
@@ -169,9 +212,10 @@ fn are_windows(files: &[Facts], same: &[Member]) -> bool {
 
 fn duplicate(files: &[Facts], same: &[Member]) -> Error {
     let names: Vec<&str> = same.iter().map(|m| files[m.file].path.as_str()).collect();
-    let rank = same.first().map_or(0, |m| m.rank);
+    let rank = same.first().and_then(|m| m.rank).unwrap_or_default();
     let source = same.first().map_or("", |m| m.rank_source);
     let said = match source {
+        "trace" if files[same[0].file].source == "nsys" => "what the trace says",
         "trace" => "distributedInfo.rank",
         "flag" => "--rank",
         _ => "the file name",
@@ -206,7 +250,7 @@ fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
         pids.len() == group.len() && spans.len() == group.len() && latest_start < first_end;
     let member = |(rank, file): (usize, &usize)| Member {
         file: *file,
-        rank: rank as i64,
+        rank: Some(rank as i64),
         rank_source: "order",
     };
     if together {
@@ -224,6 +268,8 @@ mod tests {
         let p = std::path::Path::new(path);
         Facts {
             path: path.to_owned(),
+            shares: 1,
+            is_rank: true,
             trace_rank,
             name_rank: super::super::discover::rank_in_name(p, std::path::Path::new("")),
             world_size: world,
@@ -241,7 +287,7 @@ mod tests {
         assert_eq!(errors, []);
         traces
             .iter()
-            .map(|t| t.iter().map(|m| (files[m.file].path.clone(), m.rank)).collect())
+            .map(|t| t.iter().map(|m| (files[m.file].path.clone(), m.rank.unwrap_or(-1))).collect())
             .collect()
     }
 

@@ -1,0 +1,740 @@
+//! Reads the SQLite export of one report of NVIDIA Nsight Systems.
+//!
+//! In: a database of any schema from 2020 on, plain, gzip or in a zip archive, or a report that `nsys`
+//! turns into one. Out: a [`Share`] for each rank that the file holds (a process and the device that it
+//! drives), and one for what is of no rank. Not here: which rank each of them is (`job::nodes`).
+//!
+//! Traps of the format (section numbers of the format notes): tables and columns come and go with the
+//! version (1), so they are looked up; ids of correlations and domains are unique only within a process
+//! (4, 5); a grouped launch of NCCL serves several calls (6); the environment lies in the file twice,
+//! secrets included (7).
+
+mod database;
+mod names;
+mod nccl;
+mod payload;
+mod report;
+mod rows;
+mod tables;
+mod target;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::database::{Database, int, text};
+use self::nccl::Groups;
+use self::payload::Schemas;
+use self::rows::{Bundle, Context, Key, NO_PROCESS, Outcome, SEGMENT_ROWS};
+use self::tables::{Kind, Plan, plans};
+use self::target::Target;
+use super::input::{self, Place};
+use super::log::{Log, Severity};
+use super::parquet::BATCH_ROWS;
+use super::pool::Pool;
+use super::record::{RankRow, Share};
+use super::rows::Rows;
+use super::spool::{self, COMM_ARGS, MANY_RANKS, METADATA, Spool};
+use super::steps::StepPatterns;
+use super::totals::Totals;
+use super::watch::Watcher;
+use crate::error::{Error, Result, io};
+
+/// How a file is to be read.
+pub struct Reading<'a> {
+    /// Where it lies.
+    pub place: &'a Place,
+    /// Whether it is a report and no export.
+    pub is_report: bool,
+    /// Makes the folder for the spool files of a share.
+    pub folder: &'a dyn Fn(usize) -> Result<PathBuf>,
+    /// Number of the source, for the ids of events.
+    pub source_id: i64,
+    /// Whether what can be read of a damaged file is kept.
+    pub keep_partial: bool,
+    /// Threads that share the work.
+    pub pool: &'a Arc<Pool>,
+    /// What marks steps.
+    pub steps: &'a Arc<StepPatterns>,
+    /// Who is told how far it is.
+    pub watcher: &'a Watcher,
+}
+
+/// What a file held.
+#[derive(Debug)]
+pub struct Nsys {
+    /// The ranks, and what is of none, in the order of their folders.
+    pub shares: Vec<Share>,
+    /// SHA-256 of the file on disk.
+    pub sha256: String,
+}
+
+/// Reads a file; what it is, when it is an SQLite database of something else.
+///
+/// # Errors
+/// `trace-truncated`, `database-corrupt`, `database-locked`, `gzip-broken`, `value-too-large`,
+/// `nsys-unusable` for the file; `nsys-missing` for a report without the program that reads it; `io`
+/// when the spool cannot be written. With `keep_partial`, a damaged part of the database is a finding.
+pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
+    let shown = reading.place.display();
+    let folder = (reading.folder)(0)?;
+    // A file that SQLite can open is read where it lies; anything else is unpacked first.
+    let mut unpacked = None;
+    let (path, sha256) = if reading.is_report {
+        let path = folder.join("export.sqlite");
+        report::export(&reading.place.file, &path, reading.watcher)?;
+        unpacked = Some(path.clone());
+        (path, Hash::Later(reading.place.file.clone()))
+    } else if is_plain(reading.place)? {
+        (reading.place.file.clone(), Hash::Later(reading.place.file.clone()))
+    } else {
+        let path = folder.join("unpacked.sqlite");
+        let sha256 = unpack(reading, &path)?;
+        unpacked = Some(path.clone());
+        (path, Hash::Known(sha256))
+    };
+    let tells = matches!(sha256, Hash::Later(_)) && !reading.is_report;
+    let hash = Arc::new(Mutex::new(None));
+    if let Hash::Later(file) = &sha256 {
+        let (hash, file) = (hash.clone(), file.clone());
+        reading.pool.submit(move || {
+            *lock(&hash) = Some(input::sha256(&file));
+        });
+    }
+    let out = (|| -> Result<_> {
+        let database = Database::open(&path, &shown)?;
+        if let Some(what) = not_nsys(&database) {
+            return Ok(Err(what));
+        }
+        let bytes = std::fs::metadata(&path).map_err(|e| io(&path, &e))?.len();
+        let gather = Gather::new(reading, database, folder, bytes, tells)?;
+        gather.run().map(Ok)
+    })();
+    if let Hash::Later(_) = sha256 {
+        reading.pool.wait(|| lock(&hash).is_some());
+    }
+    let sha256 = match sha256 {
+        Hash::Known(sha256) => sha256,
+        Hash::Later(_) => lock(&hash).take().expect("it was waited for")?,
+    };
+    if let Some(path) = unpacked {
+        // The rows are in the spool; the workspace is removed anyway.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(out?.map(|shares| Nsys { shares, sha256 }))
+}
+
+enum Hash {
+    Known(String),
+    /// Taken while the file is read.
+    Later(PathBuf),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether SQLite can open the file as it lies.
+fn is_plain(place: &Place) -> Result<bool> {
+    use std::io::Read;
+    if place.member.is_some() {
+        return Ok(false);
+    }
+    let unreadable = |e: std::io::Error| {
+        Error::new("file-unreadable", format!("cannot open the file: {e}")).at(place.display())
+    };
+    let mut head = [0; 2];
+    let mut file = File::open(&place.file).map_err(unreadable)?;
+    Ok(file.read_exact(&mut head).is_err() || head != [0x1f, 0x8b])
+}
+
+/// Unpacks a file into the workspace; SHA-256 of what lies on disk.
+fn unpack(reading: &Reading<'_>, to: &Path) -> Result<String> {
+    let shown = reading.place.display();
+    let mut opened = input::open(reading.place, reading.watcher)?;
+    let mut out = BufWriter::new(File::create(to).map_err(|e| io(to, &e))?);
+    let mut reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        let n = match std::io::Read::read(&mut reader, &mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+                return Err(Error::new("trace-truncated", "the compressed file ends early")
+                    .at(shown)
+                    .hint("copy the file again"));
+            }
+            Err(e) => {
+                return Err(Error::new("gzip-broken", format!("the file cannot be unpacked: {e}"))
+                    .at(shown)
+                    .hint("copy the file again"));
+            }
+        };
+        std::io::Write::write_all(&mut out, &buffer[..n]).map_err(|e| io(to, &e))?;
+    }
+    std::io::Write::flush(&mut out).map_err(|e| io(to, &e))?;
+    drop(reader);
+    opened.sha256(&reading.place.file)
+}
+
+/// What a database is that holds nothing of Nsight Systems.
+fn not_nsys(database: &Database) -> Option<String> {
+    let marks = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "NVTX_EVENTS", "OSRT_API"];
+    let is_mark = |table: &str| marks.contains(&table) || table.starts_with("CUPTI_ACTIVITY_KIND_");
+    if database.tables.keys().any(|table| is_mark(table)) {
+        return None;
+    }
+    if let Some(view) = database.computed.iter().find(|view| is_mark(view)) {
+        return Some(format!("an SQLite database in which {view} is no table but a view"));
+    }
+    let some: Vec<&str> = database.tables.keys().take(4).map(String::as_str).collect();
+    Some(match some.is_empty() {
+        true => "an SQLite database without tables".to_owned(),
+        false => format!(
+            "an SQLite database that is no export of Nsight Systems (its tables: {})",
+            some.join(", ")
+        ),
+    })
+}
+
+/// A range of rows that some thread reads.
+struct Segment {
+    plan: usize,
+    from: i64,
+    to: i64,
+    outcome: Mutex<Option<Result<Outcome>>>,
+}
+
+/// One rank of the file, or what is of none.
+struct Of {
+    /// Process, and device; both None for what is of no rank.
+    key: Option<Key>,
+    folder: PathBuf,
+    /// The index under which `folder` was made.
+    index: usize,
+    spool: Spool,
+    groups: Groups,
+    totals: Totals,
+}
+
+/// Collects the rows of a file, in the order of its tables.
+struct Gather<'a> {
+    reading: &'a Reading<'a>,
+    context: Arc<Context>,
+    plans: Arc<Vec<Plan>>,
+    target: Target,
+    log: Log,
+    shares: Vec<Of>,
+    /// The share that is of no rank.
+    rest: Option<usize>,
+    first_folder: Option<PathBuf>,
+    elements: u64,
+    /// Bytes of the file for each row, to tell how far it is.
+    row_bytes: f64,
+    told: f64,
+    bytes: u64,
+    /// Processes with events, for their names.
+    processes: BTreeSet<i64>,
+}
+
+impl<'a> Gather<'a> {
+    fn new(
+        reading: &'a Reading<'a>,
+        database: Database,
+        folder: PathBuf,
+        bytes: u64,
+        tells: bool,
+    ) -> Result<Self> {
+        let mut log = Log::default();
+        let shown = reading.place.display();
+        let plans = plans(&database, &shown)?;
+        let target = Target::read(&database, &mut log)?;
+        if target.base_ns.is_none() {
+            log.add(Severity::Info, "no-epoch", None, || {
+                "the file does not say when the capture started; times count from there".to_owned()
+            });
+        }
+        let ignored: Vec<&str> = database
+            .computed
+            .iter()
+            .map(String::as_str)
+            .filter(|n| n.len() < 100)
+            .take(8)
+            .collect();
+        if !ignored.is_empty() {
+            log.add(Severity::Info, "view-ignored", None, || {
+                format!("views and virtual tables are never read: {}", ignored.join(", "))
+            });
+        }
+        let device_plans = || plans.iter().filter(|p| p.kind.is_device());
+        let by_process =
+            device_plans().next().is_none() || device_plans().any(|p| p.at.process.is_some());
+        let mut context = Context {
+            strings: names::Strings::new(&database, reading.steps.clone()),
+            schemas: Schemas::read(&database)?,
+            domains: HashMap::new(),
+            categories: HashMap::new(),
+            metrics: HashMap::new(),
+            base_ns: target.base_ns.unwrap_or(0),
+            by_process,
+            database,
+        };
+        nvtx_names(&mut context)?;
+        metric_names(&mut context)?;
+        let rows: f64 = plans.iter().map(|p| p.rows.1 as f64 - p.rows.0 as f64 + 1.0).sum();
+        Ok(Self {
+            reading,
+            context: Arc::new(context),
+            plans: Arc::new(plans),
+            target,
+            log,
+            shares: Vec::new(),
+            rest: None,
+            first_folder: Some(folder),
+            elements: 0,
+            row_bytes: if tells { bytes as f64 / rows.max(1.0) } else { 0.0 },
+            told: 0.0,
+            bytes,
+            processes: BTreeSet::new(),
+        })
+    }
+
+    /// The ranges of all tables. A table whose row numbers lie far apart is one range.
+    fn segments(&self) -> VecDeque<Segment> {
+        let mut out = VecDeque::new();
+        for (plan, p) in self.plans.iter().enumerate() {
+            let (first, last) = p.rows;
+            let segment = |from, to| Segment { plan, from, to, outcome: Mutex::new(None) };
+            // A row takes some bytes of the file.
+            let dense = last.checked_sub(first).is_some_and(|n| n >= 0 && n as u64 <= self.bytes);
+            if !dense {
+                out.push_back(segment(first, last));
+                continue;
+            }
+            let mut from = first;
+            loop {
+                let to = last.min(from.saturating_add(SEGMENT_ROWS - 1));
+                out.push_back(segment(from, to));
+                if to == last {
+                    break;
+                }
+                from = to + 1;
+            }
+        }
+        out
+    }
+
+    fn run(mut self) -> Result<Vec<Share>> {
+        let pool = self.reading.pool;
+        let mut waiting = self.segments();
+        let mut flying: VecDeque<Arc<Segment>> = VecDeque::new();
+        loop {
+            while flying.len() < pool.threads() + 1
+                && let Some(segment) = waiting.pop_front()
+            {
+                let segment = Arc::new(segment);
+                let (task, context, plans) =
+                    (segment.clone(), self.context.clone(), self.plans.clone());
+                pool.submit(move || {
+                    let read = rows::read(&context, &plans[task.plan], task.from, task.to);
+                    *lock(&task.outcome) = Some(read);
+                });
+                flying.push_back(segment);
+            }
+            let Some(front) = flying.pop_front() else { break };
+            pool.wait(|| lock(&front.outcome).is_some());
+            let mut outcome = lock(&front.outcome).take().expect("it was waited for");
+            loop {
+                let accepted = outcome.and_then(|outcome| {
+                    let rest = outcome.rest;
+                    self.accept(outcome, self.plans[front.plan].kind).map(|()| rest)
+                });
+                let failed = |e: &Error| e.code != "io" && self.reading.keep_partial;
+                match accepted {
+                    Ok(None) => break,
+                    Ok(Some(from)) => {
+                        outcome =
+                            rows::read(&self.context, &self.plans[front.plan], from, front.to);
+                    }
+                    Err(e) if failed(&e) => {
+                        let table = &self.plans[front.plan].table;
+                        let message = format!(
+                            "{}; rows {} to {} of {table} were left out as far as they were not read",
+                            e.message, front.from, front.to
+                        );
+                        self.log.add(Severity::Error, e.code, None, || message);
+                        break;
+                    }
+                    Err(e) => {
+                        // The others must not write into folders that are going away.
+                        pool.wait(|| flying.iter().all(|s| lock(&s.outcome).is_some()));
+                        return Err(if self.reading.keep_partial || e.code == "io" {
+                            e
+                        } else {
+                            e.hint("export the report again, or keep what can be read with --keep-partial")
+                        });
+                    }
+                }
+            }
+            if self.row_bytes > 0.0 {
+                let rows = (front.to as f64 - front.from as f64 + 1.0) * self.row_bytes;
+                let before = self.told as u64;
+                self.told += rows;
+                let now = self.told as u64 - before;
+                self.reading.watcher.tell(|w| w.read(now));
+            }
+        }
+        self.finish()
+    }
+
+    /// A new share.
+    fn share(&mut self, key: Option<Key>) -> Result<usize> {
+        let index = self.shares.len();
+        let folder = match self.first_folder.take() {
+            Some(folder) => folder,
+            None => (self.reading.folder)(index)?,
+        };
+        let pool = self.reading.pool.clone();
+        self.shares.push(Of {
+            key,
+            spool: Spool::new(&folder, self.reading.source_id, pool, MANY_RANKS),
+            groups: Groups::new(&folder, MANY_RANKS.spill_bytes),
+            totals: Totals { device: key.and_then(|k| k.1), ..Totals::default() },
+            folder,
+            index,
+        });
+        Ok(index)
+    }
+
+    /// The share of what is of no rank.
+    fn rest(&mut self) -> Result<usize> {
+        match self.rest {
+            Some(rest) => Ok(rest),
+            None => {
+                let rest = self.share(None)?;
+                self.rest = Some(rest);
+                Ok(rest)
+            }
+        }
+    }
+
+    /// The ranks of a process.
+    fn of_process(&self, process: i64) -> Vec<usize> {
+        let of = |s: &&Of| s.key.is_some_and(|(p, _)| p == process);
+        self.shares.iter().filter(of).map(|s| s.index).collect()
+    }
+
+    /// The share that rows of a key go to, and the ranks that their launches are of.
+    fn route(&mut self, key: Key, kind: Kind) -> Result<(usize, Vec<usize>)> {
+        let (process, device) = key;
+        if process == NO_PROCESS {
+            // A metric: of the only rank on its device.
+            let on: Vec<usize> = self
+                .shares
+                .iter()
+                .filter(|s| s.key.is_some_and(|k| device.is_some() && k.1 == device))
+                .map(|s| s.index)
+                .collect();
+            return Ok((if let [one] = on[..] { one } else { self.rest()? }, on));
+        }
+        let ranks = self.of_process(process);
+        let on_device = |ranks: &[usize], shares: &[Of]| {
+            ranks.iter().copied().find(|r| shares[*r].key.is_some_and(|k| k.1 == device))
+        };
+        if kind.is_device() {
+            if let Some(rank) = on_device(&ranks, &self.shares) {
+                return Ok((rank, vec![rank]));
+            }
+            // What computes on a device is a rank there. A copy or set of a process that computes on
+            // another device is no rank more: frameworks touch device 0 by accident.
+            let computes = matches!(kind, Kind::Kernel | Kind::Graph);
+            if let (Some(first), false) = (ranks.first(), computes) {
+                return Ok((*first, vec![*first]));
+            }
+            let rank = self.share(Some(key))?;
+            return Ok((rank, vec![rank]));
+        }
+        if let Some(rank) = device.and_then(|_| on_device(&ranks, &self.shares)) {
+            return Ok((rank, vec![rank]));
+        }
+        match ranks[..] {
+            [one] => Ok((one, ranks)),
+            // Without any device, what annotates itself or calls CUDA is a rank.
+            [] if matches!(kind, Kind::Nvtx | Kind::Runtime)
+                && self.shares.iter().all(|s| s.key.is_none_or(|k| k.1.is_none())) =>
+            {
+                let rank = self.share(Some((process, None)))?;
+                Ok((rank, vec![rank]))
+            }
+            _ => Ok((self.rest()?, ranks)),
+        }
+    }
+
+    fn accept(&mut self, outcome: Outcome, kind: Kind) -> Result<()> {
+        self.log.append(outcome.log);
+        let before = self.elements;
+        self.elements += outcome.elements;
+        for (key, bundle) in outcome.bundles {
+            let Bundle { mut rows, totals, launches, steps, ranges, kernels, communicators } =
+                bundle;
+            if totals.events > 0 {
+                self.processes.insert(key.0);
+            }
+            let (share, ranks) = self.route(key, kind)?;
+            for rank in ranks {
+                let of = &mut self.shares[rank];
+                let first = of.spool.event_id(before);
+                of.groups.add(&ranges, &kernels, first)?;
+                of.groups.communicators.extend(&communicators);
+                of.spool.note(launches.clone(), &steps, before)?;
+            }
+            let of = &mut self.shares[share];
+            of.totals.add(totals);
+            of.spool.write(spool::take(&mut rows)?, before)?;
+        }
+        Ok(())
+    }
+
+    /// Joins what belongs together, and closes the files.
+    fn finish(mut self) -> Result<Vec<Share>> {
+        if self.shares.is_empty() {
+            self.rest()?;
+            self.log.add(Severity::Info, "no-events", None, || {
+                "the trace has no events: only its header was read".to_owned()
+            });
+        }
+        if self.shares.iter().all(|s| s.key.is_none()) {
+            // A trace has a rank, even if nothing in it says so.
+            for s in &mut self.shares {
+                s.key = Some((0, None));
+            }
+            self.rest = None;
+        }
+        let ranks = self.shares.iter().filter(|s| s.key.is_some()).count();
+        if ranks > 1 {
+            // What is of the file as a whole is of no rank.
+            self.rest()?;
+        }
+        if self.plans.iter().any(|p| p.kind == Kind::Graph) {
+            self.log.add(Severity::Info, "graphs-opaque", None, || {
+                "whole CUDA graphs were traced: their kernels, of communication too, are not in the file; \
+                 profile with --cuda-graph-trace=node to see them"
+                    .to_owned()
+            });
+        }
+        let metadata = self.metadata()?;
+        // By the GPU, or the number of the device, and the process.
+        let order = |s: &Of| match s.key {
+            None => (true, None, 0),
+            Some((process, device)) => {
+                let gpu = device.and_then(|d| self.target.gpu_id(process, d));
+                (false, gpu.or(device), process)
+            }
+        };
+        let mut places: Vec<usize> = (0..self.shares.len()).collect();
+        places.sort_by_key(|i| (order(&self.shares[*i]), *i));
+        let target = self.target;
+        let (mut calls, mut sized, mut unclear) = (0, 0, 0);
+        let mut shares: Vec<Share> = Vec::with_capacity(self.shares.len());
+        for (index, of) in self.shares.into_iter().enumerate() {
+            let file_wide = match self.rest {
+                Some(rest) => index == rest,
+                None => true,
+            };
+            let (mut share, outcome) = finish_share(
+                of,
+                &target,
+                self.reading.steps,
+                if file_wide { &metadata } else { &[] },
+                ranks == 1,
+            )?;
+            // Calls of a process with several ranks are told once for each.
+            calls += outcome.calls;
+            sized += outcome.sized;
+            unclear += outcome.unclear;
+            share.place = places.iter().position(|i| *i == index).unwrap_or(index);
+            shares.push(share);
+        }
+        if calls > sized {
+            let blobs = target.blobs_left_out || self.context.schemas.is_empty();
+            self.log.say(
+                Severity::Info,
+                "nccl-sizes-missing",
+                calls - sized,
+                match blobs {
+                    true => "calls of NCCL without a size, because the payloads were not exported; export again with \
+                             --include-blobs=true for NCCL sizes"
+                        .to_owned(),
+                    false => "calls of NCCL whose payload says no size".to_owned(),
+                },
+            );
+        }
+        if unclear > 0 {
+            self.log.say(
+                Severity::Info,
+                "nccl-group-unclear",
+                unclear,
+                "kernels launched by a group of NCCL calls that cannot be told apart; their sizes are NULL"
+                    .to_owned(),
+            );
+        }
+        shares[0].log = self.log;
+        shares[0].bytes = self.bytes;
+        Ok(shares)
+    }
+
+    /// Rows of `metadata` that are of the file as a whole.
+    fn metadata(&self) -> Result<Vec<(String, String)>> {
+        let mut out = self.target.metadata.clone();
+        let pids: BTreeSet<i64> = self.processes.iter().filter_map(|p| rows::pid_of(*p)).collect();
+        let (database, context) = (&self.context.database, &self.context);
+        let mut names = Vec::new();
+        database.each("PROCESSES", &["pid", "name"], "", 100_000, |row| {
+            if let (Some(pid), Some(name)) = (int(row, 0), text(row, 1))
+                && pids.contains(&pid)
+            {
+                out.push((format!("process_name:{pid}"), name));
+            }
+            Ok(())
+        })?;
+        database.each("ThreadNames", &["globalTid", "nameId"], "", 100_000, |row| {
+            names.extend(int(row, 0).zip(int(row, 1)));
+            Ok(())
+        })?;
+        for (thread, name) in names {
+            let Some(pid) = rows::pid_of(thread).filter(|pid| pids.contains(pid)) else { continue };
+            let name = database.with(|c| context.strings.get(name, database, c))?;
+            if let Some(name) = &name.text {
+                out.push((format!("thread_name:{pid}:{}", thread & 0xFF_FFFF), name.clone()));
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Joins what belongs together in a share, and closes its files.
+fn finish_share(
+    of: Of,
+    target: &Target,
+    steps: &StepPatterns,
+    metadata: &[(String, String)],
+    is_only: bool,
+) -> Result<(Share, nccl::Outcome)> {
+    let Of { key, folder, mut spool, mut groups, totals, .. } = of;
+    let mut kernels = groups.kernels(&folder)?;
+    spool.link(0, |launch| groups.launch(&mut kernels, launch))?;
+    drop(kernels);
+    let mut rows = spool::rows(0);
+    let device = key.and_then(|k| k.1);
+    let of_device: Vec<_> = groups
+        .communicators
+        .iter()
+        .copied()
+        .filter(|c| c.device.is_none() || c.device == device)
+        .collect();
+    let outcome = groups.finish(device, &mut rows[COMM_ARGS], |rows: &mut Rows| {
+        match rows.len() < BATCH_ROWS {
+            true => Ok(()),
+            false => spool.comm_args(rows.take()?),
+        }
+    })?;
+    let last = rows[COMM_ARGS].take()?;
+    spool.comm_args(last)?;
+    let marked = spool.mark_steps(steps)?;
+    if let Some((marker, count)) = marked.filter(|_| key.is_some()) {
+        let by = if steps.by_user { "--step-range" } else { "known pattern" };
+        let value = serde_json::json!({ "marker": marker, "by": by, "steps": count });
+        let w = &mut rows[METADATA];
+        w.text(Some("step_marker")).text(Some(&value.to_string())).end_row();
+    }
+    for (key, value) in metadata {
+        rows[METADATA].text(Some(key)).text(Some(value)).end_row();
+    }
+    spool.write(spool::take(&mut rows)?, 0)?;
+    // The largest communicator is that of the job.
+    let world = of_device.iter().max_by_key(|c| (c.ranks, std::cmp::Reverse(c.id)));
+    let gpu = key.and_then(|(process, device)| target.gpu(process, device?));
+    let by_environment = if is_only { (target.rank, target.world_size) } else { (None, None) };
+    let by_mpi = key.and_then(|(process, _)| target.mpi_ranks.get(&process).copied());
+    let mut share = Share {
+        row: RankRow {
+            host: target.host.clone(),
+            device_name: gpu.and_then(|g| g.name.clone()),
+            sm_count: gpu.and_then(|g| g.sm_count),
+            memory_bytes: gpu.and_then(|g| g.memory_bytes),
+            world_size: world.map(|c| c.ranks).or(by_environment.1),
+            backend: None,
+            nccl_version: None,
+            base_ns: target.base_ns,
+        },
+        trace_rank: world.map(|c| c.rank).or(by_mpi).or(by_environment.0),
+        is_rank: key.is_some(),
+        totals,
+        spool: spool.close()?,
+        ..Share::default()
+    };
+    if share.totals.pid().is_none() {
+        share.totals.host_pid =
+            key.and_then(|(process, _)| rows::pid_of(process)).filter(|p| *p > 0);
+    }
+    if key.is_none() {
+        share.totals.device = None;
+    }
+    Ok((share, outcome))
+}
+
+/// Names of NVTX domains and categories, which are rows like any other.
+fn nvtx_names(context: &mut Context) -> Result<()> {
+    const NAMES: i64 = 33;
+    const DOMAINS: i64 = 75;
+    let mut found: Vec<(i64, i64, i64, Option<i64>, Option<String>, Option<i64>)> = Vec::new();
+    let columns = ["eventType", "globalTid", "domainId", "category", "text", "textId"];
+    if !context.database.has("NVTX_EVENTS", "eventType") {
+        return Ok(());
+    }
+    let filter = format!(r#"WHERE "eventType" IN ({NAMES}, {DOMAINS})"#);
+    context.database.each("NVTX_EVENTS", &columns, &filter, 100_000, |row| {
+        let (Some(kind), Some(thread)) = (int(row, 0), int(row, 1)) else { return Ok(()) };
+        let domain = int(row, 2).unwrap_or(0);
+        found.push((kind, thread, domain, int(row, 3), text(row, 4), int(row, 5)));
+        Ok(())
+    })?;
+    for (kind, thread, domain, category, text, id) in found {
+        let name = match (text, id) {
+            (Some(text), _) => Some(text),
+            (None, Some(id)) => context
+                .database
+                .with(|c| context.strings.get(id, &context.database, c))?
+                .text
+                .clone(),
+            (None, None) => None,
+        };
+        let process = if context.by_process { thread & !0xFF_FFFF } else { 0 };
+        match (kind, category, name) {
+            (DOMAINS, _, Some(name)) => _ = context.domains.insert((process, domain), name),
+            (NAMES, Some(category), Some(name)) => {
+                context.categories.insert((process, domain, category), name);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Names and units of GPU metrics: the unit stands in brackets (`SM Active [Throughput %]`).
+fn metric_names(context: &mut Context) -> Result<()> {
+    let columns = ["typeId", "metricId", "metricName"];
+    let metrics = &mut context.metrics;
+    context.database.each("TARGET_INFO_GPU_METRICS", &columns, "", 100_000, |row| {
+        if let (Some(ty), Some(metric), Some(name)) = (int(row, 0), int(row, 1), text(row, 2)) {
+            let unit = name
+                .rsplit_once('[')
+                .and_then(|(_, unit)| unit.trim_end().strip_suffix(']'))
+                .map(str::to_owned);
+            metrics.insert((ty, metric), (name, unit));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,568 @@
+//! Which calls of NCCL a kernel of communication serves, and what they say of themselves.
+//!
+//! A call outside a group launches its kernel itself. Inside a group nothing is launched until the
+//! outermost `ncclGroupEnd`, and then a kernel for each communicator that the group's calls name: one
+//! launch serves several calls. So the sizes are summed over the calls, by communicator, and go to the
+//! kernels in the order in which the group names the communicators.
+
+use std::path::Path;
+
+use super::super::launches::{NONE, some};
+use super::super::rows::Rows;
+use super::super::spill::{Sorted, Spill};
+use crate::error::Result;
+
+/// What a range of NCCL's API is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    code: i64,
+}
+
+const OTHER: i64 = 0;
+const GROUP_START: i64 = 1;
+const GROUP_END: i64 = 2;
+const INIT: i64 = 3;
+/// Codes from here on are calls that communicate.
+const FIRST: i64 = 10;
+const ALL_GATHER: i64 = 11;
+const REDUCE_SCATTER: i64 = 12;
+const SEND: i64 = 15;
+const RECV: i64 = 16;
+const ALL_TO_ALL: i64 = 17;
+const SCATTER: i64 = 19;
+/// A group of sends and receives.
+const SEND_RECV: i64 = 20;
+/// A group of calls of several kinds.
+const MIXED: i64 = 21;
+
+/// Names of the calls that communicate, from [`FIRST`] on.
+const NAMES: [&str; 11] = [
+    "ncclAllReduce",
+    "ncclAllGather",
+    "ncclReduceScatter",
+    "ncclBroadcast",
+    "ncclReduce",
+    "ncclSend",
+    "ncclRecv",
+    "ncclAlltoAll",
+    "ncclGather",
+    "ncclScatter",
+    "ncclSendRecv",
+];
+
+impl Call {
+    /// Of the name of a range in NCCL's domain.
+    pub fn of(name: &str) -> Self {
+        let code = match name {
+            "ncclGroupStart" => GROUP_START,
+            "ncclGroupEnd" | "ncclGroupSimulateEnd" => GROUP_END,
+            "ncclBcast" => FIRST + 3,
+            "ncclAllToAll" => ALL_TO_ALL,
+            n if n.starts_with("ncclCommInit") || n == "ncclCommSplit" => INIT,
+            n => NAMES[..10].iter().position(|k| *k == n).map_or(OTHER, |at| FIRST + at as i64),
+        };
+        Self { code }
+    }
+
+    /// Whether it communicates.
+    pub fn communicates(self) -> bool {
+        self.code >= FIRST
+    }
+
+    /// Whether kernels may be launched inside it for calls that communicate.
+    pub fn launches(self) -> bool {
+        self.communicates() || self.code == GROUP_END
+    }
+
+    /// Whether it makes a communicator.
+    pub fn is_init(self) -> bool {
+        self.code == INIT
+    }
+
+    /// Whether it says anything about kernels.
+    pub fn matters(self) -> bool {
+        self.code != OTHER && self.code != INIT
+    }
+}
+
+/// A range of NCCL's API: thread, start, event, code of the call, communicator, bytes, root or peer.
+pub type Range = [i64; 7];
+
+/// The record of a range.
+pub fn range(
+    thread: i64,
+    start: i64,
+    event: i64,
+    call: Call,
+    communicator: Option<i64>,
+    bytes: Option<i64>,
+    other_rank: Option<i64>,
+) -> Range {
+    let or = |value: Option<i64>| value.unwrap_or(NONE);
+    [thread, start, event, call.code, or(communicator), or(bytes), or(other_rank)]
+}
+
+/// A communicator of a process: its number, its ranks, the own rank in it, the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Communicator {
+    /// The same number on all its ranks.
+    pub id: i64,
+    /// Its ranks.
+    pub ranks: i64,
+    /// The rank of this process in it.
+    pub rank: i64,
+    /// Device of this process.
+    pub device: Option<i64>,
+}
+
+/// The calls of one communicator that one launch serves.
+#[derive(Debug, Clone, Copy)]
+struct Served {
+    code: i64,
+    communicator: i64,
+    /// Bytes of the calls; of the sends in a group of both.
+    bytes: Option<i64>,
+    /// Bytes of the receives.
+    received: Option<i64>,
+    other_rank: i64,
+    calls: i64,
+}
+
+impl Served {
+    fn add(&mut self, code: i64, bytes: i64, other_rank: i64) {
+        let plus = |sum: Option<i64>| sum?.checked_add(some(bytes)?);
+        match code {
+            RECV => self.received = plus(self.received),
+            _ => self.bytes = plus(self.bytes),
+        }
+        self.code = match (self.code, code) {
+            (a, b) if a == b => a,
+            (SEND | RECV | SEND_RECV, SEND | RECV) => SEND_RECV,
+            _ => MIXED,
+        };
+        if self.calls > 0 && self.other_rank != other_rank {
+            self.other_rank = NONE;
+        }
+        self.calls += 1;
+    }
+
+    /// Bytes of input and output of this rank.
+    fn sizes(&self, ranks: Option<i64>) -> (Option<i64>, Option<i64>) {
+        let times = |bytes: Option<i64>| bytes?.checked_mul(ranks?);
+        match self.code {
+            ALL_GATHER => (self.bytes, times(self.bytes)),
+            REDUCE_SCATTER => (times(self.bytes), self.bytes),
+            ALL_TO_ALL => (times(self.bytes), times(self.bytes)),
+            SCATTER => (None, self.bytes),
+            SEND => (self.bytes, None),
+            RECV => (None, self.received),
+            SEND_RECV => (self.bytes, self.received),
+            MIXED => (None, None),
+            _ => (self.bytes, self.bytes),
+        }
+    }
+}
+
+/// Communicators that one group may name before they are no longer told apart.
+const MAX_PARTS: usize = 1024;
+
+/// Collects the ranges of NCCL of one rank, and the kernels launched in them.
+pub struct Groups {
+    ranges: Spill<7>,
+    /// Device events of class comm.
+    kernels: Spill<1>,
+    /// Range, launch, device event.
+    launched: Spill<3>,
+    /// Range, part, code, communicator, bytes, received, other rank, calls.
+    served: Spill<8>,
+    /// Communicators of the process.
+    pub communicators: Vec<Communicator>,
+}
+
+/// What was found while rows were made.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Outcome {
+    /// Calls that communicate.
+    pub calls: u64,
+    /// Those that say their size.
+    pub sized: u64,
+    /// Kernels whose calls could not be told apart.
+    pub unclear: u64,
+}
+
+impl Groups {
+    /// Records past so many bytes of each list go into files of `folder`.
+    pub fn new(folder: &Path, bytes: usize) -> Self {
+        Self {
+            ranges: Spill::new(folder, "nccl-ranges", bytes),
+            kernels: Spill::new(folder, "nccl-kernels", bytes),
+            launched: Spill::new(folder, "nccl-launched", bytes),
+            served: Spill::new(folder, "nccl-served", bytes),
+            communicators: Vec::new(),
+        }
+    }
+
+    /// Takes ranges and kernels whose events count from `first`.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn add(&mut self, ranges: &[Range], kernels: &[i64], first: i64) -> Result<()> {
+        for [thread, start, event, rest @ ..] in ranges {
+            let [code, communicator, bytes, other] = *rest;
+            let event = event + first;
+            self.ranges.push([*thread, *start, event, code, communicator, bytes, other])?;
+        }
+        kernels.iter().try_for_each(|event| self.kernels.push([event + first]))
+    }
+
+    /// The kernels in ascending order, for [`Groups::launch`].
+    ///
+    /// # Errors
+    /// `io` when they cannot be read.
+    pub fn kernels(&mut self, folder: &Path) -> Result<std::iter::Peekable<Sorted<1>>> {
+        let all = std::mem::replace(&mut self.kernels, Spill::new(folder, "nccl-none", 0));
+        Ok(all.sorted()?.peekable())
+    }
+
+    /// Takes a launch; launches come in the order of their device events.
+    ///
+    /// # Errors
+    /// `io` when it cannot be written.
+    pub fn launch(
+        &mut self,
+        kernels: &mut std::iter::Peekable<Sorted<1>>,
+        launch: &[i64; 8],
+    ) -> Result<()> {
+        let [event, _, _, _, at, range, ..] = *launch;
+        while let Some(kernel) = kernels.next_if(|k| !matches!(k, Ok([k]) if *k >= event)) {
+            kernel?;
+        }
+        match kernels.peek() {
+            Some(Ok([kernel])) if *kernel == event && range != NONE => {
+                self.launched.push([range, at, event])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the rows of `comm_args`: of each call that communicates, and of each kernel that is
+    /// launched for such calls. `device` is that of the rank.
+    ///
+    /// # Errors
+    /// `io` when records cannot be written or read; what `flush` returns.
+    pub fn finish(
+        mut self,
+        device: Option<i64>,
+        rows: &mut Rows,
+        mut flush: impl FnMut(&mut Rows) -> Result<()>,
+    ) -> Result<Outcome> {
+        let mut out = Outcome::default();
+        let communicators = std::mem::take(&mut self.communicators);
+        let of = |id: i64| communicators.iter().find(|c| c.id == id);
+        // Calls for another device of the process are served by another rank's kernels.
+        let elsewhere = |id: i64| of(id).and_then(|c| c.device).is_some_and(|d| Some(d) != device);
+        let mut thread = None;
+        let mut depth = 0_u32;
+        let mut group: Vec<Served> = Vec::new();
+        for row in self.ranges.sorted()? {
+            let [at, _, event, code, communicator, bytes, other] = row?;
+            if thread != Some(at) {
+                thread = Some(at);
+                depth = 0;
+                group.clear();
+            }
+            match code {
+                GROUP_START => {
+                    if depth == 0 {
+                        group.clear();
+                    }
+                    depth += 1;
+                }
+                GROUP_END => {
+                    // A group whose start was not recorded holds what was seen of it.
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        for (part, s) in group.drain(..).enumerate() {
+                            push(&mut self.served, event, part, &s)?;
+                        }
+                    }
+                }
+                // Told where its kernel is.
+                _ if elsewhere(communicator) => {}
+                _ => {
+                    out.calls += 1;
+                    out.sized += u64::from(bytes != NONE);
+                    let mut one = Served {
+                        code,
+                        communicator,
+                        bytes: Some(0),
+                        received: Some(0),
+                        other_rank: other,
+                        calls: 0,
+                    };
+                    one.add(code, bytes, other);
+                    let ranks = of(communicator).map(|c| c.ranks);
+                    comm_args(rows, event, Some(&one), ranks);
+                    flush(rows)?;
+                    if depth == 0 {
+                        push(&mut self.served, event, 0, &one)?;
+                        continue;
+                    }
+                    match group.iter().position(|s| s.communicator == communicator) {
+                        Some(same) => group[same].add(code, bytes, other),
+                        None if group.len() < MAX_PARTS => group.push(one),
+                        // Not told apart any more: no size is said.
+                        None => group[0].add(MIXED, NONE, NONE),
+                    }
+                }
+            }
+        }
+        let mut served = self.served.sorted()?.peekable();
+        let mut launched = self.launched.sorted()?.peekable();
+        while let Some(next) = launched.peek() {
+            let range = match next {
+                Ok([range, ..]) => *range,
+                Err(_) => NONE,
+            };
+            let mut kernels = Vec::new();
+            while let Some(row) =
+                launched.next_if(|row| !matches!(row, Ok([other, ..]) if *other != range))
+            {
+                kernels.push(row?[2]);
+            }
+            let mut parts = Vec::new();
+            while let Some(row) =
+                served.next_if(|row| !matches!(row, Ok([other, ..]) if *other > range))
+            {
+                let [at, _, code, communicator, bytes, received, other_rank, calls] = row?;
+                if at == range {
+                    let (bytes, received) = (some(bytes), some(received));
+                    parts.push(Served { code, communicator, bytes, received, other_rank, calls });
+                }
+            }
+            if kernels.len() == parts.len() {
+                for (kernel, part) in kernels.iter().zip(&parts) {
+                    let ranks = of(part.communicator).map(|c| c.ranks);
+                    comm_args(rows, *kernel, Some(part), ranks);
+                    flush(rows)?;
+                }
+                continue;
+            }
+            // Of one kind, they at least say that.
+            let same = parts.first().filter(|p| parts.iter().all(|o| o.code == p.code));
+            let same = same.map(|p| Served {
+                bytes: None,
+                received: None,
+                other_rank: NONE,
+                communicator: if parts.len() == 1 { p.communicator } else { NONE },
+                ..*p
+            });
+            for kernel in kernels {
+                out.unclear += u64::from(!parts.is_empty());
+                let ranks = same.and_then(|s| of(s.communicator)).map(|c| c.ranks);
+                comm_args(rows, kernel, same.as_ref(), ranks);
+                flush(rows)?;
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn push(served: &mut Spill<8>, range: i64, part: usize, s: &Served) -> Result<()> {
+    let or = |value: Option<i64>| value.unwrap_or(NONE);
+    served.push([
+        range,
+        part as i64,
+        s.code,
+        s.communicator,
+        or(s.bytes),
+        or(s.received),
+        s.other_rank,
+        s.calls,
+    ])
+}
+
+/// The row of an event; nothing where no call is known.
+fn comm_args(rows: &mut Rows, event: i64, served: Option<&Served>, ranks: Option<i64>) {
+    let Some(s) = served else { return };
+    let name = usize::try_from(s.code - FIRST).ok().and_then(|at| NAMES.get(at));
+    let (into, out) = s.sizes(ranks);
+    let communicator = some(s.communicator).map(|id| format!("{:#018x}", id as u64));
+    // A send or receive names its peer, a rooted call its root: at the place that its kind has.
+    let other = some(s.other_rank);
+    let from = matches!(s.code, RECV | 13 | SCATTER);
+    let (source, target) = if from { (other, None) } else { (None, other) };
+    rows.int(Some(event)).text(name.copied()).nulls(3).int(ranks).text(communicator.as_deref());
+    rows.nulls(3).int(source).int(target).nulls(4);
+    rows.int(into).int(out);
+    let sized = into.is_some() || out.is_some();
+    rows.text(Some(if sized { "nvtx_payload" } else { "nvtx_range" })).end_row();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::table;
+    use arrow::array::{Array, AsArray, RecordBatch};
+    use arrow::datatypes::Int64Type;
+
+    const COMM: Option<i64> = Some(7);
+
+    /// (event, name, group size, in, out) of the rows made.
+    type Row = (i64, Option<String>, Option<i64>, Option<i64>, Option<i64>);
+
+    fn rows(ranges: &[Range], launches: &[(i64, i64, i64)], n: Option<i64>) -> (Vec<Row>, Outcome) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut groups = Groups::new(folder.path(), 1 << 20);
+        groups.communicators.extend(n.map(|ranks| Communicator {
+            id: 7,
+            ranks,
+            rank: 0,
+            device: Some(0),
+        }));
+        let kernels: Vec<i64> = launches.iter().map(|l| l.0).collect();
+        groups.add(ranges, &kernels, 0).expect("it fits in memory");
+        let mut all = groups.kernels(folder.path()).expect("it fits in memory");
+        for (kernel, range, at) in launches {
+            let launch = [*kernel, NONE, 0, 0, *at, *range, NONE, NONE];
+            groups.launch(&mut all, &launch).expect("it fits in memory");
+        }
+        let table = table("comm_args").expect("the table is in the schema");
+        let mut rows = Rows::new(table, &["rank"]);
+        let outcome = groups.finish(Some(0), &mut rows, |_| Ok(())).expect("nothing is on disk");
+        let batch: RecordBatch = rows.take().expect("the rows are whole");
+        let int = |name: &str, row: usize| {
+            let c = batch.column_by_name(name).expect("the column").as_primitive::<Int64Type>();
+            c.is_valid(row).then(|| c.value(row))
+        };
+        let names = batch.column_by_name("collective_name").expect("the column").as_string::<i32>();
+        let rows = (0..batch.num_rows())
+            .map(|r| {
+                let name = names.is_valid(r).then(|| names.value(r).to_owned());
+                let id = int("event_id", r).expect("every row has an id");
+                (id, name, int("group_size", r), int("in_bytes", r), int("out_bytes", r))
+            })
+            .collect();
+        (rows, outcome)
+    }
+
+    fn call(start: i64, event: i64, name: &str, bytes: Option<i64>) -> Range {
+        range(1, start, event, Call::of(name), COMM, bytes, None)
+    }
+
+    fn of_kernels(rows: Vec<Row>, from: i64) -> Vec<Row> {
+        rows.into_iter().filter(|r| r.0 >= from).collect()
+    }
+
+    #[test]
+    fn a_call_outside_a_group_serves_its_kernel() {
+        let ranges =
+            [call(0, 1, "ncclAllGather", Some(100)), call(9, 2, "ncclReduceScatter", Some(5))];
+        let (rows, outcome) = rows(&ranges, &[(10, 1, 3), (11, 2, 10)], Some(4));
+        let kernels = of_kernels(rows, 10);
+        let name = |n: &str| Some(n.to_owned());
+        assert_eq!(kernels[0], (10, name("ncclAllGather"), Some(4), Some(100), Some(400)));
+        assert_eq!(kernels[1], (11, name("ncclReduceScatter"), Some(4), Some(20), Some(5)));
+        assert_eq!((outcome.calls, outcome.sized, outcome.unclear), (2, 2, 0));
+    }
+
+    #[test]
+    fn one_launch_of_a_group_serves_all_its_calls() {
+        // Groups nest; only the outermost end launches.
+        let ranges = [
+            call(0, 1, "ncclGroupStart", None),
+            call(1, 2, "ncclSend", Some(10)),
+            call(2, 3, "ncclRecv", Some(1)),
+            call(3, 4, "ncclGroupStart", None),
+            call(4, 5, "ncclSend", Some(20)),
+            call(5, 6, "ncclRecv", Some(2)),
+            call(6, 7, "ncclGroupEnd", None),
+            call(7, 8, "ncclGroupEnd", None),
+        ];
+        let (rows, _) = rows(&ranges, &[(10, 8, 8)], Some(2));
+        assert_eq!(
+            of_kernels(rows, 10),
+            [(10, Some("ncclSendRecv".to_owned()), Some(2), Some(30), Some(3))]
+        );
+    }
+
+    #[test]
+    fn kernels_of_several_communicators_come_in_the_order_of_the_group() {
+        let other = |start, event, bytes| {
+            range(1, start, event, Call::of("ncclAllReduce"), Some(9), Some(bytes), None)
+        };
+        let ranges = [
+            call(0, 1, "ncclGroupStart", None),
+            other(1, 2, 1000),
+            call(2, 3, "ncclAllReduce", Some(7)),
+            other(3, 4, 500),
+            call(4, 5, "ncclGroupEnd", None),
+        ];
+        let sizes = |launches: &[(i64, i64, i64)]| {
+            let (rows, outcome) = rows(&ranges, launches, Some(4));
+            let of: Vec<_> = of_kernels(rows, 10).into_iter().map(|r| (r.2, r.3)).collect();
+            (of, outcome.unclear)
+        };
+        assert_eq!(
+            sizes(&[(10, 5, 5), (11, 5, 6)]),
+            (vec![(None, Some(1500)), (Some(4), Some(7))], 0)
+        );
+        // With one kernel for two communicators, whose it is is not known.
+        assert_eq!(sizes(&[(10, 5, 5)]), (vec![(None, None)], 1));
+    }
+
+    #[test]
+    fn mixed_and_unsized_calls_say_no_size() {
+        let ranges = [
+            call(0, 1, "ncclGroupStart", None),
+            call(1, 2, "ncclAllGather", Some(10)),
+            call(2, 3, "ncclReduceScatter", Some(10)),
+            call(3, 4, "ncclGroupEnd", None),
+            call(5, 5, "ncclAllReduce", None),
+            call(6, 6, "ncclBcast", Some(3)),
+        ];
+        let (rows, outcome) = rows(&ranges, &[(10, 4, 4), (11, 5, 5), (12, 6, 6)], None);
+        let name = |n: &str| Some(n.to_owned());
+        assert_eq!(
+            of_kernels(rows, 10),
+            [
+                (10, None, None, None, None),
+                (11, name("ncclAllReduce"), None, None, None),
+                (12, name("ncclBroadcast"), None, Some(3), Some(3)),
+            ]
+        );
+        assert_eq!((outcome.calls, outcome.sized), (4, 3));
+    }
+
+    #[test]
+    fn calls_of_another_device_are_served_elsewhere() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut groups = Groups::new(folder.path(), 1 << 20);
+        for (id, device) in [(7, 0), (9, 1)] {
+            groups.communicators.push(Communicator {
+                id,
+                ranks: 2,
+                rank: device,
+                device: Some(device),
+            });
+        }
+        let on = |start, event, id| {
+            range(1, start, event, Call::of("ncclAllReduce"), Some(id), Some(id), None)
+        };
+        let ranges = [
+            call(0, 1, "ncclGroupStart", None),
+            on(1, 2, 7),
+            on(2, 3, 9),
+            call(3, 4, "ncclGroupEnd", None),
+        ];
+        groups.add(&ranges, &[10], 0).expect("it fits in memory");
+        let mut all = groups.kernels(folder.path()).expect("it fits in memory");
+        groups.launch(&mut all, &[10, NONE, 0, 0, 3, 4, NONE, NONE]).expect("it fits in memory");
+        let mut rows = Rows::new(table("comm_args").expect("the table"), &["rank"]);
+        groups.finish(Some(1), &mut rows, |_| Ok(())).expect("nothing is on disk");
+        let batch = rows.take().expect("the rows are whole");
+        let into =
+            batch.column_by_name("in_bytes").expect("the column").as_primitive::<Int64Type>();
+        assert_eq!(into.value(batch.num_rows() - 1), 9);
+    }
+}

@@ -1,0 +1,815 @@
+//! Rows of a table of the file into rows of ours: a range of row numbers at a time, on any thread.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::super::launches::{self, NONE, Parts};
+use super::super::log::{Log, Severity};
+use super::super::rows::Rows;
+use super::super::spool::{self, COUNTERS, DEVICE, HOST};
+use super::super::steps::Candidate;
+use super::super::totals::{Totals, widen};
+use super::database::{Database, int};
+use super::names::{Name, RangeName, Strings, torch_tail};
+use super::nccl::{self, Communicator};
+use super::payload::{Schemas, bytes_of_digits};
+use super::tables::{Kind, Plan};
+use crate::error::Result;
+use crate::hash::hex;
+
+/// Rows that are read at a time.
+pub const SEGMENT_ROWS: i64 = 16_384;
+/// Bytes of values after which a range of rows is cut, to bound memory against values that are huge.
+const SEGMENT_BYTES: usize = 16 << 20;
+/// The low bits of a global thread id that number the thread.
+const THREAD_BITS: i64 = 0xFF_FFFF;
+/// Stands for "no stream" in 32 bits.
+const NO_STREAM: i64 = u32::MAX as i64;
+
+/// What all threads know of a file.
+pub struct Context {
+    /// The file.
+    pub database: Database,
+    /// Its strings.
+    pub strings: Strings,
+    /// Its payload schemas.
+    pub schemas: Schemas,
+    /// Names of NVTX domains, by process and number.
+    pub domains: HashMap<(i64, i64), String>,
+    /// Names of NVTX categories, by process, domain and number.
+    pub categories: HashMap<(i64, i64, i64), String>,
+    /// Names and units of GPU metrics, by type and number.
+    pub metrics: HashMap<(i64, i64), (String, Option<String>)>,
+    /// Added to recorded times.
+    pub base_ns: i64,
+    /// Whether device events say their process; else everything is of one.
+    pub by_process: bool,
+}
+
+/// Whose rows they are: a process, and for what belongs to a device, the device.
+pub type Key = (i64, Option<i64>);
+
+/// The process of a metric: none.
+pub const NO_PROCESS: i64 = i64::MIN;
+
+/// Rows of one key.
+pub struct Bundle {
+    pub rows: [Rows; spool::TABLES.len()],
+    pub totals: Totals,
+    pub launches: Parts,
+    pub steps: Vec<Candidate>,
+    /// Ranges of NCCL.
+    pub ranges: Vec<nccl::Range>,
+    /// Kernels that communicate.
+    pub kernels: Vec<i64>,
+    pub communicators: Vec<Communicator>,
+}
+
+impl Bundle {
+    fn new() -> Self {
+        Self {
+            rows: spool::rows(0),
+            totals: Totals::default(),
+            launches: Parts::default(),
+            steps: Vec::new(),
+            ranges: Vec::new(),
+            kernels: Vec::new(),
+            communicators: Vec::new(),
+        }
+    }
+}
+
+/// What a range of rows became.
+#[derive(Default)]
+pub struct Outcome {
+    /// In the order in which the keys came first.
+    pub bundles: Vec<(Key, Bundle)>,
+    /// Rows that were read: event ids count them.
+    pub elements: u64,
+    pub log: Log,
+    /// Row number from which the range is still to be read.
+    pub rest: Option<i64>,
+}
+
+/// Arguments under construction.
+#[derive(Default)]
+struct Args {
+    text: String,
+    number: itoa::Buffer,
+}
+
+impl Args {
+    fn key(&mut self, key: &str) {
+        self.text.push(if self.text.is_empty() { '{' } else { ',' });
+        self.string(key);
+        self.text.push(':');
+    }
+
+    fn string(&mut self, text: &str) {
+        self.text.push('"');
+        let mut from = 0;
+        for (i, byte) in text.bytes().enumerate() {
+            if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+                continue;
+            }
+            self.text.push_str(&text[from..i]);
+            from = i + 1;
+            match byte {
+                b'"' => self.text.push_str("\\\""),
+                b'\\' => self.text.push_str("\\\\"),
+                b'\n' => self.text.push_str("\\n"),
+                b'\t' => self.text.push_str("\\t"),
+                byte => self.text.push_str(&format!("\\u{byte:04x}")),
+            }
+        }
+        self.text.push_str(&text[from..]);
+        self.text.push('"');
+    }
+
+    fn int(&mut self, key: &str, value: i64) {
+        self.key(key);
+        self.text.push_str(self.number.format(value));
+    }
+
+    fn said(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.string(value);
+    }
+
+    /// The object, when it has members; then none are left.
+    fn object(&mut self) -> Option<&str> {
+        if self.text.is_empty() {
+            return None;
+        }
+        self.text.push('}');
+        Some(&self.text)
+    }
+}
+
+/// Directions of copies (`ENUM_CUDA_MEMCPY_OPER`), as Kineto spells them.
+const COPIES: [&str; 14] = [
+    "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
+    "UVM HtoD", "UVM DtoH", "UVM DtoD",
+];
+/// Kinds of memory (`ENUM_CUDA_MEM_KIND`).
+const MEMORY: [&str; 8] = [
+    "Pageable",
+    "Pinned",
+    "Device",
+    "Array",
+    "Managed",
+    "Device Static",
+    "Managed Static",
+    "Unknown",
+];
+/// What is waited for (`ENUM_CUPTI_SYNC_TYPE`).
+const SYNCS: [&str; 5] =
+    ["Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"];
+
+fn word<'w>(words: &[&'w str], at: Option<i64>) -> Option<&'w str> {
+    words.get(usize::try_from(at?).ok()?).copied()
+}
+
+/// Reads the rows of a table from one row number to another.
+///
+/// # Errors
+/// `database-corrupt`; `io` when Arrow refuses the rows.
+pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcome> {
+    context.database.with(|connection| {
+        let mut reader = Reader {
+            context,
+            plan,
+            connection,
+            names: HashMap::new(),
+            ranges: HashMap::new(),
+            args: Args::default(),
+            out: Outcome::default(),
+            bytes: 0,
+        };
+        let doing = || format!("reading {} from row {from}", plan.table);
+        let fault = |e: rusqlite::Error| context.database.fault(&e, &doing());
+        let mut statement = connection.prepare(&plan.sql).map_err(fault)?;
+        let mut rows = statement.query([from, to]).map_err(fault)?;
+        while let Some(row) = rows.next().map_err(fault)? {
+            reader.row(row)?;
+            reader.out.elements += 1;
+            if reader.bytes > SEGMENT_BYTES || reader.out.elements >= 2 * SEGMENT_ROWS as u64 {
+                reader.out.rest =
+                    int(row, 0).and_then(|id| id.checked_add(1)).filter(|id| *id <= to);
+                break;
+            }
+        }
+        Ok(reader.out)
+    })
+}
+
+struct Reader<'c> {
+    context: &'c Context,
+    plan: &'c Plan,
+    connection: &'c Connection,
+    names: HashMap<i64, Arc<Name>>,
+    /// What messages that are no strings of the file say.
+    ranges: HashMap<String, RangeName>,
+    args: Args,
+    out: Outcome,
+    /// Bytes of text and blobs in the rows so far.
+    bytes: usize,
+}
+
+/// Messages whose meaning is remembered.
+const KNOWN_RANGES: usize = 4096;
+
+/// A name: a string of the file, or a text of the row itself.
+enum Said<'r> {
+    String(Arc<Name>),
+    Text(std::borrow::Cow<'r, str>),
+}
+
+impl Reader<'_> {
+    fn at(&self, row: &Row<'_>, place: Option<usize>) -> Option<i64> {
+        int(row, place?)
+    }
+
+    fn name(&mut self, id: i64) -> Result<Arc<Name>> {
+        if let Some(name) = self.names.get(&id) {
+            return Ok(name.clone());
+        }
+        let name = self.context.strings.get(id, &self.context.database, self.connection)?;
+        if name.text.is_none() {
+            let table = &self.plan.table;
+            self.out.log.add(Severity::Loss, "string-dangling", None, || {
+                format!("ids of strings that the file does not hold (first in {table}); those names are NULL")
+            });
+        }
+        if name.lossy {
+            self.lossy();
+        }
+        self.names.insert(id, name.clone());
+        Ok(name)
+    }
+
+    fn lossy(&mut self) {
+        self.out.log.add(Severity::Info, "invalid-utf8", None, || {
+            "bytes that are no UTF-8; replaced by U+FFFD".to_owned()
+        });
+    }
+
+    fn bundle(&mut self, key: Key) -> &mut Bundle {
+        let bundles = &mut self.out.bundles;
+        let at = match bundles.iter().position(|(k, _)| *k == key) {
+            Some(at) => at,
+            None => {
+                bundles.push((key, Bundle::new()));
+                bundles.len() - 1
+            }
+        };
+        &mut bundles[at].1
+    }
+
+    /// The process of a global id.
+    fn process(&self, global: Option<i64>) -> i64 {
+        match global {
+            Some(global) if self.context.by_process => global & !THREAD_BITS,
+            _ => 0,
+        }
+    }
+
+    /// Start on the clock of the rank, and duration; None with a finding when there is no start.
+    fn time(&mut self, row: &Row<'_>) -> Option<(i64, Option<i64>)> {
+        let base = self.context.base_ns;
+        let at = |place| self.at(row, place).and_then(|t: i64| t.checked_add(base));
+        let (start, end) = (at(self.plan.at.start), at(self.plan.at.end));
+        let Some(start) = start else {
+            let table = &self.plan.table;
+            self.out.log.add(Severity::Loss, "ts-missing", None, || {
+                format!("events without a usable start (first in {table}); left out")
+            });
+            return None;
+        };
+        let dur = end.and_then(|end| end.checked_sub(start)).filter(|d| *d >= 0);
+        if end.is_some() && dur.is_none() {
+            let table = &self.plan.table;
+            self.out.log.add(Severity::Loss, "dur-invalid", None, || {
+                format!(
+                    "events that end before they start (first in {table}); their duration is NULL"
+                )
+            });
+        }
+        Some((start, dur))
+    }
+
+    /// Writes the columns without a place of their own into the arguments.
+    fn rest(&mut self, row: &Row<'_>) {
+        for (place, key) in &self.plan.rest {
+            match row.get_ref(*place) {
+                Ok(ValueRef::Integer(value)) => self.args.int(key, value),
+                Ok(ValueRef::Real(value)) => {
+                    self.args.key(key);
+                    match value.is_finite() {
+                        true => self.args.text.push_str(&format!("{value:?}")),
+                        false => self.args.string(&value.to_string()),
+                    }
+                }
+                Ok(ValueRef::Text(bytes)) => {
+                    self.bytes += bytes.len();
+                    self.args.said(key, &String::from_utf8_lossy(bytes));
+                }
+                Ok(ValueRef::Blob(bytes)) => {
+                    self.bytes += 2 * bytes.len();
+                    self.args.said(key, &hex(bytes));
+                }
+                Ok(ValueRef::Null) | Err(_) => {}
+            }
+        }
+    }
+
+    fn row(&mut self, row: &Row<'_>) -> Result<()> {
+        if self.plan.kind == Kind::Metrics {
+            self.metric(row);
+            return Ok(());
+        }
+        let process =
+            self.process(self.at(row, self.plan.at.process).or(self.at(row, self.plan.at.thread)));
+        let Some((ts, dur)) = self.time(row) else {
+            self.bundle((process, None)).totals.skipped += 1;
+            return Ok(());
+        };
+        self.args.text.clear();
+        match self.plan.kind {
+            Kind::Kernel | Kind::Graph | Kind::Copy | Kind::Set => {
+                self.device_event(row, process, ts, dur)
+            }
+            Kind::Nvtx => self.nvtx(row, process, ts, dur),
+            _ => self.host_event(row, process, ts, dur),
+        }
+    }
+
+    /// A kernel, copy, set or graph.
+    fn device_event(
+        &mut self,
+        row: &Row<'_>,
+        process: i64,
+        ts: i64,
+        dur: Option<i64>,
+    ) -> Result<()> {
+        let (plan, at) = (self.plan, &self.plan.at);
+        let mut name = None;
+        let class = match plan.kind {
+            Kind::Kernel => {
+                let mut names = [None, None, None];
+                for (place, slot) in at.names.iter().zip(&mut names) {
+                    if let Some(id) = self.at(row, *place) {
+                        *slot = Some((id, self.name(id)?));
+                    }
+                }
+                name = names.iter().flatten().map(|(_, n)| n).find(|n| n.text.is_some()).cloned();
+                let keys = ["demangledName", "shortName", "mangledName"];
+                for (key, (id, other)) in
+                    keys.iter().zip(&names).filter_map(|(k, n)| Some((k, n.as_ref()?)))
+                {
+                    match (&other.text, &name) {
+                        (None, _) => self.args.int(key, *id),
+                        (Some(text), Some(name)) if name.text.as_ref() != Some(text) => {
+                            self.args.said(key, text);
+                        }
+                        _ => {}
+                    }
+                }
+                match &name {
+                    None => "other",
+                    Some(_) if names.iter().flatten().any(|(_, n)| n.is_comm) => "comm",
+                    Some(_) => "compute",
+                }
+            }
+            Kind::Copy => "copy",
+            Kind::Set => "set",
+            _ => "graph",
+        };
+        let kind = |i: usize| self.at(row, at.kinds[i]);
+        let text = match plan.kind {
+            Kind::Kernel => None,
+            Kind::Copy => Some(match (word(&MEMORY, kind(1)), word(&MEMORY, kind(2))) {
+                (Some(from), Some(to)) => {
+                    format!(
+                        "Memcpy {} ({from} -> {to})",
+                        word(&COPIES, kind(0)).unwrap_or("Unknown")
+                    )
+                }
+                _ => format!("Memcpy {}", word(&COPIES, kind(0)).unwrap_or("Unknown")),
+            }),
+            Kind::Set => Some(match word(&MEMORY, kind(0)) {
+                Some(memory) => format!("Memset ({memory})"),
+                None => "Memset".to_owned(),
+            }),
+            _ => Some("CUDA graph".to_owned()),
+        };
+        self.rest(row);
+        let int = |place: Option<usize>| int(row, place?);
+        let (device, correlation) = (int(at.device), int(at.correlation));
+        let stream = int(at.stream).filter(|s| (0..NO_STREAM).contains(s));
+        if let (Some(raw), None) = (int(at.stream), stream) {
+            self.args.int("streamId", raw);
+        }
+        let shared = match (int(at.shared[0]), int(at.shared[1])) {
+            (None, None) => None,
+            (a, b) => a.unwrap_or(0).checked_add(b.unwrap_or(0)),
+        };
+        let grid = at.grid.map(int);
+        let (context, bytes, registers) = (int(at.context), int(at.bytes), int(at.registers));
+        let place = self.out.elements as i64;
+        let mut args = std::mem::take(&mut self.args);
+        let bundle = self.bundle((process, Some(device.unwrap_or(0))));
+        bundle.totals.events += 1;
+        bundle.totals.device_events += 1;
+        let end = ts + dur.unwrap_or(0);
+        widen(&mut bundle.totals.span_ns, ts, end);
+        widen(&mut bundle.totals.device_span_ns, ts, end);
+        if let Some(correlation) = correlation {
+            bundle.launches.devices.push([correlation, place, ts]);
+        }
+        if class == "comm" {
+            bundle.kernels.push(place);
+        }
+        let name = text.as_deref().or(name.as_ref().and_then(|n| n.text.as_deref()));
+        let w = &mut bundle.rows[DEVICE];
+        w.int(Some(place)).text(Some(class)).text(Some(&plan.table)).text(name);
+        w.int(Some(ts)).int(dur).nulls(2);
+        w.int(device).int(stream).int(context).int(correlation).nulls(1).int(bytes).nulls(5);
+        grid.iter().for_each(|value| _ = w.int(*value));
+        w.int(registers).int(shared).nulls(3);
+        w.text(args.object()).end_row();
+        args.text.clear();
+        self.args = args;
+        Ok(())
+    }
+
+    /// A call of CUDA or of the operating system, what the host waits for, anything else on the host.
+    fn host_event(&mut self, row: &Row<'_>, process: i64, ts: i64, dur: Option<i64>) -> Result<()> {
+        let (plan, at) = (self.plan, &self.plan.at);
+        let mut string = None;
+        if let Some(id) = self.at(row, at.names[0]) {
+            let name = self.name(id)?;
+            if name.text.is_none() {
+                self.args.int("nameId", id);
+            }
+            string = Some(name);
+        }
+        let own_text = self.own_text(row);
+        let (class, name) = match plan.kind {
+            Kind::Runtime => {
+                let full = string.as_ref().and_then(|n| n.text.as_deref());
+                let plain = full.map(without_version);
+                if let (Some(full), true) = (full, plain != full) {
+                    self.args.said("name", full);
+                }
+                ("host_runtime", plain.map(str::to_owned))
+            }
+            Kind::Sync => {
+                let word = word(&SYNCS, self.at(row, at.kinds[0]));
+                let name =
+                    word.unwrap_or(if at.kinds[0].is_some() { "Sync" } else { "CUDA event" });
+                ("device_annotation", Some(name.to_owned()))
+            }
+            _ => {
+                let text = own_text.or_else(|| string.as_ref().and_then(|n| n.text.clone()));
+                let known = at.names[0].is_none() && at.text.is_none();
+                ("other", text.or_else(|| known.then(|| plan.table.clone())))
+            }
+        };
+        self.rest(row);
+        let int = |place: Option<usize>| int(row, place?);
+        let thread = int(at.thread);
+        let (device, correlation) = (int(at.device), int(at.correlation));
+        let stream = int(at.stream).filter(|s| (0..NO_STREAM).contains(s));
+        if let (Some(raw), None) = (int(at.stream), stream) {
+            self.args.int("streamId", raw);
+        }
+        let ids = ids(int(at.process).or(thread), thread);
+        let place = self.out.elements as i64;
+        // The completion of a CUDA event that was not collected is recorded as 0.
+        let known = plan.kind != Kind::Sync || at.end.is_some() || ts != self.context.base_ns;
+        let mut args = std::mem::take(&mut self.args);
+        let device_key = if plan.kind == Kind::Sync { device } else { None };
+        let bundle = self.bundle((process, device_key));
+        bundle.totals.events += 1;
+        bundle.totals.host_pid = bundle.totals.host_pid.or(ids[0]);
+        if known {
+            widen(&mut bundle.totals.span_ns, ts, ts + dur.unwrap_or(0));
+        }
+        if let (Kind::Runtime, Some(correlation)) = (plan.kind, correlation) {
+            let length = dur.unwrap_or(NONE);
+            let thread = thread.unwrap_or(NONE);
+            bundle.launches.calls.push([correlation, length, place, process, thread, ts]);
+        }
+        let w = &mut bundle.rows[HOST];
+        w.text(Some("nsys")).int(Some(place)).text(Some(class)).text(Some(&plan.table));
+        w.text(name.as_deref()).int(known.then_some(ts)).int(dur).int(ids[0]).int(ids[1]);
+        w.int(device).int(stream).int(correlation).nulls(1);
+        w.text(args.object()).end_row();
+        args.text.clear();
+        self.args = args;
+        Ok(())
+    }
+
+    /// The text of the row itself.
+    fn own_text(&mut self, row: &Row<'_>) -> Option<String> {
+        match row.get_ref(self.plan.at.text?) {
+            Ok(ValueRef::Text(bytes)) => {
+                self.bytes += bytes.len();
+                let text = String::from_utf8_lossy(bytes);
+                if matches!(text, std::borrow::Cow::Owned(_)) {
+                    self.lossy();
+                }
+                Some(text.into_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// A range, mark or name of NVTX.
+    fn nvtx(&mut self, row: &Row<'_>, process: i64, ts: i64, dur: Option<i64>) -> Result<()> {
+        let (context, plan) = (self.context, self.plan);
+        let at = &plan.at;
+        let event_type = self.at(row, at.event_type);
+        let is_range = matches!(event_type, Some(59 | 60));
+        if is_range
+            && at.end.is_some()
+            && matches!(row.get_ref(at.end.unwrap_or(0)), Ok(ValueRef::Null))
+        {
+            self.out.log.add(Severity::Loss, "begin-without-end", None, || {
+                "ranges without an end; their duration is NULL".to_owned()
+            });
+        }
+        // The message: in the row, or a registered string.
+        let own = match row.get_ref(at.text.unwrap_or(0)) {
+            Ok(ValueRef::Text(bytes)) if at.text.is_some() => {
+                self.bytes += bytes.len();
+                let text = String::from_utf8_lossy(bytes);
+                if matches!(text, std::borrow::Cow::Owned(_)) {
+                    self.lossy();
+                }
+                Some(Said::Text(text))
+            }
+            _ => None,
+        };
+        let said = match (own, self.at(row, at.names[0])) {
+            (Some(own), id) => {
+                id.into_iter().for_each(|id| self.args.int("textId", id));
+                Some(own)
+            }
+            (None, Some(id)) => {
+                let name = self.name(id)?;
+                if name.text.is_none() {
+                    self.args.int("textId", id);
+                }
+                Some(Said::String(name))
+            }
+            (None, None) => None,
+        };
+        let (text, range): (Option<&str>, Option<RangeName>) = match &said {
+            None => (None, None),
+            Some(Said::String(name)) => {
+                (name.text.as_deref(), name.text.as_ref().map(|_| name.range.clone()))
+            }
+            Some(Said::Text(text)) => (Some(text), Some(self.range_name(text))),
+        };
+        let name = match (text, &range) {
+            (Some(text), Some(range)) if is_range => {
+                let (length, seq, op) = torch_tail(text);
+                debug_assert_eq!(length, range.length);
+                seq.into_iter().for_each(|seq| self.args.int("seq", seq));
+                op.into_iter().for_each(|op| self.args.int("op_id", op));
+                Some(&text[..length])
+            }
+            (text, _) => text,
+        };
+        event_type.into_iter().for_each(|ty| self.args.int("eventType", ty));
+        let domain = self.at(row, at.domain);
+        let of_process = self.process(self.at(row, at.thread));
+        let domain_name = domain.and_then(|d| context.domains.get(&(of_process, d)));
+        if let Some(domain) = domain {
+            self.args.int("domainId", domain);
+        }
+        if let Some(name) = domain_name {
+            self.args.said("domain", name);
+        }
+        if let Some(category) = self.at(row, at.category) {
+            self.args.int("category", category);
+            let key = (of_process, domain.unwrap_or(0), category);
+            if let Some(name) = context.categories.get(&key) {
+                self.args.said("categoryName", name);
+            }
+        }
+        let is_nccl = is_range
+            && match domain_name {
+                Some(name) => name == "NCCL",
+                None => {
+                    domain.is_some_and(|d| d != 0) && range.as_ref().is_some_and(|r| r.like_nccl)
+                }
+            };
+        let mut payload = None;
+        if let Some(place) = at.payload {
+            let blob = match row.get_ref(place) {
+                Ok(ValueRef::Blob(bytes)) => Some(std::borrow::Cow::Borrowed(bytes)),
+                Ok(ValueRef::Text(digits)) => {
+                    let bytes = bytes_of_digits(digits);
+                    if bytes.is_none() {
+                        self.args.said("binaryData", &String::from_utf8_lossy(digits));
+                        self.unreadable();
+                    }
+                    bytes.map(std::borrow::Cow::Owned)
+                }
+                _ => None,
+            };
+            if let Some(blob) = blob {
+                self.bytes += 2 * blob.len();
+                self.args.said("binaryData", &hex(&blob));
+                payload = context.schemas.decode(domain.unwrap_or(0), &blob);
+                match &payload {
+                    None => self.unreadable(),
+                    Some(payload) => {
+                        for (key, value) in &payload.fields {
+                            self.args.key(key);
+                            self.args.text.push_str(value);
+                        }
+                    }
+                }
+            }
+        }
+        self.rest(row);
+        let thread = self.at(row, at.thread);
+        let ids = ids(thread, thread);
+        let place = self.out.elements as i64;
+        let class = match (event_type, &range) {
+            (Some(33 | 39 | 75 | 76), _) => "other",
+            (_, Some(range)) if is_range => range.class,
+            _ => "host_annotation",
+        };
+        let mut args = std::mem::take(&mut self.args);
+        let bundle = self.bundle((process, None));
+        bundle.totals.events += 1;
+        match class {
+            "host_op" => bundle.totals.op_pid = bundle.totals.op_pid.or(ids[0]),
+            _ => bundle.totals.host_pid = bundle.totals.host_pid.or(ids[0]),
+        }
+        widen(&mut bundle.totals.span_ns, ts, ts + dur.unwrap_or(0));
+        if let (Some(range), Some(dur), Some(thread)) = (&range, dur, thread) {
+            let end = ts + dur;
+            // Ranges that are pushed and popped enclose what their thread launches.
+            let kind = match is_nccl && range.call.launches() {
+                true => Some(launches::RECORD),
+                false => range.kind,
+            };
+            if let (Some(59), Some(kind)) = (event_type, kind) {
+                bundle.launches.around.push([process, thread, ts, end, place, kind]);
+            }
+            if let (true, false, Some((pattern, step))) = (is_range, is_nccl, range.step) {
+                bundle.steps.push([pattern, ts, -end, place, step]);
+            }
+            if is_nccl {
+                let said = payload.unwrap_or_default();
+                if range.call.matters() {
+                    bundle.ranges.push(nccl::range(
+                        thread,
+                        ts,
+                        place,
+                        range.call,
+                        said.communicator,
+                        said.bytes,
+                        said.other_rank,
+                    ));
+                }
+                if let (true, Some(id), Some(ranks), Some(rank)) =
+                    (range.call.is_init(), said.communicator, said.ranks, said.rank)
+                {
+                    let device = said.device;
+                    bundle.communicators.push(Communicator { id, ranks, rank, device });
+                }
+            }
+        }
+        let w = &mut bundle.rows[HOST];
+        w.text(Some("nsys")).int(Some(place)).text(Some(class)).text(Some(&plan.table)).text(name);
+        w.int(Some(ts)).int(dur).int(ids[0]).int(ids[1]).nulls(4);
+        w.text(args.object()).end_row();
+        args.text.clear();
+        self.args = args;
+        Ok(())
+    }
+
+    /// What a message of a row says.
+    fn range_name(&mut self, text: &str) -> RangeName {
+        // The tail makes every message of PyTorch another one.
+        let (length, seq, op) = torch_tail(text);
+        let key = if seq.or(op).is_some() {
+            format!("{}, op_id = 0", &text[..length])
+        } else {
+            text.to_owned()
+        };
+        if let Some(known) = self.ranges.get(&key) {
+            return known.clone();
+        }
+        if self.ranges.len() == KNOWN_RANGES {
+            self.ranges.clear();
+        }
+        let range = RangeName { length, ..self.context.strings.range(&key) };
+        self.ranges.insert(key, range.clone());
+        range
+    }
+
+    fn unreadable(&mut self) {
+        self.out.log.add(Severity::Loss, "nvtx-payload", None, || {
+            "payloads of NVTX ranges that do not fit their schema; kept as digits in args, and no size was read from them"
+                .to_owned()
+        });
+    }
+
+    /// A sample of a GPU metric.
+    fn metric(&mut self, row: &Row<'_>) {
+        let at = &self.plan.at;
+        let (ty, metric) = (self.at(row, at.metric[0]), self.at(row, at.metric[1]));
+        let value = match at.metric[2].map(|place| row.get_ref(place)) {
+            Some(Ok(ValueRef::Integer(value))) => Some(value as f64),
+            Some(Ok(ValueRef::Real(value))) => Some(value),
+            _ => None,
+        };
+        let Some((ts, _)) = self.time(row) else {
+            self.bundle((NO_PROCESS, None)).totals.skipped += 1;
+            return;
+        };
+        let known = ty.zip(metric).and_then(|key| self.context.metrics.get(&key));
+        let (name, unit) = match known {
+            Some((name, unit)) => (name.clone(), unit.clone()),
+            None => (format!("metric {}", metric.unwrap_or_default()), None),
+        };
+        // The low byte of the type is the GPU.
+        let device = ty.map(|ty| ty & 0xFF);
+        let w = &mut self.bundle((NO_PROCESS, device)).rows[COUNTERS];
+        w.int(Some(ts)).text(Some(&name)).int(device).double(value).text(unit.as_deref());
+        w.end_row();
+    }
+}
+
+/// Process and thread of global ids.
+fn ids(process: Option<i64>, thread: Option<i64>) -> [Option<i64>; 2] {
+    // An id that fills no more than the bits of the thread is no global one.
+    let pid =
+        |g: i64| if g.unsigned_abs() <= THREAD_BITS as u64 { g } else { (g >> 24) & THREAD_BITS };
+    [process.map(pid), thread.map(|g| g & THREAD_BITS)]
+}
+
+/// The process of a global id, as the operating system numbers it.
+pub fn pid_of(global: i64) -> Option<i64> {
+    ids(Some(global), None)[0]
+}
+
+/// The name of a runtime call without the version that CUPTI appends (`cudaLaunchKernel_v7000`).
+fn without_version(name: &str) -> &str {
+    match name.rfind("_v") {
+        Some(at)
+            if at > 0
+                && at + 2 < name.len()
+                && name[at + 2..].bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            &name[..at]
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_calls_are_left_out() {
+        assert_eq!(without_version("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(without_version("cuLaunchKernelEx"), "cuLaunchKernelEx");
+        assert_eq!(without_version("cuMemcpyAsync_v2"), "cuMemcpyAsync");
+        assert_eq!(without_version("_v2"), "_v2");
+        assert_eq!(without_version("x_v"), "x_v");
+    }
+
+    #[test]
+    fn global_ids() {
+        assert_eq!(
+            ids(Some(281_477_392_629_904), Some(281_477_392_629_904)),
+            [Some(144), Some(144)]
+        );
+        assert_eq!(ids(Some(1), Some(1)), [Some(1), Some(1)]);
+        assert_eq!(pid_of(281_477_392_629_904 & !THREAD_BITS), Some(144));
+    }
+
+    #[test]
+    fn arguments_are_json() {
+        let mut args = Args::default();
+        assert_eq!(args.object(), None);
+        args.int("a\"b", -5);
+        args.said("t", "x\\y\n\u{1}ü");
+        let text = args.object().expect("it has members").to_owned();
+        let value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(value, serde_json::json!({"a\"b": -5, "t": "x\\y\n\u{1}ü"}));
+    }
+}

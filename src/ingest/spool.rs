@@ -1,0 +1,239 @@
+//! The spool files of one rank in one file: rows as a reader gives them, without the columns that
+//! only the whole job knows. Every reader writes its tables through here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+
+use super::launches::{Launches, Parts};
+use super::parquet::{BATCH_ROWS, Sink};
+use super::pool::Pool;
+use super::rows::{Rows, schema_without};
+use super::sort::Sorter;
+use super::steps::{Candidate, StepPatterns, StepRanges};
+use crate::error::Result;
+use crate::schema::table;
+
+/// The tables, and the columns that their spool files lack.
+pub const TABLES: [(&str, &[&str]); 8] = [
+    ("host_events", &["rank"]),
+    ("device_events", &["source", "rank"]),
+    ("flows", &["rank"]),
+    ("counters", &["source", "rank"]),
+    ("metadata", &["rank"]),
+    ("launches", &["rank"]),
+    ("comm_args", &["rank"]),
+    ("step_ranges", &["source", "rank"]),
+];
+
+/// Places in [`TABLES`].
+pub const HOST: usize = 0;
+/// Device events.
+pub const DEVICE: usize = 1;
+/// Arrows.
+pub const FLOWS: usize = 2;
+/// Samples.
+pub const COUNTERS: usize = 3;
+/// Header keys.
+pub const METADATA: usize = 4;
+/// Made when the file ends.
+pub const LAUNCHES: usize = 5;
+/// What communication says of itself.
+pub const COMM_ARGS: usize = 6;
+/// Made when the file ends.
+pub const STEP_RANGES: usize = 7;
+
+/// A batch of each table, in the order of [`TABLES`]. Event ids count from the start of a run.
+pub type Batches = [RecordBatch; TABLES.len()];
+
+/// Empty rows of each table, with room for about so many host events.
+pub fn rows(host_events: usize) -> [Rows; TABLES.len()] {
+    let mut room = [0; TABLES.len()];
+    room[HOST] = host_events;
+    std::array::from_fn(|i| {
+        let (name, without) = TABLES[i];
+        Rows::with_room(table(name).expect("the table is in the schema"), without, room[i])
+    })
+}
+
+/// The rows in hand as batches.
+///
+/// # Errors
+/// `io` when Arrow refuses them.
+pub fn take(rows: &mut [Rows; TABLES.len()]) -> Result<Batches> {
+    let mut batches = Vec::with_capacity(TABLES.len());
+    for rows in rows {
+        batches.push(rows.take()?);
+    }
+    Ok(batches.try_into().expect("one batch a table"))
+}
+
+/// How much a spool keeps in memory before it goes to disk.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Bytes of device events that are sorted in memory.
+    pub sort_bytes: usize,
+    /// Bytes of each list of integers.
+    pub spill_bytes: usize,
+}
+
+/// Of a file that holds one rank.
+pub const ONE_RANK: Budget = Budget { sort_bytes: 24 << 20, spill_bytes: 8 << 20 };
+/// Of each rank of a file that may hold many.
+pub const MANY_RANKS: Budget = Budget { sort_bytes: 6 << 20, spill_bytes: 2 << 20 };
+
+/// The spool of one rank in one file.
+pub struct Spool {
+    /// One for each table; device events go through `device`.
+    sinks: [Arc<Sink>; TABLES.len()],
+    device: Sorter,
+    launches: Launches,
+    steps: StepRanges,
+    folder: PathBuf,
+    pool: Arc<Pool>,
+    first_event_id: i64,
+}
+
+impl Spool {
+    /// Writes into `folder`; event ids count from those of the source.
+    pub fn new(folder: &Path, source_id: i64, pool: Arc<Pool>, budget: Budget) -> Self {
+        let schema = |(name, without): (&str, &[&str])| {
+            schema_without(table(name).expect("the table is in the schema"), without)
+        };
+        let file = |name: &str| folder.join(format!("{name}.parquet"));
+        let device = Sorter::new(folder, schema(TABLES[DEVICE]), &["class", "ts_ns", "event_id"]);
+        Self {
+            sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t))),
+            device: device.with_run_bytes(budget.sort_bytes),
+            launches: Launches::new(folder, budget.spill_bytes),
+            steps: StepRanges::new(folder, budget.spill_bytes),
+            folder: folder.to_owned(),
+            pool,
+            first_event_id: source_id << 40,
+        }
+    }
+
+    /// The id of the event at this place of the file.
+    pub fn event_id(&self, place: u64) -> i64 {
+        self.first_event_id + place as i64
+    }
+
+    /// Takes what may launch, and what may be a step, of a run whose events count from `from`.
+    ///
+    /// # Errors
+    /// `io` when it cannot be written.
+    pub fn note(&mut self, parts: Parts, steps: &[Candidate], from: u64) -> Result<()> {
+        let first = self.event_id(from);
+        self.steps.add(steps, first)?;
+        self.launches.add(parts, first)
+    }
+
+    /// Writes rows whose events count from `from`.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn write(&mut self, batches: Batches, from: u64) -> Result<()> {
+        let first = self.event_id(from);
+        for (i, batch) in batches.into_iter().enumerate() {
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            match i {
+                HOST | COMM_ARGS => self.sinks[i].push(&self.pool, renumbered(&batch, first)?),
+                DEVICE => self.device.push(renumbered(&batch, first)?)?,
+                _ => self.sinks[i].push(&self.pool, batch),
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds and writes the launches. `each` is told of every one: the row as integers, `NONE` for
+    /// NULL. `base_ns` is still to be added to relative times.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written; what `each` returns.
+    pub fn link(
+        &mut self,
+        base_ns: i64,
+        mut each: impl FnMut(&[i64; 8]) -> Result<()>,
+    ) -> Result<()> {
+        let launches = std::mem::replace(&mut self.launches, Launches::new(&self.folder, 0));
+        let (sink, pool) = (&self.sinks[LAUNCHES], &self.pool);
+        let (name, without) = TABLES[LAUNCHES];
+        let mut rows = Rows::new(table(name).expect("the table is in the schema"), without);
+        launches.finish(&self.folder, base_ns, |launch| {
+            each(&launch)?;
+            for value in launch {
+                rows.int(super::launches::some(value));
+            }
+            rows.end_row();
+            if rows.len() == BATCH_ROWS {
+                sink.push(pool, rows.take()?);
+            }
+            Ok(())
+        })?;
+        sink.push(pool, rows.take()?);
+        Ok(())
+    }
+
+    /// Writes rows of `comm_args` whose event ids are whole.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn comm_args(&mut self, batch: RecordBatch) -> Result<()> {
+        self.sinks[COMM_ARGS].push(&self.pool, batch);
+        Ok(())
+    }
+
+    /// Finds and writes the steps; what marked them, and how many there are.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn mark_steps(&mut self, patterns: &StepPatterns) -> Result<Option<(String, u64)>> {
+        let steps = std::mem::replace(&mut self.steps, StepRanges::new(&self.folder, 0));
+        let (sink, pool) = (&self.sinks[STEP_RANGES], &self.pool);
+        let (name, without) = TABLES[STEP_RANGES];
+        let mut rows = Rows::new(table(name).expect("the table is in the schema"), without);
+        let found = steps.finish(patterns, &mut rows, |rows| {
+            if rows.len() == BATCH_ROWS {
+                sink.push(pool, rows.take()?);
+            }
+            Ok(())
+        })?;
+        sink.push(pool, rows.take()?);
+        Ok(found)
+    }
+
+    /// Closes the files; the path of each table that has rows.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn close(self) -> Result<BTreeMap<&'static str, PathBuf>> {
+        let (pool, sink) = (&self.pool, &self.sinks[DEVICE]);
+        self.device.finish(&mut |batch| {
+            sink.push(pool, batch);
+            Ok(())
+        })?;
+        let mut out = BTreeMap::new();
+        for ((name, _), sink) in TABLES.iter().zip(&self.sinks) {
+            if let Some(path) = sink.finish(pool)? {
+                out.insert(*name, path);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The batch with event ids that count from `first`.
+pub fn renumbered(batch: &RecordBatch, first: i64) -> Result<RecordBatch> {
+    let at = batch.schema().index_of("event_id")?;
+    let ids = batch.column(at).as_primitive::<Int64Type>();
+    let ids: ArrayRef = Arc::new(ids.unary::<_, Int64Type>(|id| id + first));
+    debug_assert_eq!(ids.null_count(), 0, "every row has an id");
+    let mut columns = batch.columns().to_vec();
+    columns[at] = ids;
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+}
