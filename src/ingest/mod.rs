@@ -278,7 +278,9 @@ fn ingest_root(
             continue;
         }
         let started = Instant::now();
-        let whole = traces.len() == 1 && !(members.len() == 1 && root_is_one_file(root));
+        let of_files: BTreeSet<i64> =
+            members.iter().map(|m| files[m.file].record.source.source_id).collect();
+        let whole = traces.len() == 1 && !(of_files.len() == 1 && root_is_one_file(root));
         let label = match whole {
             true => root.path.clone(),
             false => file_label(&root.path, &files[members[0].file].record.source.absolute),

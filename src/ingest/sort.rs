@@ -72,6 +72,16 @@ impl Sorter {
         Self { run_bytes, ..self }
     }
 
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Whether it holds no rows.
+    pub fn is_empty(&self) -> bool {
+        self.batches.is_empty() && self.runs.is_empty()
+    }
+
     /// Takes rows.
     ///
     /// # Errors

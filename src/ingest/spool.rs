@@ -13,6 +13,7 @@ use super::parquet::{BATCH_ROWS, Sink};
 use super::pool::Pool;
 use super::rows::{Rows, schema_without};
 use super::sort::Sorter;
+use super::splice::{Lacks, Splicer, each_batch};
 use super::steps::{Candidate, StepPatterns, StepRanges};
 use crate::error::Result;
 use crate::schema::table;
@@ -59,6 +60,12 @@ pub fn rows(host_events: usize) -> [Rows; TABLES.len()] {
     })
 }
 
+/// Empty rows of one table.
+pub fn rows_of(place: usize) -> Rows {
+    let (name, without) = TABLES[place];
+    Rows::new(table(name).expect("the table is in the schema"), without)
+}
+
 /// The rows in hand as batches.
 ///
 /// # Errors
@@ -85,11 +92,22 @@ pub const ONE_RANK: Budget = Budget { sort_bytes: 24 << 20, spill_bytes: 8 << 20
 /// Of each rank of a file that may hold many.
 pub const MANY_RANKS: Budget = Budget { sort_bytes: 6 << 20, spill_bytes: 2 << 20 };
 
+/// Device events of one class that come in the order of their starts: written as they come, without
+/// the way over a sort.
+struct Class {
+    path: PathBuf,
+    sink: Arc<Sink>,
+    /// Start of the last one.
+    last: i64,
+}
+
 /// The spool of one rank in one file.
 pub struct Spool {
     /// One for each table; device events go through `device`.
     sinks: [Arc<Sink>; TABLES.len()],
     device: Sorter,
+    /// Device events that came sorted, by class.
+    classes: BTreeMap<&'static str, Class>,
     launches: Launches,
     steps: StepRanges,
     folder: PathBuf,
@@ -108,6 +126,7 @@ impl Spool {
         Self {
             sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t))),
             device: device.with_run_bytes(budget.sort_bytes),
+            classes: BTreeMap::new(),
             launches: Launches::new(folder, budget.spill_bytes),
             steps: StepRanges::new(folder, budget.spill_bytes),
             folder: folder.to_owned(),
@@ -150,6 +169,36 @@ impl Spool {
         Ok(())
     }
 
+    /// Writes device events of one class whose events count from `from`. Those that do not follow the
+    /// ones before are sorted in when the spool is closed.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn write_class(
+        &mut self,
+        class: &'static str,
+        batch: &RecordBatch,
+        from: u64,
+    ) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let batch = renumbered(batch, self.event_id(from))?;
+        let at = batch.schema().index_of("ts_ns")?;
+        let times = batch.column(at).as_primitive::<Int64Type>().values();
+        let (folder, schema) = (&self.folder, batch.schema());
+        let of = self.classes.entry(class).or_insert_with(|| {
+            let path = folder.join(format!("device-{class}.parquet"));
+            Class { sink: Sink::new(path.clone(), schema), path, last: i64::MIN }
+        });
+        if times[0] < of.last || !times.is_sorted() {
+            return self.device.push(batch);
+        }
+        of.last = times[times.len() - 1];
+        of.sink.push(&self.pool, batch);
+        Ok(())
+    }
+
     /// Finds and writes the launches. `each` is told of every one: the row as integers, `NONE` for
     /// NULL. `base_ns` is still to be added to relative times.
     ///
@@ -162,8 +211,7 @@ impl Spool {
     ) -> Result<()> {
         let launches = std::mem::replace(&mut self.launches, Launches::new(&self.folder, 0));
         let (sink, pool) = (&self.sinks[LAUNCHES], &self.pool);
-        let (name, without) = TABLES[LAUNCHES];
-        let mut rows = Rows::new(table(name).expect("the table is in the schema"), without);
+        let mut rows = rows_of(LAUNCHES);
         launches.finish(&self.folder, base_ns, |launch| {
             each(&launch)?;
             for value in launch {
@@ -195,8 +243,7 @@ impl Spool {
     pub fn mark_steps(&mut self, patterns: &StepPatterns) -> Result<Option<(String, u64)>> {
         let steps = std::mem::replace(&mut self.steps, StepRanges::new(&self.folder, 0));
         let (sink, pool) = (&self.sinks[STEP_RANGES], &self.pool);
-        let (name, without) = TABLES[STEP_RANGES];
-        let mut rows = Rows::new(table(name).expect("the table is in the schema"), without);
+        let mut rows = rows_of(STEP_RANGES);
         let found = steps.finish(patterns, &mut rows, |rows| {
             if rows.len() == BATCH_ROWS {
                 sink.push(pool, rows.take()?);
@@ -211,19 +258,56 @@ impl Spool {
     ///
     /// # Errors
     /// `io` when they cannot be written.
-    pub fn close(self) -> Result<BTreeMap<&'static str, PathBuf>> {
-        let (pool, sink) = (&self.pool, &self.sinks[DEVICE]);
-        self.device.finish(&mut |batch| {
-            sink.push(pool, batch);
-            Ok(())
-        })?;
+    pub fn close(mut self) -> Result<BTreeMap<&'static str, PathBuf>> {
         let mut out = BTreeMap::new();
-        for ((name, _), sink) in TABLES.iter().zip(&self.sinks) {
-            if let Some(path) = sink.finish(pool)? {
+        if let Some(path) = self.device_events()? {
+            out.insert(TABLES[DEVICE].0, path);
+        }
+        for (i, ((name, _), sink)) in TABLES.iter().zip(&self.sinks).enumerate() {
+            if i == DEVICE {
+                continue;
+            }
+            if let Some(path) = sink.finish(&self.pool)? {
                 out.insert(*name, path);
             }
         }
         Ok(out)
+    }
+
+    /// Joins the device events of all classes, and sorts where they are not sorted.
+    fn device_events(&mut self) -> Result<Option<PathBuf>> {
+        let (pool, sink) = (&self.pool, &self.sinks[DEVICE]);
+        let mut sorted = Vec::new();
+        for of in std::mem::take(&mut self.classes).into_values() {
+            if of.sink.finish(pool)?.is_some() {
+                sorted.push(of.path);
+            }
+        }
+        let empty = Sorter::new(&self.folder, self.device.schema().clone(), &[]);
+        let mut device = std::mem::replace(&mut self.device, empty);
+        if device.is_empty() {
+            // In the order of the classes, each sorted: their row groups are copied.
+            let path = self.folder.join("device_events.parquet");
+            let mut joined = Splicer::new(path.clone(), device.schema().clone());
+            for from in &sorted {
+                joined.add(from, Lacks::default())?;
+                std::fs::remove_file(from).map_err(|e| crate::error::io(from, &e))?;
+            }
+            return Ok((joined.finish()? > 0).then_some(path));
+        }
+        for from in &sorted {
+            each_batch(from, |batch| {
+                let batch =
+                    RecordBatch::try_new(device.schema().clone(), batch.columns().to_vec())?;
+                device.push(batch)
+            })?;
+            std::fs::remove_file(from).map_err(|e| crate::error::io(from, &e))?;
+        }
+        device.finish(&mut |batch| {
+            sink.push(pool, batch);
+            Ok(())
+        })?;
+        sink.finish(pool)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// (`iteration 5`, `iteration5`, `step 5`); Megatron-LM and NeMo (`train_step`, `training_step`);
 /// PyTorch Lightning's profiler connector; vLLM's and SGLang's engine steps.
 const DEFAULTS: [(&str, &str); 8] = [
-    ("ProfilerStep#N", r"^ProfilerStep#(\d+)$"),
+    ("ProfilerStep", r"^ProfilerStep#(\d+)$"),
     (
         "iteration N",
         r"^(?:(?:train|training|global)[ _-]?)?iter(?:ation)?[ _:#=-]*(\d+)(?: of \d+|/\d+)?$",
@@ -182,7 +182,7 @@ mod tests {
     fn names_of_steps() {
         let known = StepPatterns::known();
         for (name, label, number) in [
-            ("ProfilerStep#12", "ProfilerStep#N", 12),
+            ("ProfilerStep#12", "ProfilerStep", 12),
             ("iteration 5", "iteration N", 5),
             ("iteration5", "iteration N", 5),
             ("Iteration: 7/100", "iteration N", 7),

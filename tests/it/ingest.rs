@@ -1,6 +1,6 @@
 //! Traces as text, and the tables they become: `tests/ingest/<source>/<case>/`.
 //!
-//! A case holds the files of a trace, `<table>.csv` with expected rows (its header picks the
+//! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements), `<table>.csv` with expected rows (its header picks the
 //! columns; also views), or `expected.error` with the codes of the errors, and `command` where the
 //! command line is not `ingest . --name <case>`. Compressed and very large files are made here.
 
@@ -44,6 +44,16 @@ impl Place {
         self
     }
 
+    /// Makes a database out of statements.
+    ///
+    /// # Panics
+    /// When they fail.
+    pub fn database(&self, name: &str, sql: &str) {
+        let path = self.input().join(name);
+        let connection = rusqlite::Connection::open(&path).expect("SQLite starts");
+        connection.execute_batch(sql).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+
     /// Runs the program in the folder of the files.
     pub fn run(&self, args: &[&str]) -> Run {
         run(&self.input(), &[&["--data", "../data"], args].concat())
@@ -78,7 +88,10 @@ fn failures(case: &Path) -> Vec<String> {
             "expected.error" => codes = text(),
             file_name => match file_name.strip_suffix(".csv") {
                 Some(table) => drop(expected.insert(table.to_owned(), (file.clone(), text()))),
-                None => drop(place.write(file_name, &bytes)),
+                None => match file_name.strip_suffix(".sql") {
+                    Some(database) => place.database(database, &text()),
+                    None => drop(place.write(file_name, &bytes)),
+                },
             },
         }
     }

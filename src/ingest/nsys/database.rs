@@ -26,10 +26,10 @@ pub struct Database {
     path: PathBuf,
     /// What errors call the file.
     shown: String,
-    /// Columns of each table that has rows of its own.
+    /// Columns of each table that has rows of its own, and numbers for them.
     pub tables: BTreeMap<String, Vec<String>>,
-    /// Views and virtual tables: their rows are computed, so they are never read.
-    pub computed: Vec<String>,
+    /// Views and virtual tables, whose rows are computed, and tables without row numbers: never read.
+    pub left_out: Vec<String>,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -194,7 +194,7 @@ impl Database {
             path: path.to_owned(),
             shown: shown.to_owned(),
             tables: BTreeMap::new(),
-            computed: Vec::new(),
+            left_out: Vec::new(),
             idle: Mutex::default(),
         };
         let schema = |e: rusqlite::Error| fault(&e, shown, "reading its schema");
@@ -213,7 +213,7 @@ impl Database {
                 let Some(name) = name else { continue };
                 match is_table && int(row, 2).is_some_and(|page| page > 0) {
                     true => names.push(name),
-                    false => out.computed.push(name),
+                    false => out.left_out.push(name),
                 }
             }
         }
@@ -229,7 +229,17 @@ impl Database {
                     columns.push(column);
                 }
             }
-            out.tables.insert(name, columns);
+            let without: i64 = connection
+                .query_row(
+                    "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1",
+                    [&name],
+                    |row| row.get(0),
+                )
+                .map_err(schema)?;
+            match without == 0 && row_number(&columns).is_some() {
+                true => _ = out.tables.insert(name, columns),
+                false => out.left_out.push(name),
+            }
         }
         out.idle = Mutex::new(vec![connection]);
         Ok(out)
@@ -269,10 +279,12 @@ impl Database {
     /// First and last row number of a table; None without rows.
     ///
     /// # Errors
-    /// `database-corrupt`; also for a table that has no row numbers.
+    /// `database-corrupt`.
     pub fn rowids(&self, table: &str) -> Result<Option<(i64, i64)>> {
         self.with(|c| {
-            let sql = format!("SELECT min(rowid), max(rowid) FROM {} NOT INDEXED", sql_name(table));
+            let number = row_number(self.columns(table).unwrap_or_default()).unwrap_or("rowid");
+            let sql =
+                format!("SELECT min({number}), max({number}) FROM {} NOT INDEXED", sql_name(table));
             let ends = c.query_row(&sql, [], |row| Ok((int(row, 0), int(row, 1))));
             match ends.map_err(|e| self.fault(&e, &format!("reading {table}")))? {
                 (Some(first), Some(last)) => Ok(Some((first, last))),
@@ -317,6 +329,12 @@ impl Database {
             Ok(())
         })
     }
+}
+
+/// A name of the row number that no column hides.
+pub fn row_number(columns: &[String]) -> Option<&'static str> {
+    let hidden = |name: &&str| columns.iter().any(|c| c.eq_ignore_ascii_case(name));
+    ["rowid", "_rowid_", "oid"].into_iter().find(|name| !hidden(name))
 }
 
 /// An integer of a row; None for anything else.

@@ -186,7 +186,7 @@ fn not_nsys(database: &Database) -> Option<String> {
     if database.tables.keys().any(|table| is_mark(table)) {
         return None;
     }
-    if let Some(view) = database.computed.iter().find(|view| is_mark(view)) {
+    if let Some(view) = database.left_out.iter().find(|view| is_mark(view)) {
         return Some(format!("an SQLite database in which {view} is no table but a view"));
     }
     let some: Vec<&str> = database.tables.keys().take(4).map(String::as_str).collect();
@@ -231,6 +231,8 @@ struct Gather<'a> {
     rest: Option<usize>,
     first_folder: Option<PathBuf>,
     elements: u64,
+    /// Rows that were left out.
+    skipped: u64,
     /// Bytes of the file for each row, to tell how far it is.
     row_bytes: f64,
     told: f64,
@@ -257,7 +259,7 @@ impl<'a> Gather<'a> {
             });
         }
         let ignored: Vec<&str> = database
-            .computed
+            .left_out
             .iter()
             .map(String::as_str)
             .filter(|n| n.len() < 100)
@@ -265,7 +267,10 @@ impl<'a> Gather<'a> {
             .collect();
         if !ignored.is_empty() {
             log.add(Severity::Info, "view-ignored", None, || {
-                format!("views and virtual tables are never read: {}", ignored.join(", "))
+                format!(
+                    "views, virtual tables and tables without row numbers are never read: {}",
+                    ignored.join(", ")
+                )
             });
         }
         let device_plans = || plans.iter().filter(|p| p.kind.is_device());
@@ -294,6 +299,7 @@ impl<'a> Gather<'a> {
             rest: None,
             first_folder: Some(folder),
             elements: 0,
+            skipped: 0,
             row_bytes: if tells { bytes as f64 / rows.max(1.0) } else { 0.0 },
             told: 0.0,
             bytes,
@@ -476,9 +482,18 @@ impl<'a> Gather<'a> {
         self.log.append(outcome.log);
         let before = self.elements;
         self.elements += outcome.elements;
+        self.skipped += outcome.skipped;
         for (key, bundle) in outcome.bundles {
-            let Bundle { mut rows, totals, launches, steps, ranges, kernels, communicators } =
-                bundle;
+            let Bundle {
+                mut rows,
+                device,
+                totals,
+                launches,
+                steps,
+                ranges,
+                kernels,
+                communicators,
+            } = bundle;
             if totals.events > 0 {
                 self.processes.insert(key.0);
             }
@@ -493,6 +508,9 @@ impl<'a> Gather<'a> {
             let of = &mut self.shares[share];
             of.totals.add(totals);
             of.spool.write(spool::take(&mut rows)?, before)?;
+            for (class, mut rows) in device {
+                of.spool.write_class(class, &rows.take()?, before)?;
+            }
         }
         Ok(())
     }
@@ -536,29 +554,36 @@ impl<'a> Gather<'a> {
         let mut places: Vec<usize> = (0..self.shares.len()).collect();
         places.sort_by_key(|i| (order(&self.shares[*i]), *i));
         let target = self.target;
-        let (mut calls, mut sized, mut unclear) = (0, 0, 0);
-        let mut shares: Vec<Share> = Vec::with_capacity(self.shares.len());
+        let shared = Arc::new(Shared {
+            target,
+            steps: self.reading.steps.clone(),
+            metadata,
+            is_only: ranks == 1,
+        });
+        let mut tasks = Vec::with_capacity(self.shares.len());
         for (index, of) in self.shares.into_iter().enumerate() {
-            let file_wide = match self.rest {
-                Some(rest) => index == rest,
-                None => true,
-            };
-            let (mut share, outcome) = finish_share(
-                of,
-                &target,
-                self.reading.steps,
-                if file_wide { &metadata } else { &[] },
-                ranks == 1,
-            )?;
-            // Calls of a process with several ranks are told once for each.
+            let file_wide = self.rest.is_none_or(|rest| rest == index);
+            let place = places.iter().position(|i| *i == index).unwrap_or(index);
+            let outcome = Arc::new(Mutex::new(None));
+            tasks.push(outcome.clone());
+            let shared = shared.clone();
+            self.reading.pool.submit(move || {
+                let finished = finish_share(of, &shared, file_wide, place);
+                *lock(&outcome) = Some(finished);
+            });
+        }
+        let (mut calls, mut sized, mut unclear) = (0, 0, 0);
+        let mut shares: Vec<Share> = Vec::with_capacity(tasks.len());
+        self.reading.pool.wait(|| tasks.iter().all(|task| lock(task).is_some()));
+        for task in tasks {
+            let (share, outcome) = lock(&task).take().expect("it was waited for")?;
             calls += outcome.calls;
             sized += outcome.sized;
             unclear += outcome.unclear;
-            share.place = places.iter().position(|i| *i == index).unwrap_or(index);
             shares.push(share);
         }
         if calls > sized {
-            let blobs = target.blobs_left_out || self.context.schemas.is_empty();
+            let blobs = shared.target.blobs_left_out || self.context.schemas.is_empty();
             self.log.say(
                 Severity::Info,
                 "nccl-sizes-missing",
@@ -580,6 +605,7 @@ impl<'a> Gather<'a> {
                     .to_owned(),
             );
         }
+        shares[0].totals.skipped += self.skipped;
         shares[0].log = self.log;
         shares[0].bytes = self.bytes;
         Ok(shares)
@@ -614,14 +640,25 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Joins what belongs together in a share, and closes its files.
+/// What the shares of a file have in common when they are finished.
+struct Shared {
+    target: Target,
+    steps: Arc<StepPatterns>,
+    /// Rows of `metadata` that are of the file as a whole.
+    metadata: Vec<(String, String)>,
+    /// Whether the file holds one rank.
+    is_only: bool,
+}
+
+/// Joins what belongs together in a share, and closes its files. `file_wide` says that it takes what
+/// is of the file as a whole, `place` is its place among the ranks.
 fn finish_share(
     of: Of,
-    target: &Target,
-    steps: &StepPatterns,
-    metadata: &[(String, String)],
-    is_only: bool,
+    shared: &Shared,
+    file_wide: bool,
+    place: usize,
 ) -> Result<(Share, nccl::Outcome)> {
+    let (target, steps) = (&shared.target, &*shared.steps);
     let Of { key, folder, mut spool, mut groups, totals, .. } = of;
     let mut kernels = groups.kernels(&folder)?;
     spool.link(0, |launch| groups.launch(&mut kernels, launch))?;
@@ -649,14 +686,15 @@ fn finish_share(
         let w = &mut rows[METADATA];
         w.text(Some("step_marker")).text(Some(&value.to_string())).end_row();
     }
-    for (key, value) in metadata {
+    for (key, value) in shared.metadata.iter().filter(|_| file_wide) {
         rows[METADATA].text(Some(key)).text(Some(value)).end_row();
     }
     spool.write(spool::take(&mut rows)?, 0)?;
     // The largest communicator is that of the job.
     let world = of_device.iter().max_by_key(|c| (c.ranks, std::cmp::Reverse(c.id)));
     let gpu = key.and_then(|(process, device)| target.gpu(process, device?));
-    let by_environment = if is_only { (target.rank, target.world_size) } else { (None, None) };
+    let by_environment =
+        if shared.is_only { (target.rank, target.world_size) } else { (None, None) };
     let by_mpi = key.and_then(|(process, _)| target.mpi_ranks.get(&process).copied());
     let mut share = Share {
         row: RankRow {
@@ -671,6 +709,7 @@ fn finish_share(
         },
         trace_rank: world.map(|c| c.rank).or(by_mpi).or(by_environment.0),
         is_rank: key.is_some(),
+        place,
         totals,
         spool: spool.close()?,
         ..Share::default()

@@ -29,10 +29,8 @@ pub struct Name {
 }
 
 /// What the message of an NVTX range says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct RangeName {
-    /// Length of the name, without what PyTorch appends.
-    pub length: usize,
     /// Class of the event.
     pub class: &'static str,
     /// What it is to the launches inside it.
@@ -49,10 +47,10 @@ pub struct RangeName {
 /// Returns the length of the name, and the two numbers.
 pub fn torch_tail(text: &str) -> (usize, Option<i64>, Option<i64>) {
     let cut = |text: &str, word: &str| -> Option<(usize, i64)> {
-        let at = text.rfind(word)?;
-        let digits = &text[at + word.len()..];
-        let number = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
-        Some((at, number))
+        let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (before, digits) = text.split_at(text.len() - digits);
+        let at = before.strip_suffix(word)?.len();
+        Some((at, digits.parse().ok()?))
     };
     let (length, op) = match cut(text, ", op_id = ") {
         Some((at, op)) => (at, Some(op)),
@@ -79,7 +77,6 @@ impl RangeName {
             known => known,
         };
         Self {
-            length,
             class,
             kind,
             step: steps.find(name),

@@ -55,9 +55,40 @@ pub type Key = (i64, Option<i64>);
 /// The process of a metric: none.
 pub const NO_PROCESS: i64 = i64::MIN;
 
+/// Slots of a [`Recent`].
+const SLOTS: usize = 512;
+
+/// Remembers what was looked up lately: one slot for each hash, so that nothing made to collide costs
+/// more than looking it up again.
+struct Recent<K, V>(Vec<Option<(K, V)>>);
+
+impl<K, V> Recent<K, V> {
+    fn new() -> Self {
+        Self((0..SLOTS).map(|_| None).collect())
+    }
+
+    fn slot(&mut self, hash: u64) -> &mut Option<(K, V)> {
+        &mut self.0[(hash >> 48) as usize % SLOTS]
+    }
+}
+
+fn mixed(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn hash_of(text: &str) -> u64 {
+    text.as_bytes().chunks(8).fold(text.len() as u64, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mixed(hash, u64::from_le_bytes(word))
+    })
+}
+
 /// Rows of one key.
 pub struct Bundle {
     pub rows: [Rows; spool::TABLES.len()],
+    /// Device events, by class: those of a class come in the order of their starts.
+    pub device: Vec<(&'static str, Rows)>,
     pub totals: Totals,
     pub launches: Parts,
     pub steps: Vec<Candidate>,
@@ -72,6 +103,7 @@ impl Bundle {
     fn new() -> Self {
         Self {
             rows: spool::rows(0),
+            device: Vec::new(),
             totals: Totals::default(),
             launches: Parts::default(),
             steps: Vec::new(),
@@ -82,6 +114,18 @@ impl Bundle {
     }
 }
 
+/// Rows of device events of a class.
+fn of_class<'d>(device: &'d mut Vec<(&'static str, Rows)>, class: &'static str) -> &'d mut Rows {
+    let at = match device.iter().position(|(c, _)| *c == class) {
+        Some(at) => at,
+        None => {
+            device.push((class, spool::rows_of(DEVICE)));
+            device.len() - 1
+        }
+    };
+    &mut device[at].1
+}
+
 /// What a range of rows became.
 #[derive(Default)]
 pub struct Outcome {
@@ -89,6 +133,8 @@ pub struct Outcome {
     pub bundles: Vec<(Key, Bundle)>,
     /// Rows that were read: event ids count them.
     pub elements: u64,
+    /// Rows that were left out.
+    pub skipped: u64,
     pub log: Log,
     /// Row number from which the range is still to be read.
     pub rest: Option<i64>,
@@ -109,10 +155,12 @@ impl Args {
     }
 
     fn string(&mut self, text: &str) {
+        let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
         self.text.push('"');
         let mut from = 0;
-        for (i, byte) in text.bytes().enumerate() {
-            if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+        let first = if text.bytes().any(special) { 0 } else { text.len() };
+        for (i, byte) in text.bytes().enumerate().skip(first) {
+            if !special(byte) {
                 continue;
             }
             self.text.push_str(&text[from..i]);
@@ -183,8 +231,8 @@ pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcom
             context,
             plan,
             connection,
-            names: HashMap::new(),
-            ranges: HashMap::new(),
+            names: Recent::new(),
+            ranges: [Recent::new(), Recent::new()],
             args: Args::default(),
             out: Outcome::default(),
             bytes: 0,
@@ -210,17 +258,14 @@ struct Reader<'c> {
     context: &'c Context,
     plan: &'c Plan,
     connection: &'c Connection,
-    names: HashMap<i64, Arc<Name>>,
-    /// What messages that are no strings of the file say.
-    ranges: HashMap<String, RangeName>,
+    names: Recent<i64, Arc<Name>>,
+    /// What messages that are no strings of the file say: with the tail of PyTorch, and without.
+    ranges: [Recent<String, RangeName>; 2],
     args: Args,
     out: Outcome,
     /// Bytes of text and blobs in the rows so far.
     bytes: usize,
 }
-
-/// Messages whose meaning is remembered.
-const KNOWN_RANGES: usize = 4096;
 
 /// A name: a string of the file, or a text of the row itself.
 enum Said<'r> {
@@ -234,7 +279,10 @@ impl Reader<'_> {
     }
 
     fn name(&mut self, id: i64) -> Result<Arc<Name>> {
-        if let Some(name) = self.names.get(&id) {
+        let hash = mixed(0, id as u64);
+        if let Some((known, name)) = self.names.slot(hash)
+            && *known == id
+        {
             return Ok(name.clone());
         }
         let name = self.context.strings.get(id, &self.context.database, self.connection)?;
@@ -247,7 +295,7 @@ impl Reader<'_> {
         if name.lossy {
             self.lossy();
         }
-        self.names.insert(id, name.clone());
+        *self.names.slot(hash) = Some((id, name.clone()));
         Ok(name)
     }
 
@@ -334,7 +382,7 @@ impl Reader<'_> {
         let process =
             self.process(self.at(row, self.plan.at.process).or(self.at(row, self.plan.at.thread)));
         let Some((ts, dur)) = self.time(row) else {
-            self.bundle((process, None)).totals.skipped += 1;
+            self.out.skipped += 1;
             return Ok(());
         };
         self.args.text.clear();
@@ -434,7 +482,7 @@ impl Reader<'_> {
             bundle.kernels.push(place);
         }
         let name = text.as_deref().or(name.as_ref().and_then(|n| n.text.as_deref()));
-        let w = &mut bundle.rows[DEVICE];
+        let w = of_class(&mut bundle.device, class);
         w.int(Some(place)).text(Some(class)).text(Some(&plan.table)).text(name);
         w.int(Some(ts)).int(dur).nulls(2);
         w.int(device).int(stream).int(context).int(correlation).nulls(1).int(bytes).nulls(5);
@@ -572,19 +620,18 @@ impl Reader<'_> {
         let (text, range): (Option<&str>, Option<RangeName>) = match &said {
             None => (None, None),
             Some(Said::String(name)) => {
-                (name.text.as_deref(), name.text.as_ref().map(|_| name.range.clone()))
+                (name.text.as_deref(), name.text.as_ref().map(|_| name.range))
             }
             Some(Said::Text(text)) => (Some(text), Some(self.range_name(text))),
         };
-        let name = match (text, &range) {
-            (Some(text), Some(range)) if is_range => {
+        let name = match text {
+            Some(text) if is_range => {
                 let (length, seq, op) = torch_tail(text);
-                debug_assert_eq!(length, range.length);
                 seq.into_iter().for_each(|seq| self.args.int("seq", seq));
                 op.into_iter().for_each(|op| self.args.int("op_id", op));
                 Some(&text[..length])
             }
-            (text, _) => text,
+            text => text,
         };
         event_type.into_iter().for_each(|ty| self.args.int("eventType", ty));
         let domain = self.at(row, at.domain);
@@ -703,19 +750,19 @@ impl Reader<'_> {
     fn range_name(&mut self, text: &str) -> RangeName {
         // The tail makes every message of PyTorch another one.
         let (length, seq, op) = torch_tail(text);
-        let key = if seq.or(op).is_some() {
-            format!("{}, op_id = 0", &text[..length])
-        } else {
-            text.to_owned()
+        let tailed = usize::from(seq.or(op).is_some());
+        let name = &text[..length];
+        let slot = self.ranges[tailed].slot(hash_of(name));
+        if let Some((known, range)) = slot
+            && known == name
+        {
+            return *range;
+        }
+        let range = match tailed {
+            0 => self.context.strings.range(text),
+            _ => self.context.strings.range(&format!("{name}, op_id = 0")),
         };
-        if let Some(known) = self.ranges.get(&key) {
-            return known.clone();
-        }
-        if self.ranges.len() == KNOWN_RANGES {
-            self.ranges.clear();
-        }
-        let range = RangeName { length, ..self.context.strings.range(&key) };
-        self.ranges.insert(key, range.clone());
+        *slot = Some((name.to_owned(), range));
         range
     }
 
@@ -736,7 +783,7 @@ impl Reader<'_> {
             _ => None,
         };
         let Some((ts, _)) = self.time(row) else {
-            self.bundle((NO_PROCESS, None)).totals.skipped += 1;
+            self.out.skipped += 1;
             return;
         };
         let known = ty.zip(metric).and_then(|key| self.context.metrics.get(&key));

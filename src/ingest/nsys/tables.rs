@@ -1,6 +1,6 @@
 //! The tables of events: which ones a file has, what each is, and where its columns are.
 
-use super::database::Database;
+use super::database::{Database, row_number};
 use crate::error::{Error, Result};
 use crate::sql_text::sql_name;
 
@@ -209,8 +209,9 @@ fn plan(table: &str, kind: Kind, columns: &[String], rows: (i64, i64)) -> Plan {
         *slot = place;
     }
     let list: Vec<String> = columns.iter().map(|c| sql_name(c)).collect();
+    let number = row_number(columns).unwrap_or("rowid");
     let sql = format!(
-        "SELECT rowid, {} FROM {} NOT INDEXED WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid",
+        "SELECT {number}, {} FROM {} NOT INDEXED WHERE {number} BETWEEN ?1 AND ?2 ORDER BY {number}",
         list.join(", "),
         sql_name(table)
     );
