@@ -15,6 +15,7 @@ mod generator;
 mod golden;
 mod ingest;
 mod layering;
+mod nsys;
 mod program;
 mod properties;
 mod real;

@@ -32,7 +32,7 @@ struct Job {
 const US: i64 = 1000;
 const NS: i64 = 1;
 
-const JOBS: [Job; 12] = [
+const JOBS: [Job; 18] = [
     Job {
         path: "kineto/facebookresearch+param/et_replay/tests/inputs/dlrm_8rank",
         unit_ns: US,
@@ -203,6 +203,76 @@ const JOBS: [Job; 12] = [
         ],
     },
     Job {
+        path: "nsys/GindaChen+nsys-ai/tests/fixtures/mfu_2gpu_before.sqlite",
+        unit_ns: NS,
+        calls: &[("all_to_all", &[32, 32]), ("send_recv", &[1, 1])],
+        comm: &[17_172_652, 8_229_100],
+        compute: &[253_690_832, 256_095_624],
+        overlap: &[0, 0],
+        wall: &[299_848_812, 298_661_551],
+        steps: &[],
+        values: &[
+            ("coll_call_num", "total_calls", 66.0),
+            ("comm_comp_overlap", "overlap_ratio_of_comm", 0.0),
+            ("total_comm_time_s", "sum_all_ranks_s", 0.025_401_752),
+        ],
+    },
+    Job {
+        path: "nsys/GindaChen+nsys-ai/tests/fixtures/h100_2gpu_1s.sqlite",
+        unit_ns: NS,
+        calls: &[],
+        comm: &[],
+        compute: &[22_385_163, 22_444_359],
+        overlap: &[],
+        wall: &[],
+        steps: &[],
+        values: &[("coll_call_num", "total_calls", 0.0)],
+    },
+    Job {
+        path: "nsys/GindaChen+nsys-ai/tests/fixtures/healthy_1pct.sqlite",
+        unit_ns: NS,
+        calls: &[],
+        comm: &[],
+        compute: &[400_000_000],
+        overlap: &[],
+        wall: &[],
+        steps: &[],
+        values: &[],
+    },
+    Job {
+        path: "nsys/GindaChen+nsys-ai/tests/fixtures/mock.sqlite",
+        unit_ns: NS,
+        calls: &[],
+        comm: &[],
+        compute: &[4_129],
+        overlap: &[],
+        wall: &[],
+        steps: &[],
+        values: &[],
+    },
+    Job {
+        path: "nsys/hpcgroup+pipit/pipit/tests/data/cloverleaf-nsys/perlmutter-cloverleaf-cuda.sqlite",
+        unit_ns: NS,
+        calls: &[],
+        comm: &[],
+        compute: &[294_404_540],
+        overlap: &[],
+        wall: &[],
+        steps: &[],
+        values: &[],
+    },
+    Job {
+        path: "own/nsys-c-nvtx/rep.sqlite",
+        unit_ns: NS,
+        calls: &[],
+        comm: &[],
+        compute: &[],
+        overlap: &[],
+        wall: &[],
+        steps: &[19_891_145, 11_362_395, 12_625_952, 16_000_971],
+        values: &[],
+    },
+    Job {
         path: "own/gloo-ddp-2rank",
         unit_ns: NS,
         calls: &[
@@ -349,11 +419,12 @@ fn sizes_of_real_collectives_are_known() {
 /// What was read of `traceEvents`: slices, instants, arrows and rows of names (`M`).
 const ELEMENTS: &str = "SELECT (SELECT count(*) FROM host_events)
     + (SELECT count(*) FROM device_events) + (SELECT count(*) FROM flows)
-    + (SELECT count(*) FROM metadata WHERE key LIKE '%:%')";
+    + (SELECT count(*) FROM metadata WHERE key LIKE '%:%' AND NOT EXISTS (
+        SELECT 1 FROM sources WHERE source = 'nsys'))";
 
 /// Damaged files: name, elements read when it can be read, else the code of the error, and what a second
 /// run with --keep-partial keeps (None: refuses as well).
-const WEIRD: [(&str, Result<i64, &str>, Option<i64>); 17] = [
+const WEIRD: [(&str, Result<i64, &str>, Option<i64>); 21] = [
     ("kineto_bom.json", Ok(75), Some(75)),
     ("kineto_crlf.json", Ok(75), Some(75)),
     ("kineto_windows_path_bad_escape.json", Ok(75), Some(75)),
@@ -372,6 +443,10 @@ const WEIRD: [(&str, Result<i64, &str>, Option<i64>); 17] = [
     ("kineto_nan_inf_negative_dur.json", Ok(75), Some(75)),
     ("kineto_weird_events.json", Ok(76), Some(76)),
     ("html_404.json", Err("not-a-trace"), None),
+    ("nsys_truncated.sqlite", Err("trace-truncated"), None),
+    ("nsys_kernel_table_missing_columns.sqlite", Err("nsys-unusable"), None),
+    ("nsys_nccl_stringids_dangling.sqlite", Ok(28_868), Some(28_868)),
+    ("nsys_gz.sqlite.gz", Ok(736), Some(736)),
 ];
 
 #[test]

@@ -283,8 +283,11 @@ impl Database {
     pub fn rowids(&self, table: &str) -> Result<Option<(i64, i64)>> {
         self.with(|c| {
             let number = row_number(self.columns(table).unwrap_or_default()).unwrap_or("rowid");
-            let sql =
-                format!("SELECT min({number}), max({number}) FROM {} NOT INDEXED", sql_name(table));
+            // Two queries: of one alone, SQLite looks at the ends only.
+            let name = sql_name(table);
+            let sql = format!(
+                "SELECT (SELECT min({number}) FROM {name}), (SELECT max({number}) FROM {name})"
+            );
             let ends = c.query_row(&sql, [], |row| Ok((int(row, 0), int(row, 1))));
             match ends.map_err(|e| self.fault(&e, &format!("reading {table}")))? {
                 (Some(first), Some(last)) => Ok(Some((first, last))),

@@ -199,6 +199,11 @@ fn not_nsys(database: &Database) -> Option<String> {
     })
 }
 
+/// Ranks that a file may hold: each has files and buffers of its own.
+const MAX_RANKS: usize = 256;
+/// Processes whose names are kept.
+const MAX_PROCESSES: usize = 10_000;
+
 /// A range of rows that some thread reads.
 struct Segment {
     plan: usize,
@@ -398,6 +403,14 @@ impl<'a> Gather<'a> {
     /// A new share.
     fn share(&mut self, key: Option<Key>) -> Result<usize> {
         let index = self.shares.len();
+        if index > MAX_RANKS {
+            return Err(Error::new(
+                "nsys-unusable",
+                format!("the file holds more than {MAX_RANKS} processes and devices that compute"),
+            )
+            .at(self.reading.place.display())
+            .hint("export the report again; if it is right, split it by process"));
+        }
         let folder = match self.first_folder.take() {
             Some(folder) => folder,
             None => (self.reading.folder)(index)?,
@@ -494,7 +507,7 @@ impl<'a> Gather<'a> {
                 kernels,
                 communicators,
             } = bundle;
-            if totals.events > 0 {
+            if totals.events > 0 && self.processes.len() < MAX_PROCESSES {
                 self.processes.insert(key.0);
             }
             let (share, ranks) = self.route(key, kind)?;
@@ -502,7 +515,7 @@ impl<'a> Gather<'a> {
                 let of = &mut self.shares[rank];
                 let first = of.spool.event_id(before);
                 of.groups.add(&ranges, &kernels, first)?;
-                of.groups.communicators.extend(&communicators);
+                of.groups.communicators(&communicators);
                 of.spool.note(launches.clone(), &steps, before)?;
             }
             let of = &mut self.shares[share];
@@ -665,12 +678,7 @@ fn finish_share(
     drop(kernels);
     let mut rows = spool::rows(0);
     let device = key.and_then(|k| k.1);
-    let of_device: Vec<_> = groups
-        .communicators
-        .iter()
-        .copied()
-        .filter(|c| c.device.is_none() || c.device == device)
-        .collect();
+    let world = groups.world(device);
     let outcome = groups.finish(device, &mut rows[COMM_ARGS], |rows: &mut Rows| {
         match rows.len() < BATCH_ROWS {
             true => Ok(()),
@@ -690,8 +698,6 @@ fn finish_share(
         rows[METADATA].text(Some(key)).text(Some(value)).end_row();
     }
     spool.write(spool::take(&mut rows)?, 0)?;
-    // The largest communicator is that of the job.
-    let world = of_device.iter().max_by_key(|c| (c.ranks, std::cmp::Reverse(c.id)));
     let gpu = key.and_then(|(process, device)| target.gpu(process, device?));
     let by_environment =
         if shared.is_only { (target.rank, target.world_size) } else { (None, None) };

@@ -132,7 +132,7 @@ impl Strings {
         if self.present {
             let fault = |e: rusqlite::Error| database.fault(&e, "reading StringIds");
             let mut statement = connection
-                .prepare(r#"SELECT "value" FROM "StringIds" WHERE "id" = ?1 LIMIT 1"#)
+                .prepare_cached(r#"SELECT "value" FROM "StringIds" WHERE "id" = ?1 LIMIT 1"#)
                 .map_err(fault)?;
             let mut rows = statement.query([id]).map_err(fault)?;
             if let Some(row) = rows.next().map_err(fault)? {

@@ -5,6 +5,7 @@
 //! launch serves several calls. So the sizes are summed over the calls, by communicator, and go to the
 //! kernels in the order in which the group names the communicators.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::launches::{NONE, some};
@@ -163,6 +164,8 @@ impl Served {
     }
 }
 
+/// Communicators of a process that are kept.
+const MAX_COMMUNICATORS: usize = 65_536;
 /// Communicators that one group may name before they are no longer told apart.
 const MAX_PARTS: usize = 1024;
 
@@ -175,8 +178,8 @@ pub struct Groups {
     launched: Spill<3>,
     /// Range, part, code, communicator, bytes, received, other rank, calls.
     served: Spill<8>,
-    /// Communicators of the process.
-    pub communicators: Vec<Communicator>,
+    /// Communicators of the process, by their number.
+    communicators: BTreeMap<i64, Communicator>,
 }
 
 /// What was found while rows were made.
@@ -198,8 +201,24 @@ impl Groups {
             kernels: Spill::new(folder, "nccl-kernels", bytes),
             launched: Spill::new(folder, "nccl-launched", bytes),
             served: Spill::new(folder, "nccl-served", bytes),
-            communicators: Vec::new(),
+            communicators: BTreeMap::new(),
         }
+    }
+
+    /// Takes communicators of the process; of a number that comes twice, the last.
+    pub fn communicators(&mut self, more: &[Communicator]) {
+        for c in more {
+            if self.communicators.len() < MAX_COMMUNICATORS {
+                self.communicators.insert(c.id, *c);
+            }
+        }
+    }
+
+    /// The largest communicator on a device: that of the job.
+    pub fn world(&self, device: Option<i64>) -> Option<Communicator> {
+        let here = |c: &&Communicator| c.device.is_none() || c.device == device;
+        let of = self.communicators.values().filter(here);
+        of.max_by_key(|c| (c.ranks, std::cmp::Reverse(c.id))).copied()
     }
 
     /// Takes ranges and kernels whose events count from `first`.
@@ -258,7 +277,7 @@ impl Groups {
     ) -> Result<Outcome> {
         let mut out = Outcome::default();
         let communicators = std::mem::take(&mut self.communicators);
-        let of = |id: i64| communicators.iter().find(|c| c.id == id);
+        let of = |id: i64| communicators.get(&id);
         // Calls for another device of the process are served by another rank's kernels.
         let elsewhere = |id: i64| of(id).and_then(|c| c.device).is_some_and(|d| Some(d) != device);
         let mut thread = None;
@@ -414,12 +433,9 @@ mod tests {
     fn rows(ranges: &[Range], launches: &[(i64, i64, i64)], n: Option<i64>) -> (Vec<Row>, Outcome) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut groups = Groups::new(folder.path(), 1 << 20);
-        groups.communicators.extend(n.map(|ranks| Communicator {
-            id: 7,
-            ranks,
-            rank: 0,
-            device: Some(0),
-        }));
+        if let Some(ranks) = n {
+            groups.communicators(&[Communicator { id: 7, ranks, rank: 0, device: Some(0) }]);
+        }
         let kernels: Vec<i64> = launches.iter().map(|l| l.0).collect();
         groups.add(ranges, &kernels, 0).expect("it fits in memory");
         let mut all = groups.kernels(folder.path()).expect("it fits in memory");
@@ -539,12 +555,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut groups = Groups::new(folder.path(), 1 << 20);
         for (id, device) in [(7, 0), (9, 1)] {
-            groups.communicators.push(Communicator {
+            groups.communicators(&[Communicator {
                 id,
                 ranks: 2,
                 rank: device,
                 device: Some(device),
-            });
+            }]);
         }
         let on = |start, event, id| {
             range(1, start, event, Call::of("ncclAllReduce"), Some(id), Some(id), None)

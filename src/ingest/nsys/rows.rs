@@ -24,6 +24,8 @@ use crate::hash::hex;
 pub const SEGMENT_ROWS: i64 = 16_384;
 /// Bytes of values after which a range of rows is cut, to bound memory against values that are huge.
 const SEGMENT_BYTES: usize = 16 << 20;
+/// Processes and devices after whose rows a range is cut: each has its own builders.
+const MAX_BUNDLES: usize = 128;
 /// The low bits of a global thread id that number the thread.
 const THREAD_BITS: i64 = 0xFF_FFFF;
 /// Stands for "no stream" in 32 bits.
@@ -239,12 +241,15 @@ pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcom
         };
         let doing = || format!("reading {} from row {from}", plan.table);
         let fault = |e: rusqlite::Error| context.database.fault(&e, &doing());
-        let mut statement = connection.prepare(&plan.sql).map_err(fault)?;
+        let mut statement = connection.prepare_cached(&plan.sql).map_err(fault)?;
         let mut rows = statement.query([from, to]).map_err(fault)?;
         while let Some(row) = rows.next().map_err(fault)? {
             reader.row(row)?;
             reader.out.elements += 1;
-            if reader.bytes > SEGMENT_BYTES || reader.out.elements >= 2 * SEGMENT_ROWS as u64 {
+            let full = reader.bytes > SEGMENT_BYTES
+                || reader.out.elements >= 2 * SEGMENT_ROWS as u64
+                || reader.out.bundles.len() > MAX_BUNDLES;
+            if full {
                 reader.out.rest =
                     int(row, 0).and_then(|id| id.checked_add(1)).filter(|id| *id <= to);
                 break;
