@@ -16,6 +16,7 @@ mod golden;
 mod ingest;
 mod layering;
 mod nsys;
+mod nsys_example;
 mod program;
 mod properties;
 mod real;
