@@ -18,6 +18,8 @@ pub enum Kind {
     Sqlite,
     /// A report of Nsight Systems, which `nsys` alone can read.
     NsysReport,
+    /// A folder with a Parquet file for each table, as `nsys export --type parquetdir` writes it.
+    NsysFolder,
     /// A YAML file: perhaps a workload card.
     Yaml,
     /// A source that this version does not read, by name.
@@ -30,7 +32,7 @@ impl Kind {
     /// The profiler whose reader takes it.
     pub fn source(self) -> &'static str {
         match self {
-            Self::Sqlite | Self::NsysReport => "nsys",
+            Self::Sqlite | Self::NsysReport | Self::NsysFolder => "nsys",
             _ => "kineto",
         }
     }
@@ -64,6 +66,15 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
     if !metadata.is_dir() {
         return candidates_of(path, true, rank);
     }
+    let folder = |path: &Path, direct| Candidate {
+        place: Place::file(path),
+        kind: Kind::NsysFolder,
+        direct,
+        rank,
+    };
+    if is_nsys_folder(path) {
+        return Ok(vec![folder(path, true)]);
+    }
     let hidden = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
         entry.depth() > 0
@@ -71,8 +82,13 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
     };
     let mut out = Vec::new();
     let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
-    for entry in walk.filter_entry(|e| !hidden(e)) {
+    let mut walk = walk.filter_entry(|e| !hidden(e));
+    while let Some(entry) = walk.next() {
         match entry {
+            Ok(entry) if entry.file_type().is_dir() && is_nsys_folder(entry.path()) => {
+                out.push(folder(entry.path(), false));
+                walk.skip_current_dir();
+            }
             Ok(entry) if entry.file_type().is_file() => {
                 out.extend(candidates_of(entry.path(), false, rank)?);
             }
@@ -97,6 +113,11 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
         }
     }
     Ok(out)
+}
+
+/// Whether a folder is one export of Nsight Systems.
+fn is_nsys_folder(path: &Path) -> bool {
+    ["META_DATA_EXPORT.parquet", "StringIds.parquet"].iter().all(|f| path.join(f).is_file())
 }
 
 fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Candidate>> {
@@ -252,8 +273,18 @@ fn rank_in_word(name: &str) -> Option<i64> {
 }
 
 /// Endings that say what a file is, not which.
-const ENDINGS: [&str; 9] =
-    [".gz", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep", ".xplane.pb", ".pickle", ".zip"];
+const ENDINGS: [&str; 10] = [
+    ".gz",
+    ".json",
+    ".trace",
+    ".pt",
+    ".sqlite",
+    ".nsys-rep",
+    "_pqtdir",
+    ".xplane.pb",
+    ".pickle",
+    ".zip",
+];
 
 /// The file name without its endings.
 pub fn base_name(path: &Path) -> String {

@@ -98,12 +98,36 @@ impl Opened {
     }
 }
 
-/// SHA-256 of a file, as hexadecimal digits.
+/// The files right in a folder that is one source, sorted.
+///
+/// # Errors
+/// `io` when it cannot be listed.
+pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| crate::error::io(folder, &e))? {
+        let path = entry.map_err(|e| crate::error::io(folder, &e))?.path();
+        if path.is_file() {
+            out.push(path);
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// SHA-256 of a file, as hexadecimal digits; of a folder that is one source, over the names and hashes
+/// of its files.
 ///
 /// # Errors
 /// `io` when the file cannot be read.
 pub fn sha256(path: &Path) -> Result<String> {
     let mut hash = Sha256::new();
+    if path.is_dir() {
+        for file in files_of(path)? {
+            hash.update(file.file_name().unwrap_or_default().as_encoded_bytes());
+            hash.update(sha256(&file)?);
+        }
+        return Ok(hex(&hash.finalize()));
+    }
     let mut file = File::open(path).map_err(|e| crate::error::io(path, &e))?;
     let mut buffer = vec![0; 256 << 10];
     loop {

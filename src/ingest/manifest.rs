@@ -204,7 +204,8 @@ pub fn identity(directory: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(directory).ok().map(|m| (m.dev(), m.ino()))
 }
 
-/// Size and modification time of a file, for the fingerprint that a second ingest compares.
+/// Size and modification time of a file, for the fingerprint that a second ingest compares. Of a folder
+/// that is one source: the sizes of its files together, and the last change of any.
 ///
 /// # Errors
 /// `io` when the file cannot be asked.
@@ -215,5 +216,13 @@ pub fn stat(path: &Path) -> Result<(u64, i64)> {
         .ok()
         .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
         .map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
-    Ok((metadata.len(), mtime))
+    if !metadata.is_dir() {
+        return Ok((metadata.len(), mtime));
+    }
+    let mut out = (0, mtime);
+    for file in super::input::files_of(path)? {
+        let (bytes, mtime) = stat(&file)?;
+        out = (out.0 + bytes, out.1.max(mtime));
+    }
+    Ok(out)
 }

@@ -118,7 +118,7 @@ impl Ask<'_> {
         let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
         let mut source = source_of(candidate, source_id).map_err(unreadable)?;
         let content = match candidate.kind {
-            Kind::Sqlite | Kind::NsysReport => self.nsys(candidate, &source),
+            Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => self.nsys(candidate, &source),
             _ => self.kineto(candidate, &source),
         };
         if !matches!(&content, Err(e) if e.code == "io") {
@@ -233,7 +233,11 @@ impl Ask<'_> {
     fn nsys(&self, candidate: &Candidate, source: &Source) -> Result<Result<Content, String>> {
         let reading = nsys::Reading {
             place: &candidate.place,
-            is_report: candidate.kind == Kind::NsysReport,
+            form: match candidate.kind {
+                Kind::NsysReport => nsys::Form::Report,
+                Kind::NsysFolder => nsys::Form::Folder,
+                _ => nsys::Form::Database,
+            },
             folder: &|share| self.fresh(source.source_id, share),
             source_id: source.source_id,
             keep_partial: self.options.asked.keep_partial,

@@ -37,22 +37,21 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 /// Why a candidate is not read, although there is a reader for it.
 fn left_out(candidate: &Candidate, options: &Options) -> Option<String> {
     let source = match candidate.kind {
-        Kind::Json | Kind::Sqlite | Kind::NsysReport => candidate.kind.source(),
+        Kind::Json | Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => candidate.kind.source(),
         _ => return None,
     };
     if let Some(wanted) = options.source.as_deref().filter(|wanted| *wanted != source) {
         return Some(format!("it is of {source}, and --source {wanted} was given"));
     }
-    // A report whose export lies beside it.
+    // A report or a folder whose export into a database lies beside it.
     let exported = |ending: &str| {
-        let mut name = candidate.place.file.with_extension("").into_os_string();
-        name.push(ending);
-        Path::new(&name).is_file()
+        let file = &candidate.place.file;
+        Path::new(&file.with_file_name(discover::base_name(file) + ending)).is_file()
     };
-    (candidate.kind == Kind::NsysReport
+    (matches!(candidate.kind, Kind::NsysReport | Kind::NsysFolder)
         && !candidate.direct
         && [".sqlite", ".sqlite.gz"].into_iter().any(exported))
-    .then(|| "a report whose export lies beside it".to_owned())
+    .then(|| "its export into a database lies beside it".to_owned())
 }
 
 /// The candidates of all paths by the folder of their job.
@@ -89,7 +88,7 @@ pub(super) fn roots(
                 continue;
             }
             match candidate.kind {
-                Kind::Json | Kind::Sqlite | Kind::NsysReport => {
+                Kind::Json | Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => {
                     let logical = Place { file, ..candidate.place.clone() }.logical();
                     let root = discover::job_root(&logical);
                     first_root.get_or_insert_with(|| root.clone());

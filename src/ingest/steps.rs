@@ -228,7 +228,9 @@ mod tests {
     }
 
     /// Rows as (step, start, length).
-    fn steps(candidates: &[Candidate]) -> (Option<(String, u64)>, Vec<(i64, i64, i64)>) {
+    type Found = (Option<(String, u64)>, Vec<(i64, i64, i64)>);
+
+    fn steps(candidates: &[Candidate]) -> Found {
         use arrow::array::AsArray;
         use arrow::datatypes::Int64Type;
         let folder = tempfile::tempdir().expect("a temporary folder");

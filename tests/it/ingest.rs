@@ -50,6 +50,7 @@ impl Place {
     /// When they fail.
     pub fn database(&self, name: &str, sql: &str) {
         let path = self.input().join(name);
+        std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
         let connection = rusqlite::Connection::open(&path).expect("SQLite starts");
         connection.execute_batch(sql).unwrap_or_else(|e| panic!("{name}: {e}"));
     }

@@ -323,3 +323,69 @@ fn a_report_is_exported_by_nsys() {
     let both = place.run(&["ingest", ".", "--name", "folder"]);
     assert!(both.stderr.contains("folder: nsys, 2 ranks, 20001 events"), "{}", both.stderr);
 }
+
+/// The job as `nsys export --type parquetdir` lays it out: unsigned ids, a file for each table.
+fn folder(place: &Place) {
+    let folder = place.input().join("job_pqtdir");
+    std::fs::create_dir_all(&folder).expect("it is ours");
+    let connection = duckdb::Connection::open_in_memory().expect("DuckDB starts");
+    for (table, query) in [
+        ("META_DATA_EXPORT", "SELECT 'EXPORT_SCHEMA_VERSION' AS name, '3.8.0' AS value"),
+        (
+            "StringIds",
+            "SELECT * FROM (VALUES (1::INTEGER, 'gemm'), (2, 'cudaLaunchKernel_v7000')) AS t(id, value)",
+        ),
+        (
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            "SELECT i * 10 AS start, i * 10 + 5 AS \"end\", (i % 2)::UTINYINT AS deviceId, 7::UINTEGER AS streamId,
+                i::UINTEGER AS correlationId, ((70 + i % 2) * 16777216)::UBIGINT AS globalPid, 1::UBIGINT AS demangledName
+             FROM range(1, 20001) AS t(i)",
+        ),
+        (
+            "NVTX_EVENTS",
+            "SELECT 1::BIGINT AS start, 100000::BIGINT AS \"end\", 59::INTEGER AS eventType, 'step 1' AS text,
+                (70 * 16777216 + 70)::UBIGINT AS globalTid, 1.5::FLOAT AS floatValue, '\\x00\\xFF'::BLOB AS binaryData,
+                18446744073709551615::UBIGINT AS uint64Value, [1, 2] AS nested",
+        ),
+    ] {
+        let path = folder.join(format!("{table}.parquet"));
+        connection
+            .execute_batch(&format!("COPY ({query}) TO '{}' (FORMAT parquet)", path.display()))
+            .expect("the file can be written");
+    }
+}
+
+#[test]
+fn a_folder_of_parquet_files_is_read_as_the_database() {
+    let place = Place::new();
+    folder(&place);
+    place.run(&["ingest", "job_pqtdir"]).done();
+    place.database("other/job.sqlite", JOB);
+    place.run(&["ingest", "other/job.sqlite", "--name", "database"]).done();
+    let tables = Tables::open(&place.data());
+    let rows = |trace: &str| {
+        let sql = format!(
+            "SELECT rank, class, name, ts_ns, dur_ns, device FROM events WHERE trace = '{trace}' ORDER BY ALL"
+        );
+        tables.query(&sql).rows
+    };
+    assert_eq!(rows("job").len(), 20_001);
+    assert!(rows("job") == rows("database"));
+    let args = tables.query("SELECT args FROM host_events WHERE trace = 'job'").rows;
+    assert_eq!(
+        args[0][0].as_deref(),
+        Some(r#"{"eventType":59,"binaryData":"00ff","floatValue":1.5,"uint64Value":-1}"#)
+    );
+    drop(tables);
+    let again = place.run(&["ingest", "job_pqtdir"]);
+    assert!(again.stderr.contains("job: unchanged"), "{}", again.stderr);
+    // In a folder it is one trace, however many files it has; beside its database it is not read twice.
+    std::fs::copy(place.input().join("other/job.sqlite"), place.input().join("job.sqlite"))
+        .expect("it is ours");
+    std::fs::remove_dir_all(place.input().join("other")).expect("it is ours");
+    let one = place.run(&["ingest", ".", "--name", "all"]);
+    assert!(one.stderr.contains("all: nsys, 2 ranks, 20001 events"), "{}", one.stderr);
+    std::fs::remove_file(place.input().join("job.sqlite")).expect("it is ours");
+    place.write("job_pqtdir/NVTX_EVENTS.parquet", "PAR1 no more");
+    assert_eq!(place.run(&["ingest", "job_pqtdir"]).errors(), ["database-corrupt"]);
+}

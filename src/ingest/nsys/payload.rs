@@ -210,7 +210,7 @@ impl Schemas {
 /// The bytes of a column that is declared as text: a blob, or the digits of one.
 pub fn bytes_of_digits(digits: &[u8]) -> Option<Vec<u8>> {
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
-    if digits.is_empty() || digits.len() % 2 != 0 {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
         return None;
     }
     let nibble = |digit: u8| char::from(digit).to_digit(16).map(|n| n as u8);

@@ -1,6 +1,5 @@
 //! Rows of a table of the file into rows of ours: a range of row numbers at a time, on any thread.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
@@ -12,10 +11,11 @@ use super::super::rows::Rows;
 use super::super::spool::{self, COUNTERS, DEVICE, HOST};
 use super::super::steps::Candidate;
 use super::super::totals::{Totals, widen};
-use super::database::{Database, int};
-use super::names::{Name, RangeName, Strings, torch_tail};
+use super::context::Context;
+use super::database::int;
+use super::names::{Name, RangeName, torch_tail};
 use super::nccl::{self, Communicator};
-use super::payload::{Schemas, bytes_of_digits};
+use super::payload::bytes_of_digits;
 use super::tables::{Kind, Plan};
 use crate::error::Result;
 use crate::hash::hex;
@@ -30,26 +30,6 @@ const MAX_BUNDLES: usize = 128;
 const THREAD_BITS: i64 = 0xFF_FFFF;
 /// Stands for "no stream" in 32 bits.
 const NO_STREAM: i64 = u32::MAX as i64;
-
-/// What all threads know of a file.
-pub struct Context {
-    /// The file.
-    pub database: Database,
-    /// Its strings.
-    pub strings: Strings,
-    /// Its payload schemas.
-    pub schemas: Schemas,
-    /// Names of NVTX domains, by process and number.
-    pub domains: HashMap<(i64, i64), String>,
-    /// Names of NVTX categories, by process, domain and number.
-    pub categories: HashMap<(i64, i64, i64), String>,
-    /// Names and units of GPU metrics, by type and number.
-    pub metrics: HashMap<(i64, i64), (String, Option<String>)>,
-    /// Added to recorded times.
-    pub base_ns: i64,
-    /// Whether device events say their process; else everything is of one.
-    pub by_process: bool,
-}
 
 /// Whose rows they are: a process, and for what belongs to a device, the device.
 pub type Key = (i64, Option<i64>);
