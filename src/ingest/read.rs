@@ -152,6 +152,7 @@ impl Ask<'_> {
                 host: share.row.host.clone(),
                 flag_rank: candidate.rank,
                 trace_rank: share.trace_rank,
+                nccl: share.nccl,
                 name_rank: discover::rank_in_name(&source.absolute, &self.root.path),
                 world_size: share.row.world_size,
                 pid: share.totals.pid(),
@@ -217,6 +218,7 @@ impl Ask<'_> {
         let share = Share {
             row: header.row(kineto.totals.device, kineto.base_ns),
             trace_rank: header.rank(),
+            nccl: None,
             is_rank: true,
             place: 0,
             log: kineto.log,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::job::Facts;
+use super::job::{Communicator, Facts};
 use super::log::Log;
 use super::manifest::Source;
 use super::totals::Totals;
@@ -67,6 +67,8 @@ pub struct Share {
     pub spool: BTreeMap<&'static str, PathBuf>,
     /// Rank that the trace states.
     pub trace_rank: Option<i64>,
+    /// The communicator of NCCL that may be that of the whole job.
+    pub nccl: Option<Communicator>,
     /// Whether it is a rank.
     pub is_rank: bool,
     /// Its place among the ranks of the file, by device.

@@ -7,6 +7,7 @@
 -- @requires device_events
 -- @reads    busy_intervals collectives steps cards _windows
 -- @value    bubble_ratio
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute or communicate
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   bubble_ratio DOUBLE value ratio lower | 1 - |compute ∪ whole CUDA graphs ∪ comm other than send/recv| / step; mean over the steps of a rank, then over ranks.
 -- @column   bubble_time_ms DOUBLE value ms | Bubble summed over ranks and steps.

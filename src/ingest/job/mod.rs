@@ -48,12 +48,28 @@ pub struct Facts {
     pub pid: Option<i64>,
     /// First start and last end.
     pub span_ns: Option<(i64, i64)>,
+    /// The communicator of NCCL that may be that of the whole job.
+    #[serde(default)]
+    pub nccl: Option<Communicator>,
     /// Name of the device.
     pub device_name: Option<String>,
     /// File name without numbers.
     pub stem: String,
     /// Hash of the file.
     pub sha256: String,
+}
+
+/// A communicator that a process made: NCCL's init says its ranks and the own one among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Communicator {
+    /// The same number on all its ranks; old versions do not say it.
+    pub id: Option<i64>,
+    /// Its ranks.
+    pub ranks: i64,
+    /// The rank of this process in it.
+    pub rank: i64,
+    /// Device of this process.
+    pub device: Option<i64>,
 }
 
 /// A file's place in a trace.
@@ -65,6 +81,8 @@ pub struct Member {
     pub rank: Option<i64>,
     /// Where the rank was found: `flag`, `trace`, `name` or `order`.
     pub rank_source: &'static str,
+    /// Ranks of the job.
+    pub world_size: Option<i64>,
 }
 
 /// The traces that the files make, each in the order of its ranks; then what is wrong with the
@@ -110,7 +128,12 @@ fn by_file(files: &[Facts], which: &[usize]) -> (Vec<Vec<Member>>, Vec<Error>) {
         let (first, second) =
             if names_win.contains(&file) { (by_name, by_trace) } else { (by_trace, by_name) };
         if let Some(rank) = f.flag_rank {
-            by_hand.push(Member { file, rank: Some(rank), rank_source: "flag" });
+            by_hand.push(Member {
+                file,
+                rank: Some(rank),
+                rank_source: "flag",
+                world_size: f.world_size,
+            });
             continue;
         }
         match first.or(second) {
@@ -125,6 +148,7 @@ fn by_file(files: &[Facts], which: &[usize]) -> (Vec<Vec<Member>>, Vec<Error>) {
                     file,
                     rank: Some(rank),
                     rank_source,
+                    world_size: f.world_size,
                 });
             }
             None => unranked
@@ -252,6 +276,7 @@ fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
         file: *file,
         rank: Some(rank as i64),
         rank_source: "order",
+        world_size: files[*file].world_size,
     };
     if together {
         vec![order.iter().enumerate().map(member).collect()]

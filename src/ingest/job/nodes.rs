@@ -1,7 +1,6 @@
 //! Files of Nsight Systems: each may hold several ranks, and be the file of a node.
 //!
-//! A rank is what `--rank` says, then the trace (NCCL's init, MPI, the environment of the one process),
-//! then the name of a file that holds one rank, then the order: by node, device and process. Two files
+//! A rank is what `--rank` says, then NCCL's init, then MPI or the environment of the one process, then the name of a file that holds one rank, then the order: by node, device and process. Two files
 //! that both hold local device 0 are two nodes, not one rank.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,36 +31,52 @@ pub(super) fn split(files: &[Facts], shares: &[usize]) -> (Vec<Vec<Member>>, Vec
     for file in of_path.values_mut() {
         file.ranks.sort_by_key(|s| files[*s].place);
     }
-    let (mut stated, mut unstated) = (BTreeMap::new(), BTreeMap::new());
-    for file in of_path.into_values() {
-        let Some(first) = file.ranks.first().or(file.rest.first()).copied() else { continue };
-        let facts = &files[first];
-        match says(files, &file) {
-            // Stated ranks join over stems; ranks that only a name says join within one stem.
-            Some(says) => {
-                let stem =
-                    if says[0].rank_source == "name" { facts.stem.clone() } else { String::new() };
-                let key = (facts.world_size, stem);
-                stated.entry(key).or_insert_with(Vec::new).push((file, says));
-            }
-            None => unstated.entry(facts.stem.clone()).or_insert_with(Vec::new).push(file),
+    let (by_hand, others): (Vec<_>, Vec<_>) = of_path
+        .into_values()
+        .partition(|file| first(files, file).is_some_and(|f| f.flag_rank.is_some()));
+    let (mut groups, others) = by_nccl(files, others);
+    let (mut errors, mut unstated) = (Vec::new(), BTreeMap::new());
+    let mut stated: BTreeMap<_, Group<'_>> = BTreeMap::new();
+    for file in others {
+        let Some(facts) = first(files, &file) else { continue };
+        if let Some(says) = by_environment(files, &file) {
+            stated.entry((facts.world_size, String::new())).or_default().push((file, says));
+        } else if let (Some(rank), [one]) = (facts.name_rank, &file.ranks[..]) {
+            // Ranks that only a name says join within one stem.
+            let says = vec![member(files, *one, rank, "name")];
+            stated.entry((None, facts.stem.clone())).or_default().push((file, says));
+        } else {
+            unstated.entry(facts.stem.clone()).or_insert_with(Vec::new).push(file);
         }
     }
-    let (mut traces, mut errors) = (Vec::new(), Vec::new());
-    for group in stated.into_values() {
+    groups.extend(stated.into_values());
+    let mut flagged: Group<'_> = Vec::new();
+    for file in by_hand {
+        let rank = first(files, &file).and_then(|f| f.flag_rank).unwrap_or_default();
+        // The rank of its first device.
+        let ranks = file.ranks.iter().zip(rank..);
+        let says = ranks.map(|(share, rank)| member(files, *share, rank, "flag")).collect();
+        flagged.push((file, says));
+    }
+    // A rank given by hand belongs to the job beside it.
+    match &mut groups[..] {
+        [one] => one.append(&mut flagged),
+        _ if flagged.is_empty() => {}
+        _ => groups.push(flagged),
+    }
+    let mut traces = Vec::new();
+    for group in groups {
         match distinct(files, &group) {
-            Ok(()) => traces
-                .push(group.into_iter().flat_map(|(file, says)| with_rest(says, &file)).collect()),
-            // The ranks of communicators inside a node: each file counts from 0.
-            Err(_) if is_local(files, &group) => {
-                let of_files: Vec<_> = group.into_iter().map(|(file, _)| file).collect();
-                traces.push(in_order(files, of_files));
+            Ok(()) => {
+                traces.push(
+                    group.into_iter().flat_map(|(file, says)| with_rest(says, &file)).collect(),
+                );
             }
             Err(same) => errors.push(duplicate(files, &same)),
         }
     }
     for group in unstated.into_values() {
-        if group.len() == 1 || together(files, &group) {
+        if group.len() == 1 || together(files, group.iter()) {
             traces.push(in_order(files, group));
         } else {
             traces.extend(group.into_iter().map(|file| in_order(files, vec![file])));
@@ -70,30 +85,82 @@ pub(super) fn split(files: &[Facts], shares: &[usize]) -> (Vec<Vec<Member>>, Vec
     (traces, errors)
 }
 
-/// The ranks of a file by flag, trace or name, when each is told.
-fn says(files: &[Facts], file: &OfFile<'_>) -> Option<Vec<Member>> {
-    let member = |share: usize, rank: i64, rank_source| Member {
-        file: share,
-        rank: Some(rank),
-        rank_source,
-    };
-    let first = *file.ranks.first()?;
-    if let Some(rank) = files[first].flag_rank {
-        // The rank of its first device.
-        let ranks = file.ranks.iter().zip(rank..);
-        return Some(ranks.map(|(share, rank)| member(*share, rank, "flag")).collect());
+/// Files with the ranks that they state.
+type Group<'f> = Vec<(OfFile<'f>, Vec<Member>)>;
+
+fn first<'f>(files: &'f [Facts], file: &OfFile<'_>) -> Option<&'f Facts> {
+    file.ranks.first().or(file.rest.first()).map(|share| &files[*share])
+}
+
+fn member(files: &[Facts], share: usize, rank: i64, rank_source: &'static str) -> Member {
+    let world_size = files[share].world_size;
+    Member { file: share, rank: Some(rank), rank_source, world_size }
+}
+
+/// Groups of files whose ranks NCCL's init says; then the files of which it does not.
+///
+/// The largest communicator of a rank is taken for that of the job. It is not when the ranks of one job
+/// name several: those are communicators inside a node or a dimension, whose ranks count from 0 each.
+fn by_nccl<'f>(files: &[Facts], all: Vec<OfFile<'f>>) -> (Vec<Group<'f>>, Vec<OfFile<'f>>) {
+    let mut worlds: BTreeMap<(i64, Option<i64>), Vec<OfFile<'f>>> = BTreeMap::new();
+    let mut rest = Vec::new();
+    for file in all {
+        let of: Option<Vec<_>> = file.ranks.iter().map(|s| files[*s].nccl).collect();
+        let keys: BTreeSet<_> = of.iter().flatten().map(|c| (c.ranks, c.id)).collect();
+        match (of.is_some(), keys.len()) {
+            (true, 1) => {
+                worlds.entry(keys.into_iter().next().unwrap_or_default()).or_default().push(file)
+            }
+            _ => rest.push(file),
+        }
     }
-    let by_trace: Option<Vec<i64>> = file.ranks.iter().map(|s| files[*s].trace_rank).collect();
-    if let Some(ranks) = by_trace
-        && ranks.iter().collect::<BTreeSet<_>>().len() == ranks.len()
-    {
+    let mut groups: Vec<Group<'f>> = Vec::new();
+    let keys: Vec<_> = worlds.keys().copied().collect();
+    let stem = |file: &OfFile<'_>| first(files, file).map(|f| f.stem.clone());
+    let several: BTreeSet<_> = keys
+        .iter()
+        .filter(|key| {
+            // Files like these, at the same time, in another communicator or in none that they share.
+            let ours = &worlds[*key];
+            let like = |file: &&OfFile<'_>| ours.iter().any(|our| stem(our) == stem(file));
+            let others = keys.iter().filter(|other| other != key).flat_map(|other| &worlds[other]);
+            let others: Vec<_> = others.chain(&rest).filter(like).collect();
+            !others.is_empty() && together(files, ours.iter().chain(others))
+        })
+        .copied()
+        .collect();
+    for (key, of_world) in worlds {
+        let says = |file: &OfFile<'_>| -> Vec<Member> {
+            let rank = |share: &usize| files[*share].nccl.map_or(0, |c| c.rank);
+            let of = file.ranks.iter().map(|share| Member {
+                world_size: Some(key.0),
+                ..member(files, *share, rank(share), "trace")
+            });
+            of.collect()
+        };
+        let group: Group<'f> = of_world
+            .into_iter()
+            .map(|file| {
+                let says = says(&file);
+                (file, says)
+            })
+            .collect();
+        match !several.contains(&key) && distinct(files, &group).is_ok() {
+            true => groups.push(group),
+            false => rest.extend(group.into_iter().map(|(file, _)| file)),
+        }
+    }
+    (groups, rest)
+}
+
+/// The ranks of a file that MPI or the environment say.
+fn by_environment(files: &[Facts], file: &OfFile<'_>) -> Option<Vec<Member>> {
+    let ranks: Option<Vec<i64>> = file.ranks.iter().map(|s| files[*s].trace_rank).collect();
+    let ranks = ranks.filter(|ranks| !ranks.is_empty())?;
+    (ranks.iter().collect::<BTreeSet<_>>().len() == ranks.len()).then(|| {
         let ranks = file.ranks.iter().zip(ranks);
-        return Some(ranks.map(|(share, rank)| member(*share, rank, "trace")).collect());
-    }
-    match (&file.ranks[..], files[first].name_rank) {
-        ([one], Some(rank)) => Some(vec![member(*one, rank, "name")]),
-        _ => None,
-    }
+        ranks.map(|(share, rank)| member(files, *share, rank, "trace")).collect()
+    })
 }
 
 /// The ranks of a file, and with them what in it is of no rank.
@@ -102,6 +169,7 @@ fn with_rest(mut ranks: Vec<Member>, file: &OfFile<'_>) -> Vec<Member> {
         file: *share,
         rank: None,
         rank_source: "",
+        world_size: None,
     }));
     ranks
 }
@@ -118,22 +186,6 @@ fn distinct(files: &[Facts], group: &[(OfFile<'_>, Vec<Member>)]) -> Result<(), 
     }
 }
 
-/// Whether every file states the same ranks, 0 and on, and together they ran: a communicator of each
-/// node, not of the job.
-fn is_local(files: &[Facts], group: &[(OfFile<'_>, Vec<Member>)]) -> bool {
-    let local = |says: &[Member]| {
-        let ranks: BTreeSet<Option<i64>> = says.iter().map(|m| m.rank).collect();
-        says.iter().all(|m| m.rank_source == "trace")
-            && ranks.into_iter().flatten().eq(0..says.len() as i64)
-    };
-    let spans = group.iter().flat_map(|(file, _)| &file.ranks).map(|s| files[*s].span_ns);
-    let hosts: BTreeSet<_> = group.iter().map(|(file, _)| &files[file.ranks[0]].host).collect();
-    hosts.len() == group.len()
-        && !hosts.contains(&None)
-        && group.iter().all(|(_, says)| local(says))
-        && overlap(spans)
-}
-
 /// Whether all spans share a moment.
 fn overlap(spans: impl Iterator<Item = Option<(i64, i64)>>) -> bool {
     let spans: Option<Vec<(i64, i64)>> = spans.collect();
@@ -141,8 +193,8 @@ fn overlap(spans: impl Iterator<Item = Option<(i64, i64)>>) -> bool {
     spans.iter().map(|s| s.0).max() < spans.iter().map(|s| s.1).min()
 }
 
-fn together(files: &[Facts], group: &[OfFile<'_>]) -> bool {
-    overlap(group.iter().flat_map(|file| &file.ranks).map(|share| files[*share].span_ns))
+fn together<'a>(files: &[Facts], group: impl Iterator<Item = &'a OfFile<'a>>) -> bool {
+    overlap(group.flat_map(|file| &file.ranks).map(|share| files[*share].span_ns))
 }
 
 /// Digits of a path as numbers: `node2` comes before `node10`.
@@ -202,11 +254,7 @@ fn in_order(files: &[Facts], mut group: Vec<OfFile<'_>>) -> Vec<Member> {
     let mut out: Vec<Member> = ranks
         .into_iter()
         .enumerate()
-        .map(|(rank, (.., share))| Member {
-            file: share,
-            rank: Some(rank as i64),
-            rank_source: "order",
-        })
+        .map(|(rank, (.., share))| member(files, share, rank as i64, "order"))
         .collect();
     for file in &group {
         out = with_rest(out, file);
@@ -217,6 +265,7 @@ fn in_order(files: &[Facts], mut group: Vec<OfFile<'_>>) -> Vec<Member> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingest::job::Communicator;
 
     /// A file with ranks on these devices.
     fn file(path: &str, devices: &[i64]) -> Vec<Facts> {
@@ -293,24 +342,66 @@ mod tests {
         assert_eq!(shape(&files).len(), 2);
     }
 
-    #[test]
-    fn what_the_trace_states_wins_unless_it_counts_by_node() {
-        let mut files = [file("a.sqlite", &[0, 1]), file("b.sqlite", &[0, 1])].concat();
-        for (f, rank) in files.iter_mut().zip([2, 3, 0, 1]) {
-            f.trace_rank = Some(rank);
-            f.world_size = Some(4);
+    /// Gives the files ranks in communicators.
+    fn nccl(files: &mut [Facts], of: &[(Option<i64>, i64, i64)]) {
+        for (f, (id, ranks, rank)) in files.iter_mut().zip(of) {
+            f.nccl = Some(Communicator { id: *id, ranks: *ranks, rank: *rank, device: f.device });
         }
+    }
+
+    #[test]
+    fn the_ranks_of_nccls_init_win() {
+        let mut files = [file("a.sqlite", &[0, 1]), file("b.sqlite", &[0, 1])].concat();
+        nccl(&mut files, &[2, 3, 0, 1].map(|rank| (Some(7), 4, rank)));
         let ranks: Vec<i64> = shape(&files)[0].iter().map(|s| s.1 + 10 * s.2).collect();
         assert_eq!((ranks, shape(&files)[0][0].0), (vec![0, 11, 20, 31], "b.sqlite"));
-        for (f, rank) in files.iter_mut().zip([0, 1, 0, 1]) {
+        // So they do where old versions name no communicator.
+        nccl(&mut files, &[2, 3, 0, 1].map(|rank| (None, 4, rank)));
+        assert_eq!(shape(&files)[0][0].0, "b.sqlite");
+        let (traces, _) = super::super::split(&files);
+        assert!(traces[0].iter().all(|m| m.world_size == Some(4) && m.rank_source == "trace"));
+    }
+
+    #[test]
+    fn ranks_inside_a_node_or_dimension_are_none_of_the_job() {
+        // A communicator for each node.
+        let mut files = [file("node1.sqlite", &[0, 1]), file("node2.sqlite", &[0, 1])].concat();
+        nccl(&mut files, &[(Some(7), 2, 0), (Some(7), 2, 1), (Some(8), 2, 0), (Some(8), 2, 1)]);
+        let ranks: Vec<i64> = shape(&files)[0].iter().map(|s| s.2).collect();
+        assert_eq!(ranks, [0, 1, 2, 3]);
+        assert!(super::super::split(&files).0[0].iter().all(|m| m.world_size.is_none()));
+        // One for each pair of devices, a file for each.
+        let mut files: Vec<Facts> =
+            (0..4).flat_map(|i| file(&format!("r.{i}.sqlite"), &[i])).collect();
+        nccl(&mut files, &[(Some(7), 2, 0), (Some(7), 2, 1), (Some(8), 2, 0), (Some(8), 2, 1)]);
+        let ranks: Vec<i64> = shape(&files)[0].iter().map(|s| s.2 * 10 + s.1).collect();
+        assert_eq!(ranks, [0, 11, 22, 33]);
+        // The environment knows better than the order.
+        for (f, rank) in files.iter_mut().zip([3, 2, 1, 0]) {
             f.trace_rank = Some(rank);
+        }
+        let ranks: Vec<i64> = shape(&files)[0].iter().map(|s| s.2 * 10 + s.1).collect();
+        assert_eq!(ranks, [3, 12, 21, 30]);
+    }
+
+    #[test]
+    fn runs_after_each_other_are_a_trace_each() {
+        let mut files = [file("run1.sqlite", &[0, 1]), file("run2.sqlite", &[0, 1])].concat();
+        nccl(&mut files, &[(Some(7), 2, 0), (Some(7), 2, 1), (Some(8), 2, 0), (Some(8), 2, 1)]);
+        for f in &mut files[2..] {
+            f.span_ns = Some((100, 200));
+        }
+        assert_eq!(shape(&files).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn a_rank_that_two_files_state_is_an_error() {
+        let mut files = [file("a.sqlite", &[0]), file("b.sqlite", &[0])].concat();
+        for f in &mut files {
+            f.trace_rank = Some(0);
         }
         let (traces, errors) = super::super::split(&files);
         assert_eq!((traces.len(), errors[0].code), (0, "duplicate-rank"));
-        for (f, host) in files.iter_mut().zip(["x", "x", "y", "y"]) {
-            f.host = Some(host.to_owned());
-        }
-        assert_eq!(shape(&files)[0].iter().map(|s| s.2).collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Context {
     pub metrics: HashMap<(i64, i64), (String, Option<String>)>,
     /// Added to recorded times.
     pub base_ns: i64,
+    /// End of the capture.
+    pub capture_end_ns: Option<i64>,
     /// Whether device events say their process; else everything is of one.
     pub by_process: bool,
 }
@@ -51,11 +53,17 @@ impl Context {
             categories: HashMap::new(),
             metrics: HashMap::new(),
             base_ns,
+            capture_end_ns: None,
             by_process,
             database,
         };
         out.nvtx_names()?;
         out.metric_names()?;
+        let end = &mut out.capture_end_ns;
+        out.database.each("ANALYSIS_DETAILS", &["duration"], "", 1, |row| {
+            *end = int(row, 0).filter(|d| *d > 0).and_then(|d| d.checked_add(base_ns));
+            Ok(())
+        })?;
         Ok(out)
     }
 

@@ -225,10 +225,11 @@ impl<'a> Gather<'a> {
             None => (self.reading.folder)(index)?,
         };
         let pool = self.reading.pool.clone();
+        let is_first = key.is_none_or(|(process, _)| self.of_process(process).is_empty());
         self.shares.push(Of {
             key,
             spool: Spool::new(&folder, self.reading.source_id, pool, MANY_RANKS),
-            groups: Groups::new(&folder, MANY_RANKS.spill_bytes),
+            groups: Groups::new(&folder, MANY_RANKS.spill_bytes, is_first),
             totals: Totals { device: key.and_then(|k| k.1), ..Totals::default() },
             folder,
             index,
@@ -443,6 +444,8 @@ impl<'a> Gather<'a> {
             if let (Some(pid), Some(name)) = (int(row, 0), text(row, 1))
                 && pids.contains(&pid)
             {
+                // A path may hold the name of a user, and is part of the command line.
+                let name = name.rsplit('/').next().unwrap_or_default().to_owned();
                 out.push((format!("process_name:{pid}"), name));
             }
             Ok(())
@@ -517,12 +520,13 @@ fn finish_share(
             device_name: gpu.and_then(|g| g.name.clone()),
             sm_count: gpu.and_then(|g| g.sm_count),
             memory_bytes: gpu.and_then(|g| g.memory_bytes),
-            world_size: world.map(|c| c.ranks).or(by_environment.1),
+            world_size: by_environment.1,
             backend: None,
             nccl_version: None,
             base_ns: target.base_ns,
         },
-        trace_rank: world.map(|c| c.rank).or(by_mpi).or(by_environment.0),
+        trace_rank: by_mpi.or(by_environment.0),
+        nccl: world,
         is_rank: key.is_some(),
         place,
         totals,

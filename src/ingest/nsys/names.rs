@@ -9,7 +9,7 @@ use super::super::kineto::is_comm_kernel;
 use super::super::launches;
 use super::super::steps::StepPatterns;
 use super::database::Database;
-use super::nccl::Call;
+use super::nccl::{Call, code_of_kernel};
 use crate::error::Result;
 
 /// Bytes of strings that are kept in memory; others are looked up each time.
@@ -24,6 +24,8 @@ pub struct Name {
     pub lossy: bool,
     /// Whether a kernel of this name communicates.
     pub is_comm: bool,
+    /// The call of NCCL that such a kernel is made for.
+    pub kernel_code: i64,
     /// What a range of this name is.
     pub range: RangeName,
 }
@@ -93,6 +95,7 @@ impl Name {
         Self {
             lossy: matches!(text, Some(std::borrow::Cow::Owned(_))),
             is_comm: is_comm_kernel(shown),
+            kernel_code: code_of_kernel(shown),
             range: RangeName::of(shown, steps),
             text: text.map(std::borrow::Cow::into_owned),
         }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::super::job::Communicator;
 use super::super::launches::{NONE, some};
 use super::super::rows::Rows;
 use super::super::spill::{Sorted, Spill};
@@ -29,7 +30,9 @@ const ALL_GATHER: i64 = 11;
 const REDUCE_SCATTER: i64 = 12;
 const SEND: i64 = 15;
 const RECV: i64 = 16;
+const BROADCAST: i64 = 13;
 const ALL_TO_ALL: i64 = 17;
+const GATHER: i64 = 18;
 const SCATTER: i64 = 19;
 /// A group of sends and receives.
 const SEND_RECV: i64 = 20;
@@ -57,7 +60,7 @@ impl Call {
         let code = match name {
             "ncclGroupStart" => GROUP_START,
             "ncclGroupEnd" | "ncclGroupSimulateEnd" => GROUP_END,
-            "ncclBcast" => FIRST + 3,
+            "ncclBcast" => BROADCAST,
             "ncclAllToAll" => ALL_TO_ALL,
             n if n.starts_with("ncclCommInit") || n == "ncclCommSplit" => INIT,
             n => NAMES[..10].iter().position(|k| *k == n).map_or(OTHER, |at| FIRST + at as i64),
@@ -103,17 +106,26 @@ pub fn range(
     [thread, start, event, call.code, or(communicator), or(bytes), or(other_rank)]
 }
 
-/// A communicator of a process: its number, its ranks, the own rank in it, the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Communicator {
-    /// The same number on all its ranks.
-    pub id: i64,
-    /// Its ranks.
-    pub ranks: i64,
-    /// The rank of this process in it.
-    pub rank: i64,
-    /// Device of this process.
-    pub device: Option<i64>,
+/// The call that a kernel of this name is made for, as far as the name says it.
+pub fn code_of_kernel(name: &str) -> i64 {
+    let name = name.to_lowercase();
+    let kinds = [
+        ("sendrecv", SEND_RECV),
+        ("allreduce", FIRST),
+        ("allgather", ALL_GATHER),
+        ("reducescatter", REDUCE_SCATTER),
+        ("broadcast", BROADCAST),
+    ];
+    kinds.iter().find(|(word, _)| name.contains(word)).map_or(OTHER, |(_, code)| *code)
+}
+
+/// Whether a kernel may serve a call.
+fn fits(kernel: i64, call: i64) -> bool {
+    let in_pairs = [SEND, RECV, SEND_RECV, ALL_TO_ALL, GATHER, SCATTER];
+    kernel == OTHER
+        || call == MIXED
+        || kernel == call
+        || (kernel == SEND_RECV && in_pairs.contains(&call))
 }
 
 /// The calls of one communicator that one launch serves.
@@ -127,9 +139,22 @@ struct Served {
     received: Option<i64>,
     other_rank: i64,
     calls: i64,
+    /// Bytes of each call, while they are all alike.
+    alike: Option<i64>,
 }
 
 impl Served {
+    /// The share of one of `devices` that the process calls for with the same communicator: none says
+    /// which call is whose, so it is known only where they are alike.
+    fn of_one_device(mut self, devices: i64) -> Self {
+        if devices > 1 {
+            let even = self.calls % devices == 0 && self.alike.is_some();
+            let part = |bytes: Option<i64>| bytes.filter(|_| even).map(|b| b / devices);
+            (self.bytes, self.received) = (part(self.bytes), part(self.received));
+        }
+        self
+    }
+
     fn add(&mut self, code: i64, bytes: i64, other_rank: i64) {
         let plus = |sum: Option<i64>| sum?.checked_add(some(bytes)?);
         match code {
@@ -144,6 +169,7 @@ impl Served {
         if self.calls > 0 && self.other_rank != other_rank {
             self.other_rank = NONE;
         }
+        self.alike = some(bytes).filter(|b| self.calls == 0 || self.alike == Some(*b));
         self.calls += 1;
     }
 
@@ -154,6 +180,8 @@ impl Served {
             ALL_GATHER => (self.bytes, times(self.bytes)),
             REDUCE_SCATTER => (times(self.bytes), self.bytes),
             ALL_TO_ALL => (times(self.bytes), times(self.bytes)),
+            // Only the root has the whole of it.
+            GATHER => (self.bytes, None),
             SCATTER => (None, self.bytes),
             SEND => (self.bytes, None),
             RECV => (None, self.received),
@@ -172,14 +200,17 @@ const MAX_PARTS: usize = 1024;
 /// Collects the ranges of NCCL of one rank, and the kernels launched in them.
 pub struct Groups {
     ranges: Spill<7>,
-    /// Device events of class comm.
-    kernels: Spill<1>,
-    /// Range, launch, device event.
-    launched: Spill<3>,
+    /// Device events of class comm, and what their names say.
+    kernels: Spill<2>,
+    /// Range, launch, device event, what its name says.
+    launched: Spill<4>,
     /// Range, part, code, communicator, bytes, received, other rank, calls.
     served: Spill<8>,
-    /// Communicators of the process, by their number.
-    communicators: BTreeMap<i64, Communicator>,
+    /// Communicators of the process, by their number and device.
+    communicators: BTreeMap<(Option<i64>, Option<i64>, i64), Communicator>,
+    /// Whether it is the first rank of its process: what no communicator gives to one device is told
+    /// there.
+    is_first: bool,
 }
 
 /// What was found while rows were made.
@@ -195,8 +226,9 @@ pub struct Outcome {
 
 impl Groups {
     /// Records past so many bytes of each list go into files of `folder`.
-    pub fn new(folder: &Path, bytes: usize) -> Self {
+    pub fn new(folder: &Path, bytes: usize, is_first: bool) -> Self {
         Self {
+            is_first,
             ranges: Spill::new(folder, "nccl-ranges", bytes),
             kernels: Spill::new(folder, "nccl-kernels", bytes),
             launched: Spill::new(folder, "nccl-launched", bytes),
@@ -205,16 +237,16 @@ impl Groups {
         }
     }
 
-    /// Takes communicators of the process; of a number that comes twice, the last.
+    /// Takes communicators of the process.
     pub fn communicators(&mut self, more: &[Communicator]) {
         for c in more {
             if self.communicators.len() < MAX_COMMUNICATORS {
-                self.communicators.insert(c.id, *c);
+                self.communicators.insert((c.id, c.device, c.ranks), *c);
             }
         }
     }
 
-    /// The largest communicator on a device: that of the job.
+    /// The largest communicator on a device: that of the job, unless the job says otherwise.
     pub fn world(&self, device: Option<i64>) -> Option<Communicator> {
         let here = |c: &&Communicator| c.device.is_none() || c.device == device;
         let of = self.communicators.values().filter(here);
@@ -225,20 +257,20 @@ impl Groups {
     ///
     /// # Errors
     /// `io` when they cannot be written.
-    pub fn add(&mut self, ranges: &[Range], kernels: &[i64], first: i64) -> Result<()> {
+    pub fn add(&mut self, ranges: &[Range], kernels: &[[i64; 2]], first: i64) -> Result<()> {
         for [thread, start, event, rest @ ..] in ranges {
             let [code, communicator, bytes, other] = *rest;
             let event = event + first;
             self.ranges.push([*thread, *start, event, code, communicator, bytes, other])?;
         }
-        kernels.iter().try_for_each(|event| self.kernels.push([event + first]))
+        kernels.iter().try_for_each(|[event, code]| self.kernels.push([event + first, *code]))
     }
 
     /// The kernels in ascending order, for [`Groups::launch`].
     ///
     /// # Errors
     /// `io` when they cannot be read.
-    pub fn kernels(&mut self, folder: &Path) -> Result<std::iter::Peekable<Sorted<1>>> {
+    pub fn kernels(&mut self, folder: &Path) -> Result<std::iter::Peekable<Sorted<2>>> {
         let all = std::mem::replace(&mut self.kernels, Spill::new(folder, "nccl-none", 0));
         Ok(all.sorted()?.peekable())
     }
@@ -249,16 +281,16 @@ impl Groups {
     /// `io` when it cannot be written.
     pub fn launch(
         &mut self,
-        kernels: &mut std::iter::Peekable<Sorted<1>>,
+        kernels: &mut std::iter::Peekable<Sorted<2>>,
         launch: &[i64; 8],
     ) -> Result<()> {
         let [event, _, _, _, at, range, ..] = *launch;
-        while let Some(kernel) = kernels.next_if(|k| !matches!(k, Ok([k]) if *k >= event)) {
+        while let Some(kernel) = kernels.next_if(|k| !matches!(k, Ok([k, _]) if *k >= event)) {
             kernel?;
         }
         match kernels.peek() {
-            Some(Ok([kernel])) if *kernel == event && range != NONE => {
-                self.launched.push([range, at, event])
+            Some(Ok([kernel, code])) if *kernel == event && range != NONE => {
+                self.launched.push([range, at, event, *code])
             }
             _ => Ok(()),
         }
@@ -276,10 +308,7 @@ impl Groups {
         mut flush: impl FnMut(&mut Rows) -> Result<()>,
     ) -> Result<Outcome> {
         let mut out = Outcome::default();
-        let communicators = std::mem::take(&mut self.communicators);
-        let of = |id: i64| communicators.get(&id);
-        // Calls for another device of the process are served by another rank's kernels.
-        let elsewhere = |id: i64| of(id).and_then(|c| c.device).is_some_and(|d| Some(d) != device);
+        let all = Communicators { all: std::mem::take(&mut self.communicators), device };
         let mut thread = None;
         let mut depth = 0_u32;
         let mut group: Vec<Served> = Vec::new();
@@ -302,15 +331,14 @@ impl Groups {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         for (part, s) in group.drain(..).enumerate() {
+                            let s = s.of_one_device(all.devices(s.communicator));
                             push(&mut self.served, event, part, &s)?;
                         }
                     }
                 }
                 // Told where its kernel is.
-                _ if elsewhere(communicator) => {}
+                _ if all.elsewhere(communicator) => {}
                 _ => {
-                    out.calls += 1;
-                    out.sized += u64::from(bytes != NONE);
                     let mut one = Served {
                         code,
                         communicator,
@@ -318,11 +346,15 @@ impl Groups {
                         received: Some(0),
                         other_rank: other,
                         calls: 0,
+                        alike: None,
                     };
                     one.add(code, bytes, other);
-                    let ranks = of(communicator).map(|c| c.ranks);
-                    comm_args(rows, event, Some(&one), ranks);
-                    flush(rows)?;
+                    if self.is_first || all.devices(communicator) == 1 {
+                        out.calls += 1;
+                        out.sized += u64::from(bytes != NONE);
+                        comm_args(rows, event, Some(&one), all.ranks(communicator));
+                        flush(rows)?;
+                    }
                     if depth == 0 {
                         push(&mut self.served, event, 0, &one)?;
                         continue;
@@ -347,7 +379,8 @@ impl Groups {
             while let Some(row) =
                 launched.next_if(|row| !matches!(row, Ok([other, ..]) if *other != range))
             {
-                kernels.push(row?[2]);
+                let [_, _, event, code] = row?;
+                kernels.push((event, code));
             }
             let mut parts = Vec::new();
             while let Some(row) =
@@ -356,13 +389,25 @@ impl Groups {
                 let [at, _, code, communicator, bytes, received, other_rank, calls] = row?;
                 if at == range {
                     let (bytes, received) = (some(bytes), some(received));
-                    parts.push(Served { code, communicator, bytes, received, other_rank, calls });
+                    let alike = None;
+                    parts.push(Served {
+                        code,
+                        communicator,
+                        bytes,
+                        received,
+                        other_rank,
+                        calls,
+                        alike,
+                    });
                 }
             }
-            if kernels.len() == parts.len() {
-                for (kernel, part) in kernels.iter().zip(&parts) {
-                    let ranks = of(part.communicator).map(|c| c.ranks);
-                    comm_args(rows, *kernel, Some(part), ranks);
+            if let Some(pairs) = pairs(&kernels, &parts) {
+                for ((kernel, _), part) in kernels.iter().zip(pairs) {
+                    let part = &parts[part];
+                    let lost =
+                        part.code == MIXED || (part.calls > 1 && part.sizes(None) == (None, None));
+                    out.unclear += u64::from(lost);
+                    comm_args(rows, *kernel, Some(part), all.ranks(part.communicator));
                     flush(rows)?;
                 }
                 continue;
@@ -376,15 +421,75 @@ impl Groups {
                 communicator: if parts.len() == 1 { p.communicator } else { NONE },
                 ..*p
             });
-            for kernel in kernels {
+            for (kernel, _) in kernels {
                 out.unclear += u64::from(!parts.is_empty());
-                let ranks = same.and_then(|s| of(s.communicator)).map(|c| c.ranks);
+                let ranks =
+                    same.filter(|_| parts.len() == 1).and_then(|s| all.ranks(s.communicator));
                 comm_args(rows, kernel, same.as_ref(), ranks);
                 flush(rows)?;
             }
         }
         Ok(out)
     }
+}
+
+/// The communicators of a process, as one of its devices sees them.
+struct Communicators {
+    all: BTreeMap<(Option<i64>, Option<i64>, i64), Communicator>,
+    device: Option<i64>,
+}
+
+impl Communicators {
+    fn of(&self, id: i64) -> impl Iterator<Item = &Communicator> {
+        let id = some(id);
+        // Those of one number lie together.
+        let from = (id, None, i64::MIN);
+        self.all.range(from..).take_while(move |(key, _)| key.0 == id).map(|(_, c)| c)
+    }
+
+    fn here(&self, c: &Communicator) -> bool {
+        c.device.is_none() || c.device == self.device
+    }
+
+    /// Its ranks. Where versions name no communicator, all of the device may have the same number.
+    fn ranks(&self, id: i64) -> Option<i64> {
+        let mut of = self.of(id).filter(|c| self.here(c)).map(|c| c.ranks);
+        let first = of.next()?;
+        of.all(|ranks| ranks == first).then_some(first)
+    }
+
+    /// Devices of the process that take part in it, as far as is known.
+    fn devices(&self, id: i64) -> i64 {
+        let devices: std::collections::BTreeSet<_> = self.of(id).map(|c| c.device).collect();
+        devices.len().max(1) as i64
+    }
+
+    /// Whether its calls are served by the kernels of another rank of the process.
+    fn elsewhere(&self, id: i64) -> bool {
+        let mut of = self.of(id).peekable();
+        of.peek().is_some() && !of.any(|c| self.here(c))
+    }
+}
+
+/// Which part each kernel serves: the group names the communicators in the order of their launches,
+/// unless the names of the kernels say otherwise. None where it cannot be told.
+fn pairs(kernels: &[(i64, i64)], parts: &[Served]) -> Option<Vec<usize>> {
+    if kernels.len() != parts.len() {
+        return None;
+    }
+    let in_order = || kernels.iter().zip(parts).all(|((_, kernel), part)| fits(*kernel, part.code));
+    if parts.len() == 1 || in_order() {
+        return Some((0..parts.len()).collect());
+    }
+    let mut taken = std::collections::BTreeSet::new();
+    kernels
+        .iter()
+        .map(|(_, kernel)| {
+            let mut may = (0..parts.len()).filter(|part| fits(*kernel, parts[*part].code));
+            let only = may.next().filter(|_| may.next().is_none())?;
+            taken.insert(only).then_some(only)
+        })
+        .collect()
 }
 
 fn push(served: &mut Spill<8>, range: i64, part: usize, s: &Served) -> Result<()> {
@@ -409,7 +514,7 @@ fn comm_args(rows: &mut Rows, event: i64, served: Option<&Served>, ranks: Option
     let communicator = some(s.communicator).map(|id| format!("{:#018x}", id as u64));
     // A send or receive names its peer, a rooted call its root: at the place that its kind has.
     let other = some(s.other_rank);
-    let from = matches!(s.code, RECV | 13 | SCATTER);
+    let from = matches!(s.code, RECV | BROADCAST | SCATTER);
     let (source, target) = if from { (other, None) } else { (None, other) };
     rows.int(Some(event)).text(name.copied()).nulls(3).int(ranks).text(communicator.as_deref());
     rows.nulls(3).int(source).int(target).nulls(4);
@@ -432,11 +537,12 @@ mod tests {
 
     fn rows(ranges: &[Range], launches: &[(i64, i64, i64)], n: Option<i64>) -> (Vec<Row>, Outcome) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut groups = Groups::new(folder.path(), 1 << 20);
+        let mut groups = Groups::new(folder.path(), 1 << 20, true);
         if let Some(ranks) = n {
-            groups.communicators(&[Communicator { id: 7, ranks, rank: 0, device: Some(0) }]);
+            let id = Some(7);
+            groups.communicators(&[Communicator { id, ranks, rank: 0, device: Some(0) }]);
         }
-        let kernels: Vec<i64> = launches.iter().map(|l| l.0).collect();
+        let kernels: Vec<[i64; 2]> = launches.iter().map(|l| [l.0, OTHER]).collect();
         groups.add(ranges, &kernels, 0).expect("it fits in memory");
         let mut all = groups.kernels(folder.path()).expect("it fits in memory");
         for (kernel, range, at) in launches {
@@ -553,7 +659,7 @@ mod tests {
     #[test]
     fn calls_of_another_device_are_served_elsewhere() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut groups = Groups::new(folder.path(), 1 << 20);
+        let mut groups = Groups::new(folder.path(), 1 << 20, true);
         for (id, device) in [(7, 0), (9, 1)] {
             groups.communicators(&[Communicator {
                 id,
@@ -571,7 +677,7 @@ mod tests {
             on(2, 3, 9),
             call(3, 4, "ncclGroupEnd", None),
         ];
-        groups.add(&ranges, &[10], 0).expect("it fits in memory");
+        groups.add(&ranges, &[[10, OTHER]], 0).expect("it fits in memory");
         let mut all = groups.kernels(folder.path()).expect("it fits in memory");
         groups.launch(&mut all, &[10, NONE, 0, 0, 3, 4, NONE, NONE]).expect("it fits in memory");
         let mut rows = Rows::new(table("comm_args").expect("the table"), &["rank"]);

@@ -193,6 +193,8 @@ impl Schemas {
             let name = field.name.to_lowercase();
             let natural = Some(value).filter(|v| *v >= 0);
             match name.trim() {
+                // ncclCommSplit names the communicator that it splits, too.
+                n if n.contains("parent") => {}
                 n if n.contains("communicator") => out.communicator = Some(value),
                 n if n.starts_with("message size") => out.bytes = natural,
                 n if n.starts_with("root") || n.starts_with("peer") => out.other_rank = natural,

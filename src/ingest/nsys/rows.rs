@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
+use super::super::job::Communicator;
 use super::super::launches::{self, NONE, Parts};
 use super::super::log::{Log, Severity};
 use super::super::rows::Rows;
@@ -14,7 +15,7 @@ use super::super::totals::{Totals, widen};
 use super::context::Context;
 use super::database::int;
 use super::names::{Name, RangeName, torch_tail};
-use super::nccl::{self, Communicator};
+use super::nccl;
 use super::payload::bytes_of_digits;
 use super::tables::{Kind, Plan};
 use crate::error::Result;
@@ -76,8 +77,8 @@ pub struct Bundle {
     pub steps: Vec<Candidate>,
     /// Ranges of NCCL.
     pub ranges: Vec<nccl::Range>,
-    /// Kernels that communicate.
-    pub kernels: Vec<i64>,
+    /// Kernels that communicate, and what their names say of the call.
+    pub kernels: Vec<[i64; 2]>,
     pub communicators: Vec<Communicator>,
 }
 
@@ -453,6 +454,7 @@ impl Reader<'_> {
         let grid = at.grid.map(int);
         let (context, bytes, registers) = (int(at.context), int(at.bytes), int(at.registers));
         let place = self.out.elements as i64;
+        let code = name.as_ref().map_or(0, |n| n.kernel_code);
         let mut args = std::mem::take(&mut self.args);
         let bundle = self.bundle((process, Some(device.unwrap_or(0))));
         bundle.totals.events += 1;
@@ -464,7 +466,7 @@ impl Reader<'_> {
             bundle.launches.devices.push([correlation, place, ts]);
         }
         if class == "comm" {
-            bundle.kernels.push(place);
+            bundle.kernels.push([place, code]);
         }
         let name = text.as_deref().or(name.as_ref().and_then(|n| n.text.as_deref()));
         let w = of_class(&mut bundle.device, class);
@@ -568,13 +570,16 @@ impl Reader<'_> {
         let at = &plan.at;
         let event_type = self.at(row, at.event_type);
         let is_range = matches!(event_type, Some(59 | 60));
-        if is_range
-            && at.end.is_some()
-            && matches!(row.get_ref(at.end.unwrap_or(0)), Ok(ValueRef::Null))
-        {
-            self.out.log.add(Severity::Loss, "begin-without-end", None, || {
-                "ranges without an end; their duration is NULL".to_owned()
-            });
+        let mut dur = dur;
+        let open = at.end.is_none_or(|end| matches!(row.get_ref(end), Ok(ValueRef::Null)));
+        if is_range && open {
+            // It was open when the capture ended.
+            dur = context.capture_end_ns.and_then(|end| end.checked_sub(ts)).filter(|d| *d >= 0);
+            let message = match dur {
+                Some(_) => "ranges that were open when the capture ended; they end there",
+                None => "ranges without an end; their duration is NULL",
+            };
+            self.out.log.add(Severity::Loss, "begin-without-end", None, || message.to_owned());
         }
         // The message: in the row, or a registered string.
         let own = match row.get_ref(at.text.unwrap_or(0)) {
@@ -688,6 +693,10 @@ impl Reader<'_> {
             _ => bundle.totals.host_pid = bundle.totals.host_pid.or(ids[0]),
         }
         widen(&mut bundle.totals.span_ns, ts, ts + dur.unwrap_or(0));
+        if let (Some(59), None, Some(dur), Some(thread)) = (event_type, &range, dur, thread) {
+            // A range whose name is lost encloses all the same.
+            bundle.launches.around.push([process, thread, ts, ts + dur, place, launches::OP]);
+        }
         if let (Some(range), Some(dur), Some(thread)) = (&range, dur, thread) {
             let end = ts + dur;
             // Ranges that are pushed and popped enclose what their thread launches.
@@ -714,10 +723,10 @@ impl Reader<'_> {
                         said.other_rank,
                     ));
                 }
-                if let (true, Some(id), Some(ranks), Some(rank)) =
-                    (range.call.is_init(), said.communicator, said.ranks, said.rank)
+                if let (true, Some(ranks), Some(rank)) =
+                    (range.call.is_init(), said.ranks, said.rank)
                 {
-                    let device = said.device;
+                    let (id, device) = (said.communicator, said.device);
                     bundle.communicators.push(Communicator { id, ranks, rank, device });
                 }
             }
