@@ -7,6 +7,7 @@ WITH
             count(DISTINCT device) AS device_count
         FROM device_events
         WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph') AND dur_ns IS NOT NULL
+            AND rank IS NOT NULL
         GROUP BY trace, rank
     ),
 
@@ -14,6 +15,7 @@ WITH
         SELECT h.trace, h.rank, min(h.ts_ns) AS start_ns, max(h.ts_ns + h.dur_ns) AS end_ns
         FROM host_events AS h
         WHERE h.dur_ns IS NOT NULL
+            AND h.rank IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM device_windows AS d WHERE d.trace = h.trace AND d.rank = h.rank)
         GROUP BY h.trace, h.rank
     )

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::super::steps::StepPatterns;
 use super::database::{Database, int, text};
+use super::layout::Layout;
 use super::names::Strings;
 use super::payload::Schemas;
-use super::tables::Plan;
+use super::tables::{Kind, Plan};
 use crate::error::Result;
 
 /// What all threads know of a file.
@@ -30,6 +31,8 @@ pub struct Context {
     pub capture_end_ns: Option<i64>,
     /// Whether device events say their process; else everything is of one.
     pub by_process: bool,
+    /// Its ranks.
+    pub layout: Layout,
 }
 
 impl Context {
@@ -43,11 +46,17 @@ impl Context {
         base_ns: i64,
         steps: Arc<StepPatterns>,
     ) -> Result<Self> {
-        let device_plans = || plans.iter().filter(|p| p.kind.is_device());
-        let by_process =
-            device_plans().next().is_none() || device_plans().any(|p| p.at.process.is_some());
+        let of = |kernels: bool| {
+            plans.iter().filter(move |p| match kernels {
+                true => p.kind == Kind::Kernel,
+                false => p.kind.is_device(),
+            })
+        };
+        // The kernels say it, where there are any.
+        let first = of(true).next().or_else(|| of(false).next());
+        let by_process = first.is_none_or(|p| p.at.process.is_some());
         let mut out = Self {
-            strings: Strings::new(&database, steps),
+            strings: Strings::new(&database, steps)?,
             schemas: Schemas::read(&database)?,
             domains: HashMap::new(),
             categories: HashMap::new(),
@@ -55,6 +64,7 @@ impl Context {
             base_ns,
             capture_end_ns: None,
             by_process,
+            layout: Layout::default(),
             database,
         };
         out.nvtx_names()?;

@@ -296,6 +296,24 @@ impl Database {
         })
     }
 
+    /// Whether a row is found by a column without reading all: the column is the row number, or has an
+    /// index.
+    ///
+    /// # Errors
+    /// `database-corrupt`.
+    pub fn finds_by(&self, table: &str, column: &str) -> Result<bool> {
+        self.with(|c| {
+            let fault = |e: rusqlite::Error| self.fault(&e, "reading its schema");
+            let plan = format!(
+                "EXPLAIN QUERY PLAN SELECT 1 FROM {} WHERE {} = 1",
+                sql_name(table),
+                sql_name(column)
+            );
+            let detail: String = c.query_row(&plan, [], |row| row.get(3)).map_err(fault)?;
+            Ok(detail.starts_with("SEARCH"))
+        })
+    }
+
     /// Gives the rows of a small table to `each`: the columns asked for, NULL for those that the
     /// table lacks. At most `limit` rows. A missing table has none.
     ///
@@ -334,17 +352,27 @@ impl Database {
     }
 }
 
+/// A number that stands in a real or a text.
+fn integral(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Real(real) if real.fract() == 0.0 && real.abs() < 9.0e15 => Some(real as i64),
+        ValueRef::Text(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
 /// A name of the row number that no column hides.
 pub fn row_number(columns: &[String]) -> Option<&'static str> {
     let hidden = |name: &&str| columns.iter().any(|c| c.eq_ignore_ascii_case(name));
     ["rowid", "_rowid_", "oid"].into_iter().find(|name| !hidden(name))
 }
 
-/// An integer of a row; None for anything else.
+/// An integer of a row, also one that is written as a real or a text; None for anything else.
 pub fn int(row: &Row<'_>, at: usize) -> Option<i64> {
     match row.get_ref(at) {
         Ok(ValueRef::Integer(value)) => Some(value),
-        _ => None,
+        Ok(ValueRef::Null) | Err(_) => None,
+        Ok(other) => integral(other),
     }
 }
 

@@ -14,17 +14,13 @@ use super::super::steps::StepPatterns;
 use super::super::totals::Totals;
 use super::context::Context;
 use super::database::{Database, int, text};
+use super::layout::{Layout, Place, To};
 use super::nccl::{self, Groups};
-use super::rows::{self, Bundle, Key, NO_PROCESS, Outcome, SEGMENT_ROWS};
+use super::rows::{self, Bundle, MAX_PROCESSES, Outcome, SEGMENT_ROWS};
 use super::tables::{Kind, Plan, plans};
 use super::target::Target;
 use super::{Reading, lock};
 use crate::error::{Error, Result};
-
-/// Ranks that a file may hold: each has files and buffers of its own.
-const MAX_RANKS: usize = 256;
-/// Processes whose names are kept.
-const MAX_PROCESSES: usize = 10_000;
 
 /// A range of rows that some thread reads.
 struct Segment {
@@ -36,11 +32,9 @@ struct Segment {
 
 /// One rank of the file, or what is of none.
 struct Of {
-    /// Process, and device; both None for what is of no rank.
-    key: Option<Key>,
+    /// None for what is of no rank.
+    key: Option<Place>,
     folder: PathBuf,
-    /// The index under which `folder` was made.
-    index: usize,
     spool: Spool,
     groups: Groups,
     totals: Totals,
@@ -101,9 +95,20 @@ impl<'a> Gather<'a> {
             });
         }
         let base_ns = target.base_ns.unwrap_or(0);
-        let context = Context::read(database, &plans, base_ns, reading.steps.clone())?;
+        let mut context = Context::read(database, &plans, base_ns, reading.steps.clone())?;
+        context.layout = Layout::read(&context.database, &plans, context.by_process, &shown)?;
+        if context.layout.stray > 0 {
+            log.say(
+                Severity::Info,
+                "stray-device",
+                context.layout.stray,
+                "events on devices that their process touches by accident; they count for its rank"
+                    .to_owned(),
+            );
+        }
         let rows: f64 = plans.iter().map(|p| p.rows.1 as f64 - p.rows.0 as f64 + 1.0).sum();
-        Ok(Self {
+        let ranks = context.layout.ranks.clone();
+        let mut out = Self {
             reading,
             context: Arc::new(context),
             plans: Arc::new(plans),
@@ -118,7 +123,11 @@ impl<'a> Gather<'a> {
             told: 0.0,
             bytes,
             processes: BTreeSet::new(),
-        })
+        };
+        for place in ranks {
+            out.share(Some(place))?;
+        }
+        Ok(out)
     }
 
     /// The ranges of all tables. A table whose row numbers lie far apart is one range.
@@ -169,7 +178,7 @@ impl<'a> Gather<'a> {
             loop {
                 let accepted = outcome.and_then(|outcome| {
                     let rest = outcome.rest;
-                    self.accept(outcome, self.plans[front.plan].kind).map(|()| rest)
+                    self.accept(outcome).map(|()| rest)
                 });
                 let failed = |e: &Error| e.code != "io" && self.reading.keep_partial;
                 match accepted {
@@ -210,29 +219,22 @@ impl<'a> Gather<'a> {
     }
 
     /// A new share.
-    fn share(&mut self, key: Option<Key>) -> Result<usize> {
+    fn share(&mut self, key: Option<Place>) -> Result<usize> {
         let index = self.shares.len();
-        if index > MAX_RANKS {
-            return Err(Error::new(
-                "nsys-unusable",
-                format!("the file holds more than {MAX_RANKS} processes and devices that compute"),
-            )
-            .at(self.reading.place.display())
-            .hint("export the report again; if it is right, split it by process"));
-        }
         let folder = match self.first_folder.take() {
             Some(folder) => folder,
             None => (self.reading.folder)(index)?,
         };
         let pool = self.reading.pool.clone();
-        let is_first = key.is_none_or(|(process, _)| self.of_process(process).is_empty());
+        let is_first = key.is_none_or(|(process, _)| {
+            self.context.layout.of_process(process).first() == Some(&index)
+        });
         self.shares.push(Of {
             key,
             spool: Spool::new(&folder, self.reading.source_id, pool, MANY_RANKS),
             groups: Groups::new(&folder, MANY_RANKS.spill_bytes, is_first),
             totals: Totals { device: key.and_then(|k| k.1), ..Totals::default() },
             folder,
-            index,
         });
         Ok(index)
     }
@@ -249,64 +251,15 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// The ranks of a process.
-    fn of_process(&self, process: i64) -> Vec<usize> {
-        let of = |s: &&Of| s.key.is_some_and(|(p, _)| p == process);
-        self.shares.iter().filter(of).map(|s| s.index).collect()
-    }
-
-    /// The share that rows of a key go to, and the ranks that their launches are of.
-    fn route(&mut self, key: Key, kind: Kind) -> Result<(usize, Vec<usize>)> {
-        let (process, device) = key;
-        if process == NO_PROCESS {
-            // A metric: of the only rank on its device.
-            let on: Vec<usize> = self
-                .shares
-                .iter()
-                .filter(|s| s.key.is_some_and(|k| device.is_some() && k.1 == device))
-                .map(|s| s.index)
-                .collect();
-            return Ok((if let [one] = on[..] { one } else { self.rest()? }, on));
-        }
-        let ranks = self.of_process(process);
-        let on_device = |ranks: &[usize], shares: &[Of]| {
-            ranks.iter().copied().find(|r| shares[*r].key.is_some_and(|k| k.1 == device))
-        };
-        if kind.is_device() {
-            if let Some(rank) = on_device(&ranks, &self.shares) {
-                return Ok((rank, vec![rank]));
-            }
-            // What computes on a device is a rank there. A copy or set of a process that computes on
-            // another device is no rank more: frameworks touch device 0 by accident.
-            let computes = matches!(kind, Kind::Kernel | Kind::Graph);
-            if let (Some(first), false) = (ranks.first(), computes) {
-                return Ok((*first, vec![*first]));
-            }
-            let rank = self.share(Some(key))?;
-            return Ok((rank, vec![rank]));
-        }
-        if let Some(rank) = device.and_then(|_| on_device(&ranks, &self.shares)) {
-            return Ok((rank, vec![rank]));
-        }
-        match ranks[..] {
-            [one] => Ok((one, ranks)),
-            // Without any device, what annotates itself or calls CUDA is a rank.
-            [] if matches!(kind, Kind::Nvtx | Kind::Runtime)
-                && self.shares.iter().all(|s| s.key.is_none_or(|k| k.1.is_none())) =>
-            {
-                let rank = self.share(Some((process, None)))?;
-                Ok((rank, vec![rank]))
-            }
-            _ => Ok((self.rest()?, ranks)),
-        }
-    }
-
-    fn accept(&mut self, outcome: Outcome, kind: Kind) -> Result<()> {
+    fn accept(&mut self, outcome: Outcome) -> Result<()> {
         self.log.append(outcome.log);
         let before = self.elements;
         self.elements += outcome.elements;
         self.skipped += outcome.skipped;
-        for (key, bundle) in outcome.bundles {
+        if self.processes.len() < MAX_PROCESSES {
+            self.processes.extend(outcome.processes);
+        }
+        for (to, bundle) in outcome.bundles {
             let Bundle {
                 mut rows,
                 device,
@@ -317,10 +270,13 @@ impl<'a> Gather<'a> {
                 kernels,
                 communicators,
             } = bundle;
-            if totals.events > 0 && self.processes.len() < MAX_PROCESSES {
-                self.processes.insert(key.0);
-            }
-            let (share, ranks) = self.route(key, kind)?;
+            let (share, ranks) = match to {
+                To::Rank(rank) => (rank, vec![rank]),
+                To::Process(process) => {
+                    (self.rest()?, self.context.layout.of_process(process).to_vec())
+                }
+                To::Rest => (self.rest()?, Vec::new()),
+            };
             for rank in ranks {
                 let of = &mut self.shares[rank];
                 let first = of.spool.event_id(before);

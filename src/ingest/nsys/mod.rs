@@ -12,6 +12,7 @@
 mod context;
 mod database;
 mod gather;
+mod layout;
 mod names;
 mod nccl;
 mod parquet_folder;

@@ -8,12 +8,20 @@ use rusqlite::Connection;
 use super::super::kineto::is_comm_kernel;
 use super::super::launches;
 use super::super::steps::StepPatterns;
-use super::database::Database;
+use super::database::{Database, int, text};
 use super::nccl::{Call, code_of_kernel};
 use crate::error::Result;
 
 /// Bytes of strings that are kept in memory; others are looked up each time.
 const CACHE_BYTES: usize = 48 << 20;
+
+/// Bytes of a name that are kept: the longest names of kernels end far below.
+pub const MAX_NAME_BYTES: usize = 64 << 10;
+
+/// A name as it is kept.
+pub fn shortened(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(MAX_NAME_BYTES)]
+}
 
 /// A string of the file.
 #[derive(Debug)]
@@ -22,6 +30,8 @@ pub struct Name {
     pub text: Option<String>,
     /// Whether bytes that are no UTF-8 were replaced.
     pub lossy: bool,
+    /// Whether it was longer.
+    pub cut: bool,
     /// Whether a kernel of this name communicates.
     pub is_comm: bool,
     /// The call of NCCL that such a kernel is made for.
@@ -90,9 +100,10 @@ impl RangeName {
 
 impl Name {
     fn of(bytes: Option<&[u8]>, steps: &StepPatterns) -> Self {
-        let text = bytes.map(String::from_utf8_lossy);
+        let text = bytes.map(|bytes| String::from_utf8_lossy(shortened(bytes)));
         let shown = text.as_deref().unwrap_or_default();
         Self {
+            cut: bytes.is_some_and(|bytes| bytes.len() > MAX_NAME_BYTES),
             lossy: matches!(text, Some(std::borrow::Cow::Owned(_))),
             is_comm: is_comm_kernel(shown),
             kernel_code: code_of_kernel(shown),
@@ -106,15 +117,38 @@ impl Name {
 pub struct Strings {
     known: Mutex<(HashMap<i64, Arc<Name>>, usize)>,
     steps: Arc<StepPatterns>,
-    /// Whether the file has strings at all.
+    /// Whether strings that are not known can be looked up.
     present: bool,
 }
 
 impl Strings {
     /// Of a database; what marks steps is looked for in each.
-    pub fn new(database: &Database, steps: Arc<StepPatterns>) -> Self {
+    ///
+    /// # Errors
+    /// `database-corrupt`.
+    pub fn new(database: &Database, steps: Arc<StepPatterns>) -> Result<Self> {
         let present = database.has("StringIds", "id") && database.has("StringIds", "value");
-        Self { known: Mutex::default(), steps, present }
+        let out = Self { known: Mutex::default(), steps, present };
+        if !present || database.finds_by("StringIds", "id")? {
+            return Ok(out);
+        }
+        // Without an index, looking one up is reading them all: so they are read, once.
+        let mut known = (HashMap::new(), 0);
+        let mut whole = true;
+        database.each("StringIds", &["id", "value"], "", usize::MAX >> 1, |row| {
+            if let (Some(id), Some(text)) = (int(row, 0), text(row, 1)) {
+                whole &= known.1 <= CACHE_BYTES;
+                if whole {
+                    known.1 += 200 + text.len();
+                    known
+                        .0
+                        .entry(id)
+                        .or_insert_with(|| Arc::new(Name::of(Some(text.as_bytes()), &out.steps)));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self { known: Mutex::new(known), present: !whole, ..out })
     }
 
     /// What a message that is no string of the file says.

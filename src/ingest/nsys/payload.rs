@@ -10,6 +10,8 @@ use crate::error::Result;
 
 /// Schemas and fields that are read at most: real files hold some tens.
 const MAX_ENTRIES: usize = 20_000;
+/// A message that is larger is none.
+const MAX_MESSAGE_BYTES: i64 = 1 << 50;
 /// Bytes before the payload: domain, schema, size, and where the payload starts.
 const HEADER_BYTES: usize = 32;
 
@@ -196,10 +198,12 @@ impl Schemas {
                 // ncclCommSplit names the communicator that it splits, too.
                 n if n.contains("parent") => {}
                 n if n.contains("communicator") => out.communicator = Some(value),
-                n if n.starts_with("message size") => out.bytes = natural,
+                n if n.starts_with("message size") => {
+                    out.bytes = natural.filter(|bytes| *bytes <= MAX_MESSAGE_BYTES);
+                }
                 n if n.starts_with("root") || n.starts_with("peer") => out.other_rank = natural,
-                "no. of ranks" => out.ranks = natural,
-                "rank" => out.rank = natural,
+                "no. of ranks" => out.ranks = natural.filter(|n| *n <= 1 << 24),
+                "rank" => out.rank = natural.filter(|n| *n < 1 << 24),
                 "cuda device" => out.device = natural,
                 _ => {}
             }

@@ -1,5 +1,6 @@
 //! Rows of a table of the file into rows of ours: a range of row numbers at a time, on any thread.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
@@ -14,7 +15,8 @@ use super::super::steps::Candidate;
 use super::super::totals::{Totals, widen};
 use super::context::Context;
 use super::database::int;
-use super::names::{Name, RangeName, torch_tail};
+use super::layout::To;
+use super::names::{MAX_NAME_BYTES, Name, RangeName, shortened, torch_tail};
 use super::nccl;
 use super::payload::bytes_of_digits;
 use super::tables::{Kind, Plan};
@@ -25,18 +27,15 @@ use crate::hash::hex;
 pub const SEGMENT_ROWS: i64 = 16_384;
 /// Bytes of values after which a range of rows is cut, to bound memory against values that are huge.
 const SEGMENT_BYTES: usize = 16 << 20;
-/// Processes and devices after whose rows a range is cut: each has its own builders.
-const MAX_BUNDLES: usize = 128;
+/// Processes whose names are kept.
+pub const MAX_PROCESSES: usize = 10_000;
 /// The low bits of a global thread id that number the thread.
 const THREAD_BITS: i64 = 0xFF_FFFF;
+/// Times and lengths beyond are none: 73 years on either side of the epoch and of now, and sums of some
+/// of them still fit.
+const MAX_NS: i64 = 1 << 61;
 /// Stands for "no stream" in 32 bits.
 const NO_STREAM: i64 = u32::MAX as i64;
-
-/// Whose rows they are: a process, and for what belongs to a device, the device.
-pub type Key = (i64, Option<i64>);
-
-/// The process of a metric: none.
-pub const NO_PROCESS: i64 = i64::MIN;
 
 /// Slots of a [`Recent`].
 const SLOTS: usize = 512;
@@ -113,7 +112,9 @@ fn of_class<'d>(device: &'d mut Vec<(&'static str, Rows)>, class: &'static str) 
 #[derive(Default)]
 pub struct Outcome {
     /// In the order in which the keys came first.
-    pub bundles: Vec<(Key, Bundle)>,
+    pub bundles: Vec<(To, Bundle)>,
+    /// Processes with events.
+    pub processes: BTreeSet<i64>,
     /// Rows that were read: event ids count them.
     pub elements: u64,
     /// Rows that were left out.
@@ -217,6 +218,7 @@ pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcom
             names: Recent::new(),
             ranges: [Recent::new(), Recent::new()],
             args: Args::default(),
+            last_process: None,
             out: Outcome::default(),
             bytes: 0,
         };
@@ -227,9 +229,8 @@ pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcom
         while let Some(row) = rows.next().map_err(fault)? {
             reader.row(row)?;
             reader.out.elements += 1;
-            let full = reader.bytes > SEGMENT_BYTES
-                || reader.out.elements >= 2 * SEGMENT_ROWS as u64
-                || reader.out.bundles.len() > MAX_BUNDLES;
+            let full =
+                reader.bytes > SEGMENT_BYTES || reader.out.elements >= 2 * SEGMENT_ROWS as u64;
             if full {
                 reader.out.rest =
                     int(row, 0).and_then(|id| id.checked_add(1)).filter(|id| *id <= to);
@@ -248,6 +249,7 @@ struct Reader<'c> {
     /// What messages that are no strings of the file say: with the tail of PyTorch, and without.
     ranges: [Recent<String, RangeName>; 2],
     args: Args,
+    last_process: Option<i64>,
     out: Outcome,
     /// Bytes of text and blobs in the rows so far.
     bytes: usize,
@@ -269,6 +271,7 @@ impl Reader<'_> {
         if let Some((known, name)) = self.names.slot(hash)
             && *known == id
         {
+            self.bytes += name.text.as_ref().map_or(0, String::len);
             return Ok(name.clone());
         }
         let name = self.context.strings.get(id, &self.context.database, self.connection)?;
@@ -281,8 +284,18 @@ impl Reader<'_> {
         if name.lossy {
             self.lossy();
         }
+        if name.cut {
+            self.cut();
+        }
+        self.bytes += name.text.as_ref().map_or(0, String::len);
         *self.names.slot(hash) = Some((id, name.clone()));
         Ok(name)
+    }
+
+    fn cut(&mut self) {
+        self.out.log.add(Severity::Loss, "name-cut", None, || {
+            format!("names longer than {MAX_NAME_BYTES} bytes; they end there")
+        });
     }
 
     fn lossy(&mut self) {
@@ -291,7 +304,7 @@ impl Reader<'_> {
         });
     }
 
-    fn bundle(&mut self, key: Key) -> &mut Bundle {
+    fn bundle(&mut self, key: To) -> &mut Bundle {
         let bundles = &mut self.out.bundles;
         let at = match bundles.iter().position(|(k, _)| *k == key) {
             Some(at) => at,
@@ -305,16 +318,26 @@ impl Reader<'_> {
 
     /// The process of a global id.
     fn process(&self, global: Option<i64>) -> i64 {
-        match global {
-            Some(global) if self.context.by_process => global & !THREAD_BITS,
-            _ => 0,
+        process_of(global, self.context.by_process)
+    }
+
+    /// Remembers the process of a row.
+    fn seen(&mut self, process: i64) {
+        if self.last_process != Some(process) {
+            self.last_process = Some(process);
+            if self.out.processes.len() < MAX_PROCESSES {
+                self.out.processes.insert(process);
+            }
         }
     }
 
     /// Start on the clock of the rank, and duration; None with a finding when there is no start.
     fn time(&mut self, row: &Row<'_>) -> Option<(i64, Option<i64>)> {
         let base = self.context.base_ns;
-        let at = |place| self.at(row, place).and_then(|t: i64| t.checked_add(base));
+        let usable = |t: &i64| (-MAX_NS..MAX_NS).contains(t);
+        let at = |place| {
+            self.at(row, place).filter(usable).and_then(|t| t.checked_add(base)).filter(usable)
+        };
         let (start, end) = (at(self.plan.at.start), at(self.plan.at.end));
         let Some(start) = start else {
             let table = &self.plan.table;
@@ -324,11 +347,13 @@ impl Reader<'_> {
             return None;
         };
         let dur = end.and_then(|end| end.checked_sub(start)).filter(|d| *d >= 0);
-        if end.is_some() && dur.is_none() {
+        let ends = |place| !matches!(row.get_ref(place), Ok(ValueRef::Null) | Err(_));
+        let lacks = self.plan.kind.is_device() || self.plan.at.end.is_some_and(ends);
+        if dur.is_none() && lacks {
             let table = &self.plan.table;
             self.out.log.add(Severity::Loss, "dur-invalid", None, || {
                 format!(
-                    "events that end before they start (first in {table}); their duration is NULL"
+                    "events without a usable end, or that end before they start (first in {table}); their duration is NULL"
                 )
             });
         }
@@ -456,13 +481,16 @@ impl Reader<'_> {
         let place = self.out.elements as i64;
         let code = name.as_ref().map_or(0, |n| n.kernel_code);
         let mut args = std::mem::take(&mut self.args);
-        let bundle = self.bundle((process, Some(device.unwrap_or(0))));
+        self.seen(process);
+        let to = self.context.layout.device(process, device.unwrap_or(0));
+        let bundle = self.bundle(to);
         bundle.totals.events += 1;
         bundle.totals.device_events += 1;
         let end = ts + dur.unwrap_or(0);
         widen(&mut bundle.totals.span_ns, ts, end);
         widen(&mut bundle.totals.device_span_ns, ts, end);
-        if let Some(correlation) = correlation {
+        // 0 says that nothing is known.
+        if let Some(correlation) = correlation.filter(|c| *c != 0) {
             bundle.launches.devices.push([correlation, place, ts]);
         }
         if class == "comm" {
@@ -527,14 +555,17 @@ impl Reader<'_> {
         // The completion of a CUDA event that was not collected is recorded as 0.
         let known = plan.kind != Kind::Sync || at.end.is_some() || ts != self.context.base_ns;
         let mut args = std::mem::take(&mut self.args);
-        let device_key = if plan.kind == Kind::Sync { device } else { None };
-        let bundle = self.bundle((process, device_key));
+        self.seen(process);
+        let of_device = device.filter(|_| plan.kind == Kind::Sync);
+        let to = self.context.layout.host(process, of_device);
+        let bundle = self.bundle(to);
         bundle.totals.events += 1;
         bundle.totals.host_pid = bundle.totals.host_pid.or(ids[0]);
         if known {
             widen(&mut bundle.totals.span_ns, ts, ts + dur.unwrap_or(0));
         }
-        if let (Kind::Runtime, Some(correlation)) = (plan.kind, correlation) {
+        let calls = correlation.filter(|c| *c != 0 && plan.kind == Kind::Runtime);
+        if let Some(correlation) = calls {
             let length = dur.unwrap_or(NONE);
             let thread = thread.unwrap_or(NONE);
             bundle.launches.calls.push([correlation, length, place, process, thread, ts]);
@@ -553,10 +584,14 @@ impl Reader<'_> {
     fn own_text(&mut self, row: &Row<'_>) -> Option<String> {
         match row.get_ref(self.plan.at.text?) {
             Ok(ValueRef::Text(bytes)) => {
-                self.bytes += bytes.len();
-                let text = String::from_utf8_lossy(bytes);
+                let short = shortened(bytes);
+                self.bytes += short.len();
+                let text = String::from_utf8_lossy(short);
                 if matches!(text, std::borrow::Cow::Owned(_)) {
                     self.lossy();
+                }
+                if short.len() < bytes.len() {
+                    self.cut();
                 }
                 Some(text.into_owned())
             }
@@ -568,7 +603,11 @@ impl Reader<'_> {
     fn nvtx(&mut self, row: &Row<'_>, process: i64, ts: i64, dur: Option<i64>) -> Result<()> {
         let (context, plan) = (self.context, self.plan);
         let at = &plan.at;
-        let event_type = self.at(row, at.event_type);
+        // Before there were types, what has an end was a range.
+        let event_type = match at.event_type {
+            Some(_) => self.at(row, at.event_type),
+            None => Some(if dur.is_some() { 59 } else { 34 }),
+        };
         let is_range = matches!(event_type, Some(59 | 60));
         let mut dur = dur;
         let open = at.end.is_none_or(|end| matches!(row.get_ref(end), Ok(ValueRef::Null)));
@@ -584,10 +623,14 @@ impl Reader<'_> {
         // The message: in the row, or a registered string.
         let own = match row.get_ref(at.text.unwrap_or(0)) {
             Ok(ValueRef::Text(bytes)) if at.text.is_some() => {
-                self.bytes += bytes.len();
-                let text = String::from_utf8_lossy(bytes);
+                let short = shortened(bytes);
+                self.bytes += short.len();
+                let text = String::from_utf8_lossy(short);
                 if matches!(text, std::borrow::Cow::Owned(_)) {
                     self.lossy();
+                }
+                if short.len() < bytes.len() {
+                    self.cut();
                 }
                 Some(Said::Text(text))
             }
@@ -686,7 +729,9 @@ impl Reader<'_> {
             _ => "host_annotation",
         };
         let mut args = std::mem::take(&mut self.args);
-        let bundle = self.bundle((process, None));
+        self.seen(process);
+        let to = self.context.layout.host(process, None);
+        let bundle = self.bundle(to);
         bundle.totals.events += 1;
         match class {
             "host_op" => bundle.totals.op_pid = bundle.totals.op_pid.or(ids[0]),
@@ -787,7 +832,8 @@ impl Reader<'_> {
         };
         // The low byte of the type is the GPU.
         let device = ty.map(|ty| ty & 0xFF);
-        let w = &mut self.bundle((NO_PROCESS, device)).rows[COUNTERS];
+        let to = self.context.layout.sample(device);
+        let w = &mut self.bundle(to).rows[COUNTERS];
         w.int(Some(ts)).text(Some(&name)).int(device).double(value).text(unit.as_deref());
         w.end_row();
     }
@@ -799,6 +845,15 @@ fn ids(process: Option<i64>, thread: Option<i64>) -> [Option<i64>; 2] {
     let pid =
         |g: i64| if g.unsigned_abs() <= THREAD_BITS as u64 { g } else { (g >> 24) & THREAD_BITS };
     [process.map(pid), thread.map(|g| g & THREAD_BITS)]
+}
+
+/// The process of a global id, with the machine that it is on; all are one where device events do not
+/// say theirs.
+pub fn process_of(global: Option<i64>, by_process: bool) -> i64 {
+    match global {
+        Some(global) if by_process => global & !THREAD_BITS,
+        _ => 0,
+    }
 }
 
 /// The process of a global id, as the operating system numbers it.
