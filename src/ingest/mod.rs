@@ -159,6 +159,7 @@ pub fn ingest(
     if let Some(name) = &options.name {
         valid_name(name)?;
     }
+    allow_files();
     let mut outcome = Outcome::default();
     let roots = roots(paths, options, &mut outcome)?;
     let labels = labels(&roots);
@@ -181,6 +182,17 @@ pub fn ingest(
         return Err(error);
     }
     Ok(outcome)
+}
+
+/// Allows as many open files as the system lets a process have: a file of many ranks writes several for
+/// each.
+fn allow_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    if now.current < now.maximum || (now.current.is_some() && now.maximum.is_none()) {
+        // Where it is refused, the limit stays.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+    }
 }
 
 fn ingest_root(

@@ -27,14 +27,45 @@ pub const GROUP_ROWS: usize = 122_880;
 /// Encoded bytes after which a row group is closed early, to bound memory.
 const GROUP_BYTES: usize = 16 << 20;
 
+/// How much memory a file takes while it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Large pages and row groups.
+    Usual,
+    /// Small ones: of a file among many that are open at a time.
+    Small,
+    /// As small; and what can wait for the end of the source is not opened before.
+    None,
+}
+
+impl Effort {
+    /// Values of a column that wait for their page, in bytes.
+    fn page_bytes(self) -> usize {
+        match self {
+            Self::Usual => 1 << 20,
+            Self::Small | Self::None => 64 << 10,
+        }
+    }
+
+    /// Encoded bytes after which a row group is closed early.
+    fn group_bytes(self) -> usize {
+        match self {
+            Self::Usual => GROUP_BYTES,
+            Self::Small | Self::None => GROUP_BYTES / 8,
+        }
+    }
+}
+
 /// How Parquet files are written: zstd; dictionaries for what repeats, differences for times and
 /// ids, plain text for arguments; minima and maxima where a query prunes by them.
-pub fn properties(schema: &SchemaRef) -> WriterPropertiesPtr {
+pub fn properties(schema: &SchemaRef, effort: Effort) -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("level 1 exists")))
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
+        .set_data_page_size_limit(effort.page_bytes())
+        .set_dictionary_page_size_limit(effort.page_bytes())
         .set_max_row_group_row_count(Some(GROUP_ROWS));
     for field in schema.fields() {
         let path = ColumnPath::from(field.name().as_str());
@@ -63,13 +94,14 @@ pub fn properties(schema: &SchemaRef) -> WriterPropertiesPtr {
 pub struct FileWriter {
     path: PathBuf,
     schema: SchemaRef,
+    effort: Effort,
     writer: Option<ArrowWriter<File>>,
 }
 
 impl FileWriter {
     /// For batches of this schema.
-    pub fn new(path: PathBuf, schema: SchemaRef) -> Self {
-        Self { path, schema, writer: None }
+    pub fn new(path: PathBuf, schema: SchemaRef, effort: Effort) -> Self {
+        Self { path, schema, effort, writer: None }
     }
 
     /// Adds the rows of a batch.
@@ -84,7 +116,7 @@ impl FileWriter {
             Some(writer) => writer,
             none => {
                 let file = File::create(&self.path).map_err(|e| io(&self.path, &e))?;
-                let properties = properties(&self.schema);
+                let properties = properties(&self.schema, self.effort);
                 none.insert(ArrowWriter::try_new(
                     file,
                     self.schema.clone(),
@@ -93,7 +125,7 @@ impl FileWriter {
             }
         };
         let mut written = writer.write(batch);
-        if written.is_ok() && writer.in_progress_size() > GROUP_BYTES {
+        if written.is_ok() && writer.in_progress_size() > self.effort.group_bytes() {
             written = writer.flush();
         }
         written.map_err(|e| Error::from(e).at(self.path.display().to_string()))
@@ -124,7 +156,7 @@ impl TableWriter {
     /// For the columns of `table` without those named in `without`.
     pub fn new(table: &'static Table, without: &[&str], path: PathBuf) -> Self {
         let rows = Rows::new(table, without);
-        let file = FileWriter::new(path, rows.schema().clone());
+        let file = FileWriter::new(path, rows.schema().clone(), Effort::Usual);
         Self { rows, file }
     }
 
@@ -178,8 +210,8 @@ const SINK_DEPTH: usize = 4;
 
 impl Sink {
     /// For batches of this schema.
-    pub fn new(path: PathBuf, schema: SchemaRef) -> Arc<Self> {
-        let file = Some(FileWriter::new(path, schema));
+    pub fn new(path: PathBuf, schema: SchemaRef, effort: Effort) -> Arc<Self> {
+        let file = Some(FileWriter::new(path, schema, effort));
         let batches = std::collections::VecDeque::new();
         Arc::new(Self {
             waiting: Mutex::new(Waiting { batches, running: false, file, error: None }),

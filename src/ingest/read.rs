@@ -1,7 +1,7 @@
 //! The files of a folder into spool files: several at a time, all threads of the pool at work.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::assemble::{ReadFile, Rows};
@@ -45,7 +45,15 @@ pub(super) fn read_all(
         None => None,
     };
     let known_steps = own_steps.clone().unwrap_or_else(|| Arc::new(StepPatterns::known()));
-    let ask = Ask { work, options, pool: &pool, root, own_steps, known_steps };
+    let ask = Ask {
+        work,
+        options,
+        pool: &pool,
+        root,
+        own_steps,
+        known_steps,
+        many_ranks: AtomicBool::new(false),
+    };
     let read = || {
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
@@ -103,6 +111,8 @@ struct Ask<'a> {
     own_steps: Option<Arc<StepPatterns>>,
     /// What marks steps in ranges that no profiler has a marker for.
     known_steps: Arc<StepPatterns>,
+    /// Whether a file of many ranks is being read: one at a time, with all threads.
+    many_ranks: AtomicBool,
 }
 
 /// What a reader made of a file.
@@ -247,7 +257,12 @@ impl Ask<'_> {
             steps: &self.known_steps,
             watcher: &self.options.watcher,
         };
-        Ok(nsys::read(&reading)?.map(|file| Content { shares: file.shares, sha256: file.sha256 }))
+        // Whoever waits for the turn helps the one who has it.
+        self.pool.wait(|| !self.many_ranks.swap(true, Ordering::AcqRel));
+        let outcome = nsys::read(&reading);
+        self.many_ranks.store(false, Ordering::Release);
+        self.pool.submit(|| ());
+        Ok(outcome?.map(|file| Content { shares: file.shares, sha256: file.sha256 }))
     }
 }
 

@@ -18,7 +18,6 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// A sorted file of records.
 struct Run<const N: usize> {
     path: PathBuf,
-    file: File,
     /// The last record, after which more may be appended.
     last: [i64; N],
 }
@@ -92,15 +91,20 @@ impl<const N: usize> Spill<N> {
             None => {
                 let path = self.folder.join(format!("{}-{}.run", self.name, self.made));
                 self.made += 1;
-                let file = File::create(&path).map_err(|e| io(&path, &e))?;
-                self.runs.push(Run { path, file, last: [i64::MIN; N] });
+                self.runs.push(Run { path, last: [i64::MIN; N] });
                 self.runs.len() - 1
             }
         };
         let run = &mut self.runs[at];
+        // Opened each time: a file with many ranks has more lists than a process may have files.
+        let mut file = File::options()
+            .append(true)
+            .create(true)
+            .open(&run.path)
+            .map_err(|e| io(&run.path, &e))?;
         let mut block = Vec::with_capacity(BLOCK_BYTES + 8 * N);
         let mut write = |block: &mut Vec<u8>| {
-            let written = run.file.write_all(block).map_err(|e| io(&run.path, &e));
+            let written = file.write_all(block).map_err(|e| io(&run.path, &e));
             block.clear();
             written
         };

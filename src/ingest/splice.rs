@@ -16,7 +16,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::parquet::{GROUP_ROWS, properties};
+use super::parquet::{Effort, GROUP_ROWS, properties};
 use super::time::shifted;
 use crate::error::{Error, Result, io};
 
@@ -162,9 +162,12 @@ impl Splicer {
         if self.writer.is_none() {
             let file = File::create(&self.path).map_err(|e| io(&self.path, &e))?;
             let schema = ArrowSchemaConverter::new().convert(&self.schema)?;
-            let writer =
-                SerializedFileWriter::new(file, schema.root_schema_ptr(), properties(&self.schema))
-                    .map_err(|e| self.here(e))?;
+            let writer = SerializedFileWriter::new(
+                file,
+                schema.root_schema_ptr(),
+                properties(&self.schema, Effort::Usual),
+            )
+            .map_err(|e| self.here(e))?;
             self.writer = Some(writer);
         }
         Ok(self.writer.as_mut().expect("it was made just now"))

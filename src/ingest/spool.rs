@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 
 use super::launches::{Launches, Parts};
-use super::parquet::{BATCH_ROWS, Sink};
+use super::parquet::{BATCH_ROWS, Effort, Sink};
 use super::pool::Pool;
 use super::rows::{Rows, schema_without};
 use super::sort::Sorter;
@@ -85,12 +85,19 @@ pub struct Budget {
     pub sort_bytes: usize,
     /// Bytes of each list of integers.
     pub spill_bytes: usize,
+    /// Bytes of each file that is being written.
+    pub file: Effort,
 }
 
 /// Of a file that holds one rank.
-pub const ONE_RANK: Budget = Budget { sort_bytes: 24 << 20, spill_bytes: 8 << 20 };
+pub const ONE_RANK: Budget =
+    Budget { sort_bytes: 24 << 20, spill_bytes: 8 << 20, file: Effort::Usual };
 /// Of each rank of a file that may hold many.
-pub const MANY_RANKS: Budget = Budget { sort_bytes: 6 << 20, spill_bytes: 2 << 20 };
+pub const MANY_RANKS: Budget =
+    Budget { sort_bytes: 2 << 20, spill_bytes: 512 << 10, file: Effort::Small };
+/// Of each rank of a file that holds more ranks than a machine has devices.
+pub const CROWD: Budget =
+    Budget { sort_bytes: 1 << 20, spill_bytes: 128 << 10, file: Effort::None };
 
 /// Device events of one class that come in the order of their starts: written as they come, without
 /// the way over a sort.
@@ -105,6 +112,7 @@ struct Class {
 pub struct Spool {
     /// One for each table; device events go through `device`.
     sinks: [Arc<Sink>; TABLES.len()],
+    effort: Effort,
     device: Sorter,
     /// Device events that came sorted, by class.
     classes: BTreeMap<&'static str, Class>,
@@ -124,7 +132,8 @@ impl Spool {
         let file = |name: &str| folder.join(format!("{name}.parquet"));
         let device = Sorter::new(folder, schema(TABLES[DEVICE]), &["class", "ts_ns", "event_id"]);
         Self {
-            sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t))),
+            sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t), budget.file)),
+            effort: budget.file,
             device: device.with_run_bytes(budget.sort_bytes),
             classes: BTreeMap::new(),
             launches: Launches::new(folder, budget.spill_bytes),
@@ -155,16 +164,23 @@ impl Spool {
     /// # Errors
     /// `io` when they cannot be written.
     pub fn write(&mut self, batches: Batches, from: u64) -> Result<()> {
+        let mut all = batches.into_iter().enumerate();
+        all.try_for_each(|(table, batch)| self.write_table(table, batch, from))
+    }
+
+    /// Writes rows of one table whose events count from `from`.
+    ///
+    /// # Errors
+    /// `io` when they cannot be written.
+    pub fn write_table(&mut self, table: usize, batch: RecordBatch, from: u64) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
         let first = self.event_id(from);
-        for (i, batch) in batches.into_iter().enumerate() {
-            if batch.num_rows() == 0 {
-                continue;
-            }
-            match i {
-                HOST | COMM_ARGS => self.sinks[i].push(&self.pool, renumbered(&batch, first)?),
-                DEVICE => self.device.push(renumbered(&batch, first)?)?,
-                _ => self.sinks[i].push(&self.pool, batch),
-            }
+        match table {
+            HOST | COMM_ARGS => self.sinks[table].push(&self.pool, renumbered(&batch, first)?),
+            DEVICE => self.device.push(renumbered(&batch, first)?)?,
+            _ => self.sinks[table].push(&self.pool, batch),
         }
         Ok(())
     }
@@ -186,12 +202,12 @@ impl Spool {
         let batch = renumbered(batch, self.event_id(from))?;
         let at = batch.schema().index_of("ts_ns")?;
         let times = batch.column(at).as_primitive::<Int64Type>().values();
-        let (folder, schema) = (&self.folder, batch.schema());
+        let (folder, schema, effort) = (&self.folder, batch.schema(), self.effort);
         let of = self.classes.entry(class).or_insert_with(|| {
             let path = folder.join(format!("device-{class}.parquet"));
-            Class { sink: Sink::new(path.clone(), schema), path, last: i64::MIN }
+            Class { sink: Sink::new(path.clone(), schema, effort), path, last: i64::MIN }
         });
-        if times[0] < of.last || !times.is_sorted() {
+        if effort == Effort::None || times[0] < of.last || !times.is_sorted() {
             return self.device.push(batch);
         }
         of.last = times[times.len() - 1];

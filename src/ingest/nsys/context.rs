@@ -9,6 +9,7 @@ use super::layout::Layout;
 use super::names::Strings;
 use super::payload::Schemas;
 use super::tables::{Kind, Plan};
+use super::target::short;
 use crate::error::Result;
 
 /// What all threads know of a file.
@@ -33,6 +34,13 @@ pub struct Context {
     pub by_process: bool,
     /// Its ranks.
     pub layout: Layout,
+}
+
+/// Bytes of a name of a domain, category or metric: it stands in every event of it.
+const MAX_BYTES: usize = 256;
+
+fn name_of(row: &rusqlite::Row<'_>, at: usize) -> Option<String> {
+    text(row, at).map(|name| short(&name, MAX_BYTES))
 }
 
 impl Context {
@@ -90,14 +98,15 @@ impl Context {
         self.database.each("NVTX_EVENTS", &columns, &filter, 100_000, |row| {
             let (Some(kind), Some(thread)) = (int(row, 0), int(row, 1)) else { return Ok(()) };
             let domain = int(row, 2).unwrap_or(0);
-            found.push((kind, thread, domain, int(row, 3), text(row, 4), int(row, 5)));
+            found.push((kind, thread, domain, int(row, 3), name_of(row, 4), int(row, 5)));
             Ok(())
         })?;
         for (kind, thread, domain, category, text, id) in found {
             let name = match (text, id) {
                 (Some(text), _) => Some(text),
                 (None, Some(id)) => {
-                    self.database.with(|c| self.strings.get(id, &self.database, c))?.text.clone()
+                    let name = self.database.with(|c| self.strings.get(id, &self.database, c))?;
+                    name.text.as_deref().map(|name| short(name, MAX_BYTES))
                 }
                 (None, None) => None,
             };
@@ -118,7 +127,9 @@ impl Context {
         let columns = ["typeId", "metricId", "metricName"];
         let metrics = &mut self.metrics;
         self.database.each("TARGET_INFO_GPU_METRICS", &columns, "", 100_000, |row| {
-            if let (Some(ty), Some(metric), Some(name)) = (int(row, 0), int(row, 1), text(row, 2)) {
+            if let (Some(ty), Some(metric), Some(name)) =
+                (int(row, 0), int(row, 1), name_of(row, 2))
+            {
                 let unit = name
                     .rsplit_once('[')
                     .and_then(|(_, unit)| unit.trim_end().strip_suffix(']'))

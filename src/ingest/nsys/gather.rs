@@ -9,7 +9,7 @@ use super::super::log::{Log, Severity};
 use super::super::parquet::BATCH_ROWS;
 use super::super::record::{RankRow, Share};
 use super::super::rows::Rows;
-use super::super::spool::{self, COMM_ARGS, MANY_RANKS, METADATA, Spool};
+use super::super::spool::{self, COMM_ARGS, CROWD, MANY_RANKS, METADATA, Spool};
 use super::super::steps::StepPatterns;
 use super::super::totals::Totals;
 use super::context::Context;
@@ -21,6 +21,9 @@ use super::tables::{Kind, Plan, plans};
 use super::target::Target;
 use super::{Reading, lock};
 use crate::error::{Error, Result};
+
+/// Ranks of a file from which on each gets less memory.
+const CROWDED: usize = 32;
 
 /// A range of rows that some thread reads.
 struct Segment {
@@ -226,13 +229,14 @@ impl<'a> Gather<'a> {
             None => (self.reading.folder)(index)?,
         };
         let pool = self.reading.pool.clone();
+        let budget = if self.context.layout.ranks.len() > CROWDED { CROWD } else { MANY_RANKS };
         let is_first = key.is_none_or(|(process, _)| {
             self.context.layout.of_process(process).first() == Some(&index)
         });
         self.shares.push(Of {
             key,
-            spool: Spool::new(&folder, self.reading.source_id, pool, MANY_RANKS),
-            groups: Groups::new(&folder, MANY_RANKS.spill_bytes, is_first),
+            spool: Spool::new(&folder, self.reading.source_id, pool, budget),
+            groups: Groups::new(&folder, budget.spill_bytes, is_first),
             totals: Totals { device: key.and_then(|k| k.1), ..Totals::default() },
             folder,
         });
@@ -260,16 +264,8 @@ impl<'a> Gather<'a> {
             self.processes.extend(outcome.processes);
         }
         for (to, bundle) in outcome.bundles {
-            let Bundle {
-                mut rows,
-                device,
-                totals,
-                launches,
-                steps,
-                ranges,
-                kernels,
-                communicators,
-            } = bundle;
+            let Bundle { rows, device, totals, launches, steps, ranges, kernels, communicators } =
+                bundle;
             let (share, ranks) = match to {
                 To::Rank(rank) => (rank, vec![rank]),
                 To::Process(process) => {
@@ -286,7 +282,9 @@ impl<'a> Gather<'a> {
             }
             let of = &mut self.shares[share];
             of.totals.add(totals);
-            of.spool.write(spool::take(&mut rows)?, before)?;
+            for (table, mut rows) in rows {
+                of.spool.write_table(table, rows.take()?, before)?;
+            }
             for (class, mut rows) in device {
                 of.spool.write_class(class, &rows.take()?, before)?;
             }
@@ -339,21 +337,26 @@ impl<'a> Gather<'a> {
             metadata,
             is_only: ranks == 1,
         });
-        let mut tasks = Vec::with_capacity(self.shares.len());
+        // A few at a time: each has its lists and files in hand.
+        let mut tasks: Vec<Arc<Mutex<Option<_>>>> = Vec::with_capacity(self.shares.len());
+        let pool = self.reading.pool;
         for (index, of) in self.shares.into_iter().enumerate() {
             let file_wide = self.rest.is_none_or(|rest| rest == index);
             let place = places.iter().position(|i| *i == index).unwrap_or(index);
             let outcome = Arc::new(Mutex::new(None));
+            if let Some(at) = tasks.len().checked_sub(pool.threads()) {
+                pool.wait(|| lock(&tasks[at]).is_some());
+            }
             tasks.push(outcome.clone());
             let shared = shared.clone();
-            self.reading.pool.submit(move || {
+            pool.submit(move || {
                 let finished = finish_share(of, &shared, file_wide, place);
                 *lock(&outcome) = Some(finished);
             });
         }
         let (mut calls, mut sized, mut unclear) = (0, 0, 0);
         let mut shares: Vec<Share> = Vec::with_capacity(tasks.len());
-        self.reading.pool.wait(|| tasks.iter().all(|task| lock(task).is_some()));
+        pool.wait(|| tasks.iter().all(|task| lock(task).is_some()));
         for task in tasks {
             let (share, outcome) = lock(&task).take().expect("it was waited for")?;
             calls += outcome.calls;

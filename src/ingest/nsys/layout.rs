@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::sql_text::sql_name;
 
 /// Ranks that a file may hold: each has files and buffers of its own.
-pub const MAX_RANKS: usize = 256;
+pub const MAX_RANKS: usize = 512;
 /// Processes and devices that are counted.
 const MAX_COUNTED: usize = 65_536;
 /// A device with less than one in so many of the kernels of a process is touched by accident.

@@ -68,7 +68,8 @@ fn hash_of(text: &str) -> u64 {
 
 /// Rows of one key.
 pub struct Bundle {
-    pub rows: [Rows; spool::TABLES.len()],
+    /// Rows by table; most bundles have rows of one.
+    pub rows: Vec<(usize, Rows)>,
     /// Device events, by class: those of a class come in the order of their starts.
     pub device: Vec<(&'static str, Rows)>,
     pub totals: Totals,
@@ -84,7 +85,7 @@ pub struct Bundle {
 impl Bundle {
     fn new() -> Self {
         Self {
-            rows: spool::rows(0),
+            rows: Vec::new(),
             device: Vec::new(),
             totals: Totals::default(),
             launches: Parts::default(),
@@ -94,6 +95,18 @@ impl Bundle {
             communicators: Vec::new(),
         }
     }
+}
+
+/// Rows of a table.
+fn of_table(rows: &mut Vec<(usize, Rows)>, table: usize) -> &mut Rows {
+    let at = match rows.iter().position(|(t, _)| *t == table) {
+        Some(at) => at,
+        None => {
+            rows.push((table, spool::rows_of(table)));
+            rows.len() - 1
+        }
+    };
+    &mut rows[at].1
 }
 
 /// Rows of device events of a class.
@@ -570,7 +583,7 @@ impl Reader<'_> {
             let thread = thread.unwrap_or(NONE);
             bundle.launches.calls.push([correlation, length, place, process, thread, ts]);
         }
-        let w = &mut bundle.rows[HOST];
+        let w = of_table(&mut bundle.rows, HOST);
         w.text(Some("nsys")).int(Some(place)).text(Some(class)).text(Some(&plan.table));
         w.text(name.as_deref()).int(known.then_some(ts)).int(dur).int(ids[0]).int(ids[1]);
         w.int(device).int(stream).int(correlation).nulls(1);
@@ -776,7 +789,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let w = &mut bundle.rows[HOST];
+        let w = of_table(&mut bundle.rows, HOST);
         w.text(Some("nsys")).int(Some(place)).text(Some(class)).text(Some(&plan.table)).text(name);
         w.int(Some(ts)).int(dur).int(ids[0]).int(ids[1]).nulls(4);
         w.text(args.object()).end_row();
@@ -833,7 +846,7 @@ impl Reader<'_> {
         // The low byte of the type is the GPU.
         let device = ty.map(|ty| ty & 0xFF);
         let to = self.context.layout.sample(device);
-        let w = &mut self.bundle(to).rows[COUNTERS];
+        let w = of_table(&mut self.bundle(to).rows, COUNTERS);
         w.int(Some(ts)).text(Some(&name)).int(device).double(value).text(unit.as_deref());
         w.end_row();
     }

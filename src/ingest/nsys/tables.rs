@@ -45,6 +45,13 @@ impl Kind {
             "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION" | "CUPTI_ACTIVITY_KIND_CUDA_EVENT" => Self::Sync,
             "GPU_METRICS" => Self::Metrics,
             "DIAGNOSTIC_EVENT" => return None,
+            // What is said of the machine and the capture holds the environment.
+            name if ["META_DATA", "TARGET_INFO", "PROCESS", "ANALYSIS", "EXPORT_"]
+                .iter()
+                .any(|words| name.starts_with(words)) =>
+            {
+                return None;
+            }
             // Tables of Nsight Systems are written in capitals: OSRT_API, CUBLAS_EVENTS, MPI_P2P_EVENTS.
             name if name
                 .bytes()

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::super::log::{Log, Severity};
 use super::database::{Database, int, text};
@@ -40,11 +40,10 @@ const WORLD_VARIABLES: [&str; 6] = [
     "SLURM_NPROCS",
 ];
 /// Further variables that may be kept.
-const OTHER_VARIABLES: [&str; 22] = [
+const OTHER_VARIABLES: [&str; 21] = [
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
     "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_LAUNCH_BLOCKING",
     "LOCAL_RANK",
@@ -145,16 +144,27 @@ pub struct Target {
     has_cuda_numbers: bool,
 }
 
-/// Whether a variable of the environment may be kept.
-fn is_kept(name: &str) -> bool {
+/// A variable of the environment, when its name is on the list and its value looks like one of it.
+fn kept(assignment: &str) -> Option<(String, String)> {
+    let (name, value) = assignment.split_once('=')?;
+    let value = value.strip_prefix('"').unwrap_or(value);
+    let value = value.strip_suffix('"').unwrap_or(value);
     let secret = SECRET_WORDS.iter().any(|word| name.to_uppercase().contains(word));
     let listed = RANK_VARIABLES.contains(&name)
         || WORLD_VARIABLES.contains(&name)
         || OTHER_VARIABLES.contains(&name);
-    listed || (!secret && VARIABLE_PREFIXES.iter().any(|p| name.starts_with(p)))
+    // Numbers, and lists of devices.
+    let plain =
+        |value: &str| value.bytes().all(|b| b"0123456789abcdefABCDEFGPUMIx,-()/ ".contains(&b));
+    let fits = match listed {
+        true => plain(value),
+        false => !secret && VARIABLE_PREFIXES.iter().any(|p| name.starts_with(p)),
+    };
+    (fits && value.len() <= 500).then(|| (name.to_owned(), value.to_owned()))
 }
 
-fn short(text: &str, bytes: usize) -> String {
+/// The beginning of a text.
+pub fn short(text: &str, bytes: usize) -> String {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -217,33 +227,34 @@ impl Target {
     /// words of the command line: they may be secrets.
     fn environment(&mut self, database: &Database) -> Result<BTreeSet<String>> {
         let mut secrets = BTreeSet::new();
-        let mut seen: BTreeMap<String, String> = BTreeMap::new();
-        let mut variable = |assignment: &str| {
-            let Some((name, value)) = assignment.split_once('=') else { return };
-            let value = value.strip_prefix('"').unwrap_or(value);
-            let value = value.strip_suffix('"').unwrap_or(value);
-            if is_kept(name) {
-                seen.insert(name.to_owned(), short(value, MAX_VALUE_BYTES));
-            } else if value.len() >= 8 {
-                secrets.insert(value.to_owned());
-            }
+        let mut hide = |text: &str| {
+            let words = text.split_whitespace().chain(text.split(['=', ';', ','])).chain([text]);
+            let words = words.map(|word| word.trim_matches('"')).filter(|word| word.len() >= 8);
+            secrets.extend(words.map(str::to_owned));
         };
-        let mut words = Vec::new();
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
+        let mut of_machine = Vec::new();
+        let mut of_process = false;
         database.each("META_DATA_CAPTURE", &["name", "value"], "", MAX_ROWS, |row| {
             let (Some(key), Some(value)) = (text(row, 0), text(row, 1)) else { return Ok(()) };
             if key.ends_with("ENVIRONMENT_VARIABLE") {
-                variable(&value);
-            } else if key.contains("ARGUMENT") || key.contains("COMMAND") {
-                words.push(value);
+                of_process = true;
+                if let Some((name, value)) = kept(&value) {
+                    seen.insert(name, value);
+                } else {
+                    hide(&value);
+                }
+            } else if key.contains("ARGUMENT") || key.contains("COMMAND") || key.contains("DIR") {
+                hide(&value);
             } else if key.starts_with("CUDA_GRAPH_TRACE_OPTIONS") {
-                self.metadata.push((key, short(&value, MAX_VALUE_BYTES)));
+                self.metadata.push((short(&key, 255), short(&value, 255)));
             }
             Ok(())
         })?;
         database.each("TARGET_INFO_SYSTEM_ENV", &["name", "value"], "", MAX_ROWS, |row| {
             let (Some(key), Some(value)) = (text(row, 0), text(row, 1)) else { return Ok(()) };
             match key.as_str() {
-                "DeviceEnvironment" => value.split(';').for_each(&mut variable),
+                "DeviceEnvironment" => of_machine.push(value),
                 "Hostname" if !value.is_empty() => self.host = Some(short(&value, 255)),
                 key if SYSTEM_KEYS.contains(&key) => {
                     self.metadata.push((key.to_owned(), short(&value, MAX_VALUE_BYTES)));
@@ -252,7 +263,18 @@ impl Target {
             }
             Ok(())
         })?;
-        secrets.extend(words.into_iter().filter(|word| word.len() >= 8));
+        for whole in of_machine {
+            // One text for all variables: a value with a semicolon cannot be told from two, so it is
+            // asked only where there is nothing better.
+            for assignment in whole.split(';') {
+                match kept(assignment).filter(|_| !of_process) {
+                    Some((name, value)) => _ = seen.insert(name, value),
+                    None => hide(assignment),
+                }
+            }
+        }
+        // What is kept is no secret, wherever else it stands.
+        secrets.retain(|secret| !seen.values().any(|value| value == secret));
         let number = |names: &[&str]| names.iter().find_map(|n| seen.get(*n)?.parse::<i64>().ok());
         self.rank = number(&RANK_VARIABLES).filter(|r| (0..=10_000_000).contains(r));
         self.world_size = number(&WORLD_VARIABLES).filter(|w| (1..=10_000_000).contains(w));
@@ -304,7 +326,9 @@ impl Target {
 
 /// What the profiler says of the capture. The words of its text that may be secrets are left out.
 fn diagnostics(database: &Database, secrets: &BTreeSet<String>, log: &mut Log) -> Result<()> {
-    let hidden = AhoCorasick::new(secrets).ok();
+    // The longest word first: one may be the beginning of another. Without it nothing is said.
+    let hidden = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(secrets);
+    let Ok(hidden) = hidden else { return Ok(()) };
     let mut kept: BTreeMap<(Severity, String), u64> = BTreeMap::new();
     let mut more = 0;
     database.each("DIAGNOSTIC_EVENT", &["severity", "text"], "", MAX_ROWS, |row| {
@@ -316,7 +340,7 @@ fn diagnostics(database: &Database, secrets: &BTreeSet<String>, log: &mut Log) -
             Some(2) if lost.iter().any(|word| said.to_lowercase().contains(word)) => Severity::Loss,
             _ => Severity::Info,
         };
-        if let Some(hidden) = &hidden {
+        if !secrets.is_empty() {
             said = hidden.replace_all(&said, &vec!["***"; secrets.len()]);
         }
         let said = short(said.trim(), MAX_DIAGNOSTIC_BYTES);
@@ -341,16 +365,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_listed_variables_are_kept() {
-        for name in
-            ["RANK", "NCCL_DEBUG", "RCCL_MSCCL_ENABLE", "CUDA_VISIBLE_DEVICES", "SLURM_PROCID"]
-        {
-            assert!(is_kept(name), "{name}");
+    fn only_listed_variables_with_fitting_values_are_kept() {
+        for text in [
+            "RANK=3",
+            "NCCL_DEBUG=INFO",
+            "RCCL_MSCCL_ENABLE=0",
+            "CUDA_VISIBLE_DEVICES=\"0,1\"",
+            "CUDA_VISIBLE_DEVICES=GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
+            "SLURM_NTASKS_PER_NODE=4(x2)",
+        ] {
+            assert!(kept(text).is_some(), "{text}");
         }
-        for name in
-            ["HF_TOKEN", "NCCL_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "PATH", "SLURM_JWT", ""]
-        {
-            assert!(!is_kept(name), "{name}");
+        for text in [
+            "HF_TOKEN=1",
+            "NCCL_AUTH_TOKEN=1",
+            "PATH=/bin",
+            "SLURM_JWT=x",
+            "=1",
+            "RANK",
+            "RANK=0;hf_x",
+        ] {
+            assert!(kept(text).is_none(), "{text}");
         }
     }
 }
