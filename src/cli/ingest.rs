@@ -113,6 +113,8 @@ fn summary(context: &Context, s: &Summary) {
                     | "rank-assumed"
                     | "calls-apart"
                     | "nccl-sizes-missing"
+                    | "rank-name-ignored"
+                    | "stray-device"
                     | "nccl-group-unclear"
                     | "graphs-opaque"
                     | "no-epoch"

@@ -164,7 +164,7 @@ fn kind_of(place: &Place) -> Kind {
     if name.ends_with(".xplane.pb") || name.ends_with(".xplane.pb.gz") {
         return Kind::Unsupported("XPlane");
     }
-    if name.ends_with(".nsys-rep") {
+    if name.ends_with(".nsys-rep") || name.ends_with(".qdrep") {
         return Kind::NsysReport;
     }
     let jsonish = names_json(&name);
@@ -273,7 +273,8 @@ fn rank_in_word(name: &str) -> Option<i64> {
 }
 
 /// Endings that say what a file is, not which.
-const ENDINGS: [&str; 10] = [
+const ENDINGS: [&str; 11] = [
+    ".qdrep",
     ".gz",
     ".json",
     ".trace",

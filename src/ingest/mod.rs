@@ -405,13 +405,24 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
                 .to_owned()
             });
         }
-        if record.facts.trace_rank.is_some() && m.rank_source == "name" {
+        if &*record.source.source == "nsys"
+            && m.rank_source == "order"
+            && record.facts.name_rank.is_some()
+        {
+            log.add(Severity::Info, "rank-name-ignored", None, || {
+                "files whose name says a rank and that hold several processes or devices that compute; the name was not used".to_owned()
+            });
+        }
+        if &*record.source.source != "nsys"
+            && record.facts.trace_rank.is_some()
+            && m.rank_source == "name"
+        {
             log.add(Severity::Info, "rank-by-name", None, || {
                 "files of equal bytes under different rank names; each counts as the rank of its name".to_owned()
             });
         }
     }
-    let ranks: BTreeSet<i64> = a.members.iter().filter_map(|m| m.rank).collect();
+    let ranks: BTreeSet<Option<i64>> = a.members.iter().map(|m| m.rank).collect();
     let before = a.earlier.of_ranks(a.files, a.members, &ranks);
     a.options.watcher.tell(|w| w.phase("joining ranks"));
     let directory = a.work.join(format!("trace={}", a.name));
@@ -471,7 +482,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         trace: a.name,
         origin: a.origin.to_owned(),
         sources: kinds.into_iter().collect(),
-        ranks: ranks.len(),
+        ranks: ranks.iter().flatten().count(),
         ranks_read: ranks_read.len(),
         events,
         bytes: a.members.iter().filter(read).map(|m| a.files[m.file].record.bytes).sum(),

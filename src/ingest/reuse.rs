@@ -129,7 +129,7 @@ impl Earlier {
         &self,
         files: &mut [ReadFile],
         members: &[Member],
-        ranks: &BTreeSet<i64>,
+        ranks: &BTreeSet<Option<i64>>,
     ) -> Option<&(PathBuf, Manifest)> {
         let mut places = members.iter().filter_map(|m| match &files[m.file].rows {
             Rows::Trace(directory) => Some(directory),
@@ -141,7 +141,7 @@ impl Earlier {
             return None;
         }
         let found = self.traces.iter().find(|(directory, _)| *directory == from)?;
-        let had: BTreeSet<i64> = found.1.sources.iter().filter_map(|s| s.rank).collect();
+        let had: BTreeSet<Option<i64>> = found.1.sources.iter().map(|s| s.rank).collect();
         if had != *ranks {
             return None;
         }

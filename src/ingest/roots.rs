@@ -48,6 +48,11 @@ fn left_out(candidate: &Candidate, options: &Options) -> Option<String> {
         let file = &candidate.place.file;
         Path::new(&file.with_file_name(discover::base_name(file) + ending)).is_file()
     };
+    let file = candidate.place.file.as_os_str().as_encoded_bytes();
+    if candidate.kind == Kind::Sqlite && !candidate.direct && file.ends_with(b".sqlite.gz") {
+        let unpacked = candidate.place.file.with_extension("");
+        return unpacked.is_file().then(|| "the same file lies unpacked beside it".to_owned());
+    }
     (matches!(candidate.kind, Kind::NsysReport | Kind::NsysFolder)
         && !candidate.direct
         && [".sqlite", ".sqlite.gz"].into_iter().any(exported))

@@ -65,6 +65,10 @@ impl StepPatterns {
     /// # Errors
     /// `usage` when it is no regular expression.
     pub fn of_user(pattern: &str) -> Result<Self> {
+        if pattern.is_empty() {
+            return Err(Error::new("usage", "--step-range is empty, and would take every range")
+                .hint(r"write for example --step-range '^train_step (\d+)$'"));
+        }
         let wrong = |e: regex::Error| {
             Error::new("usage", format!("--step-range {pattern:?} is no regular expression"))
                 .facts(e.to_string().lines().last().unwrap_or_default().trim().to_owned())
@@ -115,12 +119,14 @@ fn first_number(text: &str) -> Option<i64> {
 /// Collects the ranges of a rank that may be steps.
 pub struct StepRanges {
     found: Spill<5>,
+    /// Ranges of each pattern.
+    counts: std::collections::BTreeMap<i64, u64>,
 }
 
 impl StepRanges {
     /// Records past so many bytes go into files of `folder`.
     pub fn new(folder: &Path, bytes: usize) -> Self {
-        Self { found: Spill::new(folder, "steps", bytes) }
+        Self { found: Spill::new(folder, "steps", bytes), counts: Default::default() }
     }
 
     /// Takes candidates whose events count from `first`.
@@ -129,12 +135,14 @@ impl StepRanges {
     /// `io` when they cannot be written.
     pub fn add(&mut self, candidates: &[Candidate], first: i64) -> Result<()> {
         for [pattern, start, end, event, step] in candidates {
+            *self.counts.entry(*pattern).or_default() += 1;
             self.found.push([*pattern, *start, *end, event + first, *step])?;
         }
         Ok(())
     }
 
-    /// Gives the rows of `step_ranges`: those of the surest pattern that occurs, without those that
+    /// Gives the rows of `step_ranges`: those of the surest pattern that occurs more than once (else of the
+    /// surest), without those that
     /// lie inside another (a marker on two threads, or nested in itself). Ranges without a number
     /// are numbered in order. Returns the pattern and the number of steps.
     ///
@@ -146,20 +154,18 @@ impl StepRanges {
         rows: &mut Rows,
         mut flush: impl FnMut(&mut Rows) -> Result<()>,
     ) -> Result<Option<(String, u64)>> {
-        let mut chosen = None;
+        // One range alone may be named so by accident, where another name comes often.
+        let often = self.counts.iter().find(|(_, n)| **n > 1).or(self.counts.iter().next());
+        let Some(chosen) = often.map(|(pattern, _)| *pattern) else { return Ok(None) };
+        let label = &patterns.each[chosen as usize].0;
         let mut open_until = i64::MIN;
         let mut count = 0;
         for row in self.found.sorted()? {
             let [pattern, start, end, event, step] = row?;
             let end = -end;
-            let label = match chosen {
-                None => {
-                    chosen = Some(pattern);
-                    &patterns.each[pattern as usize].0
-                }
-                Some(first) if first == pattern => &patterns.each[pattern as usize].0,
-                Some(_) => break,
-            };
+            if pattern != chosen {
+                continue;
+            }
             if end <= open_until {
                 continue;
             }
@@ -169,8 +175,7 @@ impl StepRanges {
             flush(rows)?;
             count += 1;
         }
-        let label = |pattern: i64| patterns.each[pattern as usize].0.clone();
-        Ok(chosen.map(|pattern| (label(pattern), count as u64)))
+        Ok(Some((label.clone(), count as u64)))
     }
 }
 
@@ -254,6 +259,9 @@ mod tests {
         let (found, rows) = steps(&candidates);
         assert_eq!(found, Some(("step N".to_owned(), 2)));
         assert_eq!(rows, [(5, 10, 90), (6, 100, 100)]);
+        // A pattern that comes once gives way to one that comes often.
+        let (found, _) = steps(&[[1, 0, -5, 9, 7], candidates[1], candidates[3]]);
+        assert_eq!(found, Some(("step N".to_owned(), 2)));
         let (found, rows) = steps(&candidates[..1]);
         assert_eq!(found, Some(("train_step".to_owned(), 1)));
         assert_eq!(rows, [(0, 0, 1000)]);

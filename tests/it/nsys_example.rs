@@ -101,7 +101,8 @@ fn statements() -> String {
         add(format!("INSERT INTO StringIds VALUES ({i}, '{string}')"));
     }
     let size = ("Message size [bytes]", 18, 8);
-    let schemas: [(i64, &[(&str, i64, i64)]); 4] = [
+    type Field = (&'static str, i64, i64);
+    let schemas: [(i64, &[Field]); 4] = [
         (5, &[size, ("Reduction operation", (1 << 24) + 16, 16)]),
         (9, &[size, ("Peer rank", 5, 16)]),
         (10, &[size, ("Peer rank", 5, 16)]),

@@ -15,6 +15,7 @@ mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::time::EPOCH_FROM_NS;
 use crate::error::{Error, Result};
 
 /// What the split needs to know of a file.
@@ -98,6 +99,7 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
         ([one], [other])
             if errors.is_empty()
                 && more.is_empty()
+                && are_one_run(files, one, other)
                 && (ranks(one).is_subset(&ranks(other)) || ranks(other).is_subset(&ranks(one))) =>
         {
             one.extend(other.iter().cloned());
@@ -111,6 +113,24 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     }
     traces.sort_by_key(|trace| trace.iter().map(|m| m.file).min());
     (traces, errors)
+}
+
+/// Whether traces of two profilers may be of one run: ranks that are known on one side at least, or the
+/// same time, or the same name.
+fn are_one_run(files: &[Facts], one: &[Member], other: &[Member]) -> bool {
+    let known =
+        |trace: &[Member]| trace.iter().any(|m| m.rank.is_some() && m.rank_source != "order");
+    let span = |trace: &[Member]| {
+        let spans = trace.iter().filter_map(|m| files[m.file].span_ns);
+        spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    };
+    let stems = |trace: &[Member]| -> BTreeSet<&str> {
+        trace.iter().map(|m| files[m.file].stem.as_str()).collect()
+    };
+    // Times that count from the start of a capture say nothing.
+    let at_once = matches!((span(one), span(other)), (Some(a), Some(b))
+        if a.0.min(b.0) >= EPOCH_FROM_NS && a.0 < b.1 && b.0 < a.1);
+    known(one) || known(other) || at_once || stems(one) == stems(other)
 }
 
 /// Files of one rank each.

@@ -129,19 +129,32 @@ fn whole(path: &Path, shown: &str) -> Result<()> {
     if !head.starts_with(b"SQLite format 3\0") {
         return Err(Error::new("database-corrupt", "the file is no SQLite database").at(shown));
     }
-    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let page = match u16::from_be_bytes([head[16], head[17]]) {
-        1 => 65_536,
-        n => u64::from(n),
-    };
-    let pages = u64::from(word(28));
-    // The count of pages holds when it was written with the last change.
-    if word(24) == word(92) && pages > 0 && pages * page > bytes {
+    if let Some(wanted) = size(&head)
+        && wanted > bytes
+    {
         return Err(truncated(format!(
-            "the header says {pages} pages of {page} bytes, and there are {bytes} bytes"
+            "the header says {} pages of {} bytes, and there are {bytes} bytes",
+            wanted / page_size(&head),
+            page_size(&head)
         )));
     }
     Ok(())
+}
+
+fn page_size(head: &[u8]) -> u64 {
+    match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 65_536,
+        n => u64::from(n),
+    }
+}
+
+/// Bytes of the database that starts so, where its header says it: the count of pages holds when it was
+/// written with the last change.
+pub fn size(head: &[u8]) -> Option<u64> {
+    let word = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let (pages, written, valid) = (word(28)?, word(24)?, word(92)?);
+    (head.starts_with(b"SQLite format 3\0") && written == valid && pages > 0)
+        .then(|| u64::from(pages) * page_size(head))
 }
 
 /// Refuses a database that somebody writes: its newest pages are in a journal beside it, or under a
@@ -151,7 +164,12 @@ fn settled(path: &Path, shown: &str) -> Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(ending);
         let beside = PathBuf::from(beside);
-        if std::fs::metadata(&beside).is_ok_and(|m| m.len() > 0) {
+        // A journal that is over stays, with an empty header.
+        let head = std::fs::File::open(&beside).and_then(|mut file| {
+            let mut head = [0; 1];
+            std::io::Read::read(&mut file, &mut head).map(|n| n > 0 && head[0] != 0)
+        });
+        if head.unwrap_or(false) {
             return Err(Error::new("database-locked", "another program writes the database")
                 .at(shown)
                 .facts(format!("its journal {} is not empty", beside.display()))

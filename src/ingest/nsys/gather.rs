@@ -30,7 +30,7 @@ struct Segment {
     plan: usize,
     from: i64,
     to: i64,
-    outcome: Mutex<Option<Result<Outcome>>>,
+    outcome: Mutex<Option<(Outcome, Option<Error>)>>,
 }
 
 /// One rank of the file, or what is of none.
@@ -75,8 +75,23 @@ impl<'a> Gather<'a> {
     ) -> Result<Self> {
         let mut log = Log::default();
         let shown = reading.place.display();
-        let plans = plans(&database, &shown)?;
-        let target = Target::read(&database, &mut log)?;
+        let partial = reading.keep_partial;
+        let plans = plans(&database, &shown, partial.then_some(&mut log))?;
+        let target = match Target::read(&database, &mut log) {
+            Err(e) if partial => {
+                log.say(
+                    Severity::Error,
+                    e.code,
+                    1,
+                    format!(
+                        "{}; what it says of the machine and the clock was left out",
+                        e.message
+                    ),
+                );
+                Target::default()
+            }
+            other => other?,
+        };
         if target.base_ns.is_none() {
             log.add(Severity::Info, "no-epoch", None, || {
                 "the file does not say when the capture started; times count from there".to_owned()
@@ -97,9 +112,22 @@ impl<'a> Gather<'a> {
                 )
             });
         }
+        let unread = unread(&database, &plans)?;
+        if !unread.is_empty() {
+            log.say(
+                Severity::Info,
+                "tables-not-read",
+                unread.len() as u64,
+                format!(
+                    "tables that hold no events that this version knows: {}",
+                    unread.join(", ")
+                ),
+            );
+        }
         let base_ns = target.base_ns.unwrap_or(0);
         let mut context = Context::read(database, &plans, base_ns, reading.steps.clone())?;
-        context.layout = Layout::read(&context.database, &plans, context.by_process, &shown)?;
+        context.layout =
+            Layout::read(&context.database, &plans, context.by_process, &shown, partial)?;
         if context.layout.stray > 0 {
             log.say(
                 Severity::Info,
@@ -177,38 +205,35 @@ impl<'a> Gather<'a> {
             }
             let Some(front) = flying.pop_front() else { break };
             pool.wait(|| lock(&front.outcome).is_some());
-            let mut outcome = lock(&front.outcome).take().expect("it was waited for");
+            let (mut outcome, mut failed) = lock(&front.outcome).take().expect("it was waited for");
+            // Rows that are passed over where a page is damaged; more each time.
+            let (mut leap, mut start) = (1, front.from);
             loop {
-                let accepted = outcome.and_then(|outcome| {
-                    let rest = outcome.rest;
-                    self.accept(outcome).map(|()| rest)
-                });
-                let failed = |e: &Error| e.code != "io" && self.reading.keep_partial;
-                match accepted {
-                    Ok(None) => break,
-                    Ok(Some(from)) => {
-                        outcome =
-                            rows::read(&self.context, &self.plans[front.plan], from, front.to);
-                    }
-                    Err(e) if failed(&e) => {
+                let (last, rest) = (outcome.last, outcome.rest);
+                self.accept(outcome)?;
+                let from = match failed {
+                    None => rest,
+                    Some(e) if self.reading.keep_partial => {
                         let table = &self.plans[front.plan].table;
-                        let message = format!(
-                            "{}; rows {} to {} of {table} were left out as far as they were not read",
-                            e.message, front.from, front.to
-                        );
-                        self.log.add(Severity::Error, e.code, None, || message);
-                        break;
+                        self.log.add(Severity::Error, e.code, None, || {
+                            format!("{}; rows of {table} that lie there were left out", e.message)
+                        });
+                        let after = last.unwrap_or(start);
+                        leap *= 2;
+                        after.checked_add(leap).filter(|from| *from <= front.to)
                     }
-                    Err(e) => {
+                    Some(e) => {
                         // The others must not write into folders that are going away.
                         pool.wait(|| flying.iter().all(|s| lock(&s.outcome).is_some()));
-                        return Err(if self.reading.keep_partial || e.code == "io" {
-                            e
-                        } else {
-                            e.hint("export the report again, or keep what can be read with --keep-partial")
-                        });
+                        return Err(e.hint(
+                            "export the report again, or keep what can be read with --keep-partial",
+                        ));
                     }
-                }
+                };
+                let Some(from) = from else { break };
+                start = from;
+                (outcome, failed) =
+                    rows::read(&self.context, &self.plans[front.plan], from, front.to);
             }
             if self.row_bytes > 0.0 {
                 let rows = (front.to as f64 - front.from as f64 + 1.0) * self.row_bytes;
@@ -404,6 +429,7 @@ impl<'a> Gather<'a> {
                 && pids.contains(&pid)
             {
                 // A path may hold the name of a user, and is part of the command line.
+                let name = name.split_whitespace().next().unwrap_or_default();
                 let name = name.rsplit('/').next().unwrap_or_default().to_owned();
                 out.push((format!("process_name:{pid}"), name));
             }
@@ -422,6 +448,28 @@ impl<'a> Gather<'a> {
         }
         Ok(out)
     }
+}
+
+/// Tables with rows that nothing is read from: call chains, samples of a network card, what another
+/// program added.
+fn unread(database: &Database, plans: &[Plan]) -> Result<Vec<String>> {
+    let read = |table: &str| {
+        ["ENUM_", "TARGET_INFO_", "META_DATA_", "EXPORT_META", "ANALYSIS_", "NVTX_PAYLOAD_"]
+            .iter()
+            .any(|words| table.starts_with(words))
+            || ["StringIds", "PROCESSES", "ThreadNames", "DIAGNOSTIC_EVENT", "MPI_RANKS"]
+                .contains(&table)
+            // What programs printed is no event, and may hold anything.
+            || table == "ProcessStreams"
+            || plans.iter().any(|p| p.table == table)
+    };
+    let mut out = Vec::new();
+    for table in database.tables.keys().filter(|t| t.len() < 100 && !read(t)) {
+        if out.len() < 20 && matches!(database.rowids(table), Ok(Some(_))) {
+            out.push(table.clone());
+        }
+    }
+    Ok(out)
 }
 
 /// What the shares of a file have in common when they are finished.

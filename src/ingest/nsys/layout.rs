@@ -50,6 +50,7 @@ fn count(
     plans: &[&Plan],
     by_process: bool,
     on_device: bool,
+    partial: bool,
 ) -> Result<BTreeMap<Place, u64>> {
     let mut counts: BTreeMap<Place, u64> = BTreeMap::new();
     for plan in plans {
@@ -74,7 +75,14 @@ fn count(
                     *counts.entry(place).or_default() += n;
                 }
             };
-            while let Some(row) = rows.next().map_err(fault)? {
+            loop {
+                let row = match rows.next() {
+                    Ok(Some(row)) => row,
+                    Ok(None) => break,
+                    // What the damage hides is told when the rows are read.
+                    Err(_) if partial => break,
+                    Err(e) => return Err(fault(e)),
+                };
                 let process = process_of(int(row, 0), by_process);
                 let device = on_device.then(|| int(row, 1).unwrap_or(0));
                 match &mut last {
@@ -102,18 +110,20 @@ impl Layout {
         plans: &[Plan],
         by_process: bool,
         shown: &str,
+        partial: bool,
     ) -> Result<Self> {
         let of = |kinds: &[Kind]| -> Vec<&Plan> {
             plans.iter().filter(|p| kinds.contains(&p.kind)).collect()
         };
         let mut out = Self::default();
-        let work = count(database, &of(&[Kind::Kernel, Kind::Graph]), by_process, true)?;
-        let touched = count(database, &of(&[Kind::Copy, Kind::Set]), by_process, true)?;
+        let work = count(database, &of(&[Kind::Kernel, Kind::Graph]), by_process, true, partial)?;
+        let touched = count(database, &of(&[Kind::Copy, Kind::Set]), by_process, true, partial)?;
         let mut places = work;
         let computes: Vec<i64> = places.keys().map(|(process, _)| *process).collect();
         places.extend(touched.into_iter().filter(|((p, _), _)| computes.binary_search(p).is_err()));
         if places.is_empty() {
-            places = count(database, &of(&[Kind::Nvtx, Kind::Runtime]), by_process, false)?;
+            places =
+                count(database, &of(&[Kind::Nvtx, Kind::Runtime]), by_process, false, partial)?;
         }
         let mut of_process: BTreeMap<i64, Vec<(u64, Option<i64>)>> = BTreeMap::new();
         for ((process, device), n) in places {

@@ -90,7 +90,14 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
     let (path, sha256) = if reading.form != Form::Database {
         let path = folder.join("export.sqlite");
         match reading.form {
-            Form::Report => report::export(&reading.place.file, &path, reading.watcher)?,
+            Form::Report if reading.place.member.is_some() => {
+                let report = folder.join("report.nsys-rep");
+                unpack(reading, &report)?;
+                let exported = report::export(&report, &path, &shown, reading.watcher);
+                let _ = std::fs::remove_file(&report);
+                exported?;
+            }
+            Form::Report => report::export(&reading.place.file, &path, &shown, reading.watcher)?,
             _ => parquet_folder::convert(&reading.place.file, &path, &shown)?,
         }
         unpacked = Some(path.clone());
@@ -165,6 +172,7 @@ fn unpack(reading: &Reading<'_>, to: &Path) -> Result<String> {
     let mut out = BufWriter::new(File::create(to).map_err(|e| io(to, &e))?);
     let mut reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
     let mut buffer = vec![0; 256 << 10];
+    let (mut head, mut written) = (Vec::new(), 0);
     loop {
         let n = match std::io::Read::read(&mut reader, &mut buffer) {
             Ok(0) => break,
@@ -180,7 +188,12 @@ fn unpack(reading: &Reading<'_>, to: &Path) -> Result<String> {
                     .hint("copy the file again"));
             }
         };
-        std::io::Write::write_all(&mut out, &buffer[..n]).map_err(|e| io(to, &e))?;
+        // What follows the pages that the header counts is not of the database.
+        head.extend_from_slice(&buffer[..n.min(100_usize.saturating_sub(head.len()))]);
+        let room = database::size(&head).map_or(u64::MAX, |size| size.saturating_sub(written));
+        let kept = n.min(usize::try_from(room).unwrap_or(usize::MAX));
+        written += kept as u64;
+        std::io::Write::write_all(&mut out, &buffer[..kept]).map_err(|e| io(to, &e))?;
     }
     std::io::Write::flush(&mut out).map_err(|e| io(to, &e))?;
     drop(reader);

@@ -662,7 +662,7 @@ mod tests {
         let mut groups = Groups::new(folder.path(), 1 << 20, true);
         for (id, device) in [(7, 0), (9, 1)] {
             groups.communicators(&[Communicator {
-                id,
+                id: Some(id),
                 ranks: 2,
                 rank: device,
                 device: Some(device),

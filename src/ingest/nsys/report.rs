@@ -11,8 +11,7 @@ use crate::error::{Error, Result, io};
 ///
 /// # Errors
 /// `nsys-missing` when there is no `nsys`, `nsys-unusable` when it fails.
-pub fn export(report: &Path, to: &Path, watcher: &Watcher) -> Result<()> {
-    let shown = report.display().to_string();
+pub fn export(report: &Path, to: &Path, shown: &str, watcher: &Watcher) -> Result<()> {
     watcher.tell(|w| w.phase("nsys export"));
     // Older versions have no blobs, and know no word for them.
     let mut said = String::new();
@@ -43,7 +42,7 @@ pub fn export(report: &Path, to: &Path, watcher: &Watcher) -> Result<()> {
                 .at(shown)
                 .hint(format!(
                     "run where it is installed: nsys export --type sqlite --include-blobs=true {}",
-                    report.file_name().unwrap_or_default().to_string_lossy()
+                    Path::new(shown).file_name().unwrap_or_default().to_string_lossy()
                 )));
             }
             Err(e) => {

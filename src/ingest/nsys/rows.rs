@@ -20,7 +20,7 @@ use super::names::{MAX_NAME_BYTES, Name, RangeName, shortened, torch_tail};
 use super::nccl;
 use super::payload::bytes_of_digits;
 use super::tables::{Kind, Plan};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::hex;
 
 /// Rows that are read at a time.
@@ -133,6 +133,8 @@ pub struct Outcome {
     /// Rows that were left out.
     pub skipped: u64,
     pub log: Log,
+    /// The last row number that was read.
+    pub last: Option<i64>,
     /// Row number from which the range is still to be read.
     pub rest: Option<i64>,
 }
@@ -218,12 +220,10 @@ fn word<'w>(words: &[&'w str], at: Option<i64>) -> Option<&'w str> {
     words.get(usize::try_from(at?).ok()?).copied()
 }
 
-/// Reads the rows of a table from one row number to another.
-///
-/// # Errors
-/// `database-corrupt`; `io` when Arrow refuses the rows.
-pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcome> {
-    context.database.with(|connection| {
+/// Reads the rows of a table from one row number to another: what was read, and why it ended early.
+pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> (Outcome, Option<Error>) {
+    let mut out = Outcome::default();
+    let failed = context.database.with(|connection| {
         let mut reader = Reader {
             context,
             plan,
@@ -232,26 +232,14 @@ pub fn read(context: &Context, plan: &Plan, from: i64, to: i64) -> Result<Outcom
             ranges: [Recent::new(), Recent::new()],
             args: Args::default(),
             last_process: None,
-            out: Outcome::default(),
+            out: std::mem::take(&mut out),
             bytes: 0,
         };
-        let doing = || format!("reading {} from row {from}", plan.table);
-        let fault = |e: rusqlite::Error| context.database.fault(&e, &doing());
-        let mut statement = connection.prepare_cached(&plan.sql).map_err(fault)?;
-        let mut rows = statement.query([from, to]).map_err(fault)?;
-        while let Some(row) = rows.next().map_err(fault)? {
-            reader.row(row)?;
-            reader.out.elements += 1;
-            let full =
-                reader.bytes > SEGMENT_BYTES || reader.out.elements >= 2 * SEGMENT_ROWS as u64;
-            if full {
-                reader.out.rest =
-                    int(row, 0).and_then(|id| id.checked_add(1)).filter(|id| *id <= to);
-                break;
-            }
-        }
-        Ok(reader.out)
-    })
+        let read = reader.rows(from, to);
+        out = reader.out;
+        read
+    });
+    (out, failed.err())
 }
 
 struct Reader<'c> {
@@ -275,6 +263,34 @@ enum Said<'r> {
 }
 
 impl Reader<'_> {
+    fn rows(&mut self, from: i64, to: i64) -> Result<()> {
+        let fault = |e: rusqlite::Error| {
+            let doing = format!("reading {} from row {from}", self.plan.table);
+            self.context.database.fault(&e, &doing)
+        };
+        let connection = self.connection;
+        let mut statement = connection.prepare_cached(&self.plan.sql).map_err(fault)?;
+        let mut rows = statement.query([from, to]).map_err(fault)?;
+        loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(()),
+                Err(e) => {
+                    let doing = format!("reading {} from row {from}", self.plan.table);
+                    return Err(self.context.database.fault(&e, &doing));
+                }
+            };
+            self.row(row)?;
+            self.out.elements += 1;
+            self.out.last = int(row, 0);
+            if self.bytes > SEGMENT_BYTES || self.out.elements >= 2 * SEGMENT_ROWS as u64 {
+                let next = int(row, 0).and_then(|id| id.checked_add(1));
+                self.out.rest = next.filter(|id| *id <= to);
+                return Ok(());
+            }
+        }
+    }
+
     fn at(&self, row: &Row<'_>, place: Option<usize>) -> Option<i64> {
         int(row, place?)
     }

@@ -1,5 +1,6 @@
 //! The tables of events: which ones a file has, what each is, and where its columns are.
 
+use super::super::log::{Log, Severity};
 use super::database::{Database, row_number};
 use crate::error::{Error, Result};
 use crate::sql_text::sql_name;
@@ -117,15 +118,24 @@ pub struct Plan {
 
 /// The tables of events of a file that have rows, in the order in which they are read: what runs on
 /// devices first, because it says which processes are ranks.
+/// With a log, a table whose ends cannot be found is a finding.
 ///
 /// # Errors
 /// `nsys-unusable` when a table of kernels lacks a column without which no kernel can be placed;
 /// `database-corrupt`.
-pub fn plans(database: &Database, shown: &str) -> Result<Vec<Plan>> {
+pub fn plans(database: &Database, shown: &str, mut log: Option<&mut Log>) -> Result<Vec<Plan>> {
     let mut out = Vec::new();
     for (table, columns) in &database.tables {
         let Some(kind) = Kind::of(table, database) else { continue };
-        let Some(rows) = database.rowids(table)? else { continue };
+        let rows = match (database.rowids(table), &mut log) {
+            (Err(e), Some(log)) => {
+                let message = format!("{}; the table {table} was left out", e.message);
+                log.say(Severity::Error, e.code, 1, message);
+                continue;
+            }
+            (rows, _) => rows?,
+        };
+        let Some(rows) = rows else { continue };
         if kind == Kind::Kernel {
             let missing: Vec<&str> = ["start", "end", "deviceId"]
                 .into_iter()

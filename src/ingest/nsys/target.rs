@@ -228,7 +228,10 @@ impl Target {
     fn environment(&mut self, database: &Database) -> Result<BTreeSet<String>> {
         let mut secrets = BTreeSet::new();
         let mut hide = |text: &str| {
-            let words = text.split_whitespace().chain(text.split(['=', ';', ','])).chain([text]);
+            let value = text.split_once('=').map_or(text, |(_, value)| value);
+            let parts = text.split(|c: char| !c.is_alphanumeric() && !"_-.".contains(c));
+            let parts = parts.filter(|part| part.bytes().any(|b| b.is_ascii_digit()));
+            let words = text.split_whitespace().chain(parts).chain([text, value]);
             let words = words.map(|word| word.trim_matches('"')).filter(|word| word.len() >= 8);
             secrets.extend(words.map(str::to_owned));
         };
