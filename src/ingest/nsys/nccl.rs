@@ -687,4 +687,64 @@ mod tests {
             batch.column_by_name("in_bytes").expect("the column").as_primitive::<Int64Type>();
         assert_eq!(into.value(batch.num_rows() - 1), 9);
     }
+
+    /// Bytes of input of the one kernel, and whether it was told apart.
+    fn of_device(ranges: &[Range], communicators: &[Communicator]) -> (Option<i64>, u64) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut groups = Groups::new(folder.path(), 1 << 20, true);
+        groups.communicators(communicators);
+        groups.add(ranges, &[[10, OTHER]], 0).expect("it fits in memory");
+        let mut all = groups.kernels(folder.path()).expect("it fits in memory");
+        groups.launch(&mut all, &[10, NONE, 0, 0, 9, 9, NONE, NONE]).expect("it fits in memory");
+        let mut rows = Rows::new(table("comm_args").expect("the table"), &["rank"]);
+        let outcome = groups.finish(Some(0), &mut rows, |_| Ok(())).expect("nothing is on disk");
+        let batch = rows.take().expect("the rows are whole");
+        let into =
+            batch.column_by_name("out_bytes").expect("the column").as_primitive::<Int64Type>();
+        let last = batch.num_rows() - 1;
+        (into.is_valid(last).then(|| into.value(last)), outcome.unclear)
+    }
+
+    #[test]
+    fn two_devices_of_a_process_share_the_calls_of_a_group() {
+        let both = [0, 1].map(|d| Communicator { id: COMM, ranks: 2, rank: d, device: Some(d) });
+        let group = |a, b| {
+            [
+                call(0, 1, "ncclGroupStart", None),
+                call(1, 2, "ncclAllReduce", Some(a)),
+                call(2, 3, "ncclAllReduce", Some(b)),
+                call(3, 9, "ncclGroupEnd", None),
+            ]
+        };
+        assert_eq!(of_device(&group(100, 100), &both), (Some(100), 0));
+        // Which of two is whose is not said.
+        assert_eq!(of_device(&group(100, 200), &both), (None, 1));
+    }
+
+    #[test]
+    fn versions_that_name_no_communicator_still_say_its_ranks() {
+        let gather = [range(1, 9, 9, Call::of("ncclAllGather"), None, Some(5), None)];
+        let of = |ranks| Communicator { id: None, ranks, rank: 0, device: Some(0) };
+        assert_eq!(of_device(&gather, &[of(4)]), (Some(20), 0));
+        assert_eq!(of_device(&gather, &[of(4), of(2)]), (None, 0));
+    }
+
+    #[test]
+    fn names_of_kernels_tell_communicators_apart() {
+        let part = |code| Served {
+            code,
+            communicator: 0,
+            bytes: None,
+            received: None,
+            other_rank: NONE,
+            calls: 1,
+            alike: None,
+        };
+        let parts = [part(FIRST), part(REDUCE_SCATTER)];
+        assert_eq!(pairs(&[(1, FIRST), (2, REDUCE_SCATTER)], &parts), Some(vec![0, 1]));
+        assert_eq!(pairs(&[(1, REDUCE_SCATTER), (2, FIRST)], &parts), Some(vec![1, 0]));
+        assert_eq!(pairs(&[(1, OTHER), (2, OTHER)], &parts), Some(vec![0, 1]));
+        assert_eq!(pairs(&[(1, ALL_GATHER), (2, FIRST)], &parts), None);
+        assert_eq!(pairs(&[(1, FIRST)], &parts), None);
+    }
 }
