@@ -190,8 +190,16 @@ pub const TABLES: &[Table] = &[
                 "Bytes that a rank must send at least, by kind, S and group size; rounded down.",
             ),
             column("seq", Type::Int, "Sequence number in the group, where recorded."),
-            column("root_rank", Type::Int, "Root of a rooted operation, where recorded."),
-            column("peer_rank", Type::Int, "Peer of a send or receive, where recorded."),
+            column(
+                "root_rank",
+                Type::Int,
+                "Root of a rooted operation, where recorded (NVTX: its rank in the communicator).",
+            ),
+            column(
+                "peer_rank",
+                Type::Int,
+                "Peer of a send or receive, where recorded (NVTX: its rank in the communicator).",
+            ),
             column(
                 "in_split",
                 Type::IntList,
@@ -370,14 +378,18 @@ pub const TABLES: &[Table] = &[
                 Type::Int,
                 "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
             ),
-            column("op_event_id", Type::Int, "Innermost operator around the call."),
+            column(
+                "op_event_id",
+                Type::Int,
+                "Innermost operator around the call; in nsys the innermost NVTX range.",
+            ),
             column("runtime_event_id", Type::Int, "The runtime or driver call."),
             column("launch_delay_ns", Type::Int, "Start of the device event - start of the call."),
             column("launch_ts_ns", Type::Int, "Start of the call."),
             column(
                 "record_event_id",
                 Type::Int,
-                "Innermost record_param_comms around the call (communication only).",
+                "Innermost record_param_comms around the call, in nsys the range of NCCL's API (communication only).",
             ),
             column(
                 "annotation_event_id",
@@ -462,7 +474,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "rank_source",
                 Type::Text,
-                "Where the rank was found: trace, name, order or flag.",
+                "Where the rank was found: trace (the trace itself), name, order or flag.",
             ),
         ],
     },

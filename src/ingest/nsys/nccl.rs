@@ -331,7 +331,9 @@ impl Groups {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         for (part, s) in group.drain(..).enumerate() {
+                            let sized = s.bytes.is_some() && s.received.is_some();
                             let s = s.of_one_device(all.devices(s.communicator));
+                            out.unclear += u64::from(sized && s.bytes.is_none());
                             push(&mut self.served, event, part, &s)?;
                         }
                     }
@@ -404,9 +406,7 @@ impl Groups {
             if let Some(pairs) = pairs(&kernels, &parts) {
                 for ((kernel, _), part) in kernels.iter().zip(pairs) {
                     let part = &parts[part];
-                    let lost =
-                        part.code == MIXED || (part.calls > 1 && part.sizes(None) == (None, None));
-                    out.unclear += u64::from(lost);
+                    out.unclear += u64::from(part.code == MIXED);
                     comm_args(rows, *kernel, Some(part), all.ranks(part.communicator));
                     flush(rows)?;
                 }
