@@ -15,8 +15,11 @@ use ccl_sql::error::Error;
 use ccl_sql::ingest::input::Place;
 use ccl_sql::ingest::json::{self, Mended, Scanner, Stop};
 use ccl_sql::ingest::kineto::{self, Content, Kineto, Reading};
+use ccl_sql::ingest::nsys;
 use ccl_sql::ingest::pool::Pool;
+use ccl_sql::ingest::steps::StepPatterns;
 use ccl_sql::ingest::time::micros_to_nanos;
+use ccl_sql::ingest::watch::Watcher;
 use ccl_sql::registry;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -43,6 +46,52 @@ pub fn kineto(data: &[u8]) {
     if let (Ok(Content::Trace(part)), Ok(Content::Trace(whole))) = (&part, &whole.content) {
         assert!(whole.header.starts_with(&part.header), "{:?} {:?}", part.header, whole.header);
         assert!(part.totals.events <= whole.totals.events, "{part:?} {whole:?}");
+    }
+}
+
+/// An export of Nsight Systems: its bytes.
+///
+/// Whatever they are, there is an answer: an error with a code that says what is wrong with the file, or
+/// shares whose rows are as many as they say, each with a start that has a place in time.
+pub fn nsys(data: &[u8]) {
+    let folder = spool();
+    let file = folder.path().join("export.sqlite");
+    std::fs::write(&file, data).expect("the file can be written");
+    let share = |share: usize| {
+        let path = folder.path().join(share.to_string());
+        std::fs::create_dir_all(&path).expect("the folder can be made");
+        Ok(path)
+    };
+    let read = nsys::read(&nsys::Reading {
+        place: &Place::file(&file),
+        form: nsys::Form::Database,
+        folder: &share,
+        source_id: 0,
+        keep_partial: true,
+        pool: &Arc::new(Pool::new(1)),
+        steps: &Arc::new(StepPatterns::known()),
+        watcher: &Watcher::default(),
+    });
+    let shares = match read {
+        Ok(Ok(file)) => file.shares,
+        Ok(Err(_)) => return,
+        Err(error) => {
+            let known = ["trace-truncated", "database-corrupt", "value-too-large", "nsys-unusable"];
+            assert!(known.contains(&error.code), "{error}");
+            return;
+        }
+    };
+    assert!(shares.iter().any(|s| s.is_rank), "no rank: {shares:?}");
+    for share in &shares {
+        let rows = |table: &str| -> u64 {
+            let Some(path) = share.spool.get(table) else { return 0 };
+            let file = std::fs::File::open(path).expect("the file is there");
+            let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("it is Parquet");
+            u64::try_from(reader.metadata().file_metadata().num_rows()).expect("a count")
+        };
+        let found = rows("host_events") + rows("device_events");
+        assert_eq!(found, share.totals.events, "{share:?}");
+        assert_eq!(rows("device_events"), share.totals.device_events, "{share:?}");
     }
 }
 

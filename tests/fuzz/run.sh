@@ -8,10 +8,13 @@ seconds="${1:-600}"
 # The flags of the fuzzer are unstable ones, and this makes the stable compiler take them. Without a
 # sanitizer: the crate has no unsafe code, and runs several times as fast.
 export RUSTC_BOOTSTRAP=1
-for target in kineto json header; do
+for target in kineto json header nsys; do
+    length=4096
+    [ "$target" = nsys ] && length=32768
+
     # What the fuzzer finds goes into the first folder, which is not committed.
     mkdir -p "tests/fuzz/work/$target"
     cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
         "tests/fuzz/work/$target" "tests/fuzz/corpus/$target" -- \
-        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1
+        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len="$length" -print_final_stats=1
 done

@@ -16,6 +16,7 @@ fn the_corpus_of_the_fuzz_targets_holds() {
             "kineto" => checks::kineto,
             "json" => checks::json,
             "header" => checks::header,
+            "nsys" => checks::nsys,
             other => panic!("no target is called {other}"),
         };
         for file in files(&folder).into_iter().filter(|file| selected(file)) {
