@@ -259,10 +259,21 @@ impl Ask<'_> {
         };
         // Whoever waits for the turn helps the one who has it.
         self.pool.wait(|| !self.many_ranks.swap(true, Ordering::AcqRel));
+        let turn = Turn(self);
         let outcome = nsys::read(&reading);
-        self.many_ranks.store(false, Ordering::Release);
-        self.pool.submit(|| ());
+        drop(turn);
         Ok(outcome?.map(|file| Content { shares: file.shares, sha256: file.sha256 }))
+    }
+}
+
+/// The turn of a file of many ranks, given on when it is dropped.
+struct Turn<'a>(&'a Ask<'a>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.many_ranks.store(false, Ordering::Release);
+        // Wakes whoever waits.
+        self.0.pool.submit(|| ());
     }
 }
 
