@@ -236,7 +236,8 @@ impl<'a> Gather<'a> {
                     rows::read(&self.context, &self.plans[front.plan], from, front.to);
             }
             if self.row_bytes > 0.0 {
-                let rows = (front.to as f64 - front.from as f64 + 1.0) * self.row_bytes;
+                // A damaged index may say that the last row comes before the first.
+                let rows = (front.to as f64 - front.from as f64 + 1.0).max(0.0) * self.row_bytes;
                 let before = self.told as u64;
                 self.told += rows;
                 let now = self.told as u64 - before;
