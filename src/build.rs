@@ -27,8 +27,12 @@ fn main() {
     for file in &files {
         let name = file.strip_prefix(&root).expect("the file lies under the root");
         let name = name.to_string_lossy().replace('\\', "/");
-        writeln!(code, "    ({name:?}, include_str!({:?})),", file.to_string_lossy())
-            .expect("writing to a string cannot fail");
+        // By the folder of the compilation: checkouts may share a target directory.
+        writeln!(
+            code,
+            "    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{name}\"))),"
+        )
+        .expect("writing to a string cannot fail");
     }
     code.push_str("];\n");
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"));

@@ -29,6 +29,7 @@ pub const CODES: &[&str] = &[
     "output-exists",
     "output-terminal",
     "param-invalid",
+    "protobuf-invalid",
     "source-unsupported",
     "sql",
     "sql-file",

@@ -276,6 +276,7 @@ fn rank_into(
 fn source_word(source: &str) -> &'static str {
     match source {
         "nsys" => "nsys",
+        "xla" => "xla",
         _ => "kineto",
     }
 }

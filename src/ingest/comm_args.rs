@@ -51,5 +51,5 @@ pub fn add(rows: &mut Rows, event_id: Option<i64>, arguments: &[(&str, &str)]) {
         }
     }
     // Bytes, and who says it: of other readers.
-    rows.nulls(3).end_row();
+    rows.nulls(4).end_row();
 }

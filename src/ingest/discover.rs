@@ -14,6 +14,10 @@ use crate::error::{Error, Result};
 pub enum Kind {
     /// Starts like JSON: read as Kineto, which may still find that it is none.
     Json,
+    /// JSON whose first lines are those of XLA's profiler.
+    XlaJson,
+    /// A profile of XLA in protocol buffers, by its name.
+    XPlane,
     /// An SQLite database: perhaps an export of Nsight Systems.
     Sqlite,
     /// A report of Nsight Systems, which `nsys` alone can read.
@@ -33,8 +37,14 @@ impl Kind {
     pub fn source(self) -> &'static str {
         match self {
             Self::Sqlite | Self::NsysReport | Self::NsysFolder => "nsys",
+            Self::XPlane | Self::XlaJson => "xla",
             _ => "kineto",
         }
+    }
+
+    /// Whether there is a reader for it.
+    pub fn is_read(self) -> bool {
+        !matches!(self, Self::Yaml | Self::Unsupported(_) | Self::Other(_))
     }
 }
 
@@ -149,6 +159,16 @@ fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Can
         .collect())
 }
 
+/// Bytes that say what a file is.
+const HEAD_BYTES: usize = 1024;
+
+/// Whether JSON begins as converters of XLA's profiler write it: with the resolution of the clock, or
+/// the name of a plane.
+fn is_of_xla(head: &[u8]) -> bool {
+    let has = |word: &str| memchr::memmem::find(head, word.as_bytes()).is_some();
+    has("\"highres-ticks\"") || has("process_name") && (has("\"/host:CPU\"") || has("\"/device:"))
+}
+
 /// Whether a name in small letters says JSON.
 fn names_json(name: &str) -> bool {
     name.ends_with(".json") || name.ends_with(".json.gz")
@@ -162,14 +182,14 @@ fn kind_of(place: &Place) -> Kind {
         return Kind::Yaml;
     }
     if name.ends_with(".xplane.pb") || name.ends_with(".xplane.pb.gz") {
-        return Kind::Unsupported("XPlane");
+        return Kind::XPlane;
     }
     if name.ends_with(".nsys-rep") || name.ends_with(".qdrep") {
         return Kind::NsysReport;
     }
     let jsonish = names_json(&name);
     let sqlish = [".sqlite", ".sqlite.gz"].iter().any(|e| name.ends_with(e));
-    let mut head = [0; 64];
+    let mut head = vec![0; HEAD_BYTES];
     let mut have = 0;
     if let Ok(mut opened) = input::open(place, &Watcher::default()) {
         while have < head.len() {
@@ -186,6 +206,7 @@ fn kind_of(place: &Place) -> Kind {
     let head = &head[..have];
     let text = head.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(head);
     match text.iter().find(|b| !b.is_ascii_whitespace()) {
+        Some(b'{' | b'[') if is_of_xla(text) => Kind::XlaJson,
         Some(b'{' | b'[') => Kind::Json,
         _ if head.starts_with(b"SQLite format 3\0") => Kind::Sqlite,
         _ if head.starts_with(&[0x80]) && name.contains(".pickle") => {
@@ -210,6 +231,7 @@ fn kind_of(place: &Place) -> Kind {
 /// `plugins/profile/<time>`).
 pub fn job_root(file: &Path) -> PathBuf {
     let mut root = file.parent().unwrap_or(Path::new("")).to_owned();
+    let mut of_xla = false;
     loop {
         let Some(name) = root.file_name().map(|n| n.to_string_lossy().into_owned()) else {
             return root;
@@ -218,10 +240,12 @@ pub fn job_root(file: &Path) -> PathBuf {
             root.ancestors().nth(depth).and_then(Path::file_name).is_some_and(|n| n == wanted)
         };
         let levels = if is_rank_folder(&name)
+            || of_xla && is_process_folder(&name)
             || matches!(name.as_str(), "torch_profiler" | "profile_trace" | "profile_traces")
         {
             1
         } else if parent_is(1, "profile") && parent_is(2, "plugins") {
+            of_xla = true;
             3
         } else {
             return root;
@@ -233,8 +257,25 @@ pub fn job_root(file: &Path) -> PathBuf {
     }
 }
 
+/// The folder of a run in the habit of TensorBoard (`plugins/profile/<run>`), if the file lies in one.
+pub fn run_of(file: &Path) -> Option<String> {
+    let folder = file.parent()?;
+    let above = |depth: usize| folder.ancestors().nth(depth).and_then(Path::file_name);
+    (above(1)? == "profile" && above(2)? == "plugins")
+        .then(|| above(0).map(|run| run.to_string_lossy().into_owned()))?
+}
+
 fn is_rank_folder(name: &str) -> bool {
-    let rest = name.strip_prefix("rank").unwrap_or("");
+    is_numbered(name, "rank")
+}
+
+/// A folder for each process, as scripts name them that start several of JAX.
+fn is_process_folder(name: &str) -> bool {
+    ["proc", "process", "host", "worker", "node", "task"].iter().any(|w| is_numbered(name, w))
+}
+
+fn is_numbered(name: &str, word: &str) -> bool {
+    let rest = name.strip_prefix(word).unwrap_or("");
     let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
@@ -352,6 +393,8 @@ mod tests {
             ),
             ("w/profile_traces/rank0.json", "w"),
             ("j/plugins/profile/2026_11_21/vm.trace.json.gz", "j"),
+            ("j/proc1/plugins/profile/2026_11_21/vm.xplane.pb", "j"),
+            ("j/proc1/vm.json", "j/proc1"),
             ("a/b.json", "a"),
             ("rank0/trace.json", "rank0"),
         ] {

@@ -4,7 +4,9 @@
 //! split into traces (`job`), each is assembled (`assemble`), its derived tables are made (by the
 //! caller's hook, see [`Finish`]), and the directory appears under its name in one step.
 
+mod args;
 pub mod assemble;
+mod bundle;
 pub mod card;
 pub mod comm_args;
 pub mod discover;
@@ -13,6 +15,7 @@ pub mod job;
 pub mod json;
 pub mod kineto;
 pub mod launches;
+mod local;
 pub mod log;
 pub mod manifest;
 pub mod nsys;
@@ -33,6 +36,7 @@ mod store;
 pub mod time;
 pub mod totals;
 pub mod watch;
+pub mod xla;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -49,7 +53,8 @@ use self::read::read_all;
 use self::record::Asked;
 use self::reuse::{Earlier, Known};
 use self::roots::{
-    Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, short_name,
+    Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, run_label,
+    short_name,
 };
 pub use self::store::{Store, count_rows, valid_name};
 use self::watch::Watcher;
@@ -149,12 +154,12 @@ pub fn ingest(
     options: &Options,
     finish: &dyn Finish,
 ) -> Result<Outcome> {
-    if let Some(source @ ("xla" | "memory")) = options.source.as_deref() {
+    if let Some(source @ "memory") = options.source.as_deref() {
         return Err(Error::new(
             "source-unsupported",
             format!("this version does not read {source} yet"),
         )
-        .hint("traces of Kineto and Nsight Systems are read; leave --source away to see what a folder holds"));
+        .hint("traces of Kineto, Nsight Systems and XLA are read; leave --source away to see what a folder holds"));
     }
     if let Some(name) = &options.name {
         valid_name(name)?;
@@ -174,7 +179,7 @@ pub fn ingest(
         let mut error = Error::new("nothing-found", "no trace was found")
             .at(shown.join(", "))
             .hint(
-                "give a folder with traces of Kineto (.json, .json.gz) or Nsight Systems (.sqlite, .nsys-rep), or one such file",
+                "give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), or one such file",
             );
         if let Some((file, why)) = outcome.set_aside.first() {
             error = error.facts(format!("set aside: {} ({file}: {why})", outcome.set_aside.len()));
@@ -295,7 +300,11 @@ fn ingest_root(
         let whole = traces.len() == 1 && !(of_files.len() == 1 && root_is_one_file(root));
         let label = match whole {
             true => root.path.clone(),
-            false => file_label(&root.path, &files[members[0].file].record.source.absolute),
+            false => {
+                let first = &files[members[0].file].record.source.absolute;
+                let run = run_label(&root.path, first).filter(|_| of_files.len() > 1);
+                run.unwrap_or_else(|| file_label(&root.path, first))
+            }
         };
         let name = match &options.name {
             Some(name) => name.clone(),
@@ -400,12 +409,13 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
             log.add(Severity::Info, "rank-assumed", None, || {
                 match &*record.source.source {
                     "nsys" => "neither the trace nor its name says a rank; ranks were given in the order of nodes and devices",
+                    "xla" => "the profile does not say which device of the job each of its devices is; ranks are their numbers in the host",
                     _ => "neither the trace nor its name says a rank; ranks were given in the order of the pids",
                 }
                 .to_owned()
             });
         }
-        if &*record.source.source == "nsys"
+        if &*record.source.source != "kineto"
             && m.rank_source == "order"
             && record.facts.name_rank.is_some()
         {
@@ -413,7 +423,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
                 "files whose name says a rank and that hold several processes or devices that compute; the name was not used".to_owned()
             });
         }
-        if &*record.source.source != "nsys"
+        if &*record.source.source == "kineto"
             && record.facts.trace_rank.is_some()
             && m.rank_source == "name"
         {

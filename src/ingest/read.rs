@@ -14,7 +14,7 @@ use super::record::{self, Header, Record, Share};
 use super::reuse::Known;
 use super::roots::Root;
 use super::steps::StepPatterns;
-use super::{Options, input, kineto, nsys, source_of, store};
+use super::{Options, input, kineto, nsys, source_of, store, xla};
 use crate::error::{Error, Result};
 
 pub(super) type SetAside = Vec<(Candidate, String)>;
@@ -122,22 +122,44 @@ struct Content {
     sha256: String,
 }
 
+/// What a reader says of a file.
+enum Answer {
+    Content(Content),
+    /// It is of XLA.
+    Xla,
+    /// It is no trace, but this.
+    Other(String),
+}
+
 impl Ask<'_> {
     fn read(&self, candidate: &Candidate, source_id: i64) -> Result<Read> {
         // What is wrong with this file is no fault of the others.
         let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
         let mut source = source_of(candidate, source_id).map_err(unreadable)?;
-        let content = match candidate.kind {
+        let mut content = match candidate.kind {
             Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => self.nsys(candidate, &source),
+            Kind::XPlane => self.xla(candidate, &source, xla::Form::XPlane),
+            Kind::XlaJson => self.xla(candidate, &source, xla::Form::Chrome),
             _ => self.kineto(candidate, &source),
         };
+        if matches!(&content, Ok(Answer::Xla)) {
+            // Its first lines do not say it.
+            source.source = Kind::XlaJson.source().to_owned();
+            content = match &self.options.source {
+                Some(wanted) if *wanted != source.source => {
+                    Ok(Answer::Other("it is of xla, and --source kineto was given".to_owned()))
+                }
+                _ => self.xla(candidate, &source, xla::Form::Chrome),
+            };
+        }
         if !matches!(&content, Err(e) if e.code == "io") {
             // Half of a file may look damaged, or like no trace at all.
             still_same(candidate, &source)?;
         }
         let Content { shares, sha256 } = match content? {
-            Ok(content) => content,
-            Err(what) => {
+            Answer::Content(content) => content,
+            Answer::Xla => unreachable!("the reader of XLA does not say so"),
+            Answer::Other(what) => {
                 // The spool of a file that turned out to be none may hold rows.
                 let spool = self.spool(source_id, 0);
                 std::fs::remove_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
@@ -154,6 +176,7 @@ impl Ask<'_> {
             let facts = Facts {
                 source: source.source.clone(),
                 path: candidate.place.display(),
+                run: discover::run_of(&source.absolute),
                 share: i,
                 place: share.place,
                 shares: of,
@@ -201,8 +224,8 @@ impl Ask<'_> {
         Ok(spool)
     }
 
-    /// A Chrome trace of Kineto; what the file is, when it is none.
-    fn kineto(&self, candidate: &Candidate, source: &Source) -> Result<Result<Content, String>> {
+    /// A Chrome trace of Kineto.
+    fn kineto(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
         let spool = self.fresh(source.source_id, 0)?;
         let mut opened = input::open(&candidate.place, &self.options.watcher)?;
         let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
@@ -216,7 +239,8 @@ impl Ask<'_> {
         };
         let mut kineto = match kineto::read(&candidate.place, reader, &reading)? {
             kineto::Content::Trace(kineto) => *kineto,
-            kineto::Content::Other(_, what) => return Ok(Err(what)),
+            kineto::Content::Xla => return Ok(Answer::Xla),
+            kineto::Content::Other(what) => return Ok(Answer::Other(what)),
         };
         let header = Header(&kineto.header);
         if header.is_odd() {
@@ -238,11 +262,11 @@ impl Ask<'_> {
             spool: kineto.spool,
         };
         let sha256 = opened.sha256(&candidate.place.file)?;
-        Ok(Ok(Content { shares: vec![share], sha256 }))
+        Ok(Answer::Content(Content { shares: vec![share], sha256 }))
     }
 
-    /// An export of Nsight Systems; what the file is, when it is none.
-    fn nsys(&self, candidate: &Candidate, source: &Source) -> Result<Result<Content, String>> {
+    /// An export of Nsight Systems.
+    fn nsys(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
         let reading = nsys::Reading {
             place: &candidate.place,
             form: match candidate.kind {
@@ -257,12 +281,42 @@ impl Ask<'_> {
             steps: &self.known_steps,
             watcher: &self.options.watcher,
         };
-        // Whoever waits for the turn helps the one who has it.
-        self.pool.wait(|| !self.many_ranks.swap(true, Ordering::AcqRel));
-        let turn = Turn(self);
+        let turn = self.turn();
         let outcome = nsys::read(&reading);
         drop(turn);
-        Ok(outcome?.map(|file| Content { shares: file.shares, sha256: file.sha256 }))
+        Ok(match outcome? {
+            Ok(file) => Answer::Content(Content { shares: file.shares, sha256: file.sha256 }),
+            Err(what) => Answer::Other(what),
+        })
+    }
+
+    /// A profile of XLA.
+    fn xla(&self, candidate: &Candidate, source: &Source, form: xla::Form) -> Result<Answer> {
+        let reading = xla::Reading {
+            place: &candidate.place,
+            form,
+            folder: &|share| self.fresh(source.source_id, share),
+            source_id: source.source_id,
+            first_rank: candidate.rank,
+            name_rank: discover::rank_in_name(&source.absolute, &self.root.path),
+            keep_partial: self.options.asked.keep_partial,
+            pool: self.pool,
+            steps: &self.known_steps,
+            watcher: &self.options.watcher,
+        };
+        let turn = self.turn();
+        let outcome = xla::read(&reading);
+        drop(turn);
+        Ok(match outcome? {
+            Ok(file) => Answer::Content(Content { shares: file.shares, sha256: file.sha256 }),
+            Err(what) => Answer::Other(what),
+        })
+    }
+
+    /// Waits until no other file of many ranks is being read; whoever waits helps the one who reads.
+    fn turn(&self) -> Turn<'_> {
+        self.pool.wait(|| !self.many_ranks.swap(true, Ordering::AcqRel));
+        Turn(self)
     }
 }
 

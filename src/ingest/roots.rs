@@ -34,12 +34,62 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     resolved.or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Files of XLA below a path: which of one run wins.
+struct OfXla {
+    /// Paths of those in protocol buffers, without their endings.
+    xplanes: BTreeSet<PathBuf>,
+    /// Their folders.
+    folders: BTreeSet<PathBuf>,
+    /// Folders of those in JSON that are not for Perfetto.
+    json: BTreeSet<PathBuf>,
+}
+
+impl OfXla {
+    fn of(candidates: &[Candidate]) -> Self {
+        let mut out =
+            Self { xplanes: BTreeSet::new(), folders: BTreeSet::new(), json: BTreeSet::new() };
+        for candidate in candidates {
+            let path = candidate.place.logical();
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            match candidate.kind {
+                Kind::XPlane => {
+                    out.xplanes.insert(folder.join(discover::base_name(&path)));
+                    out.folders.insert(folder);
+                }
+                Kind::XlaJson if discover::base_name(&path) != "perfetto_trace" => {
+                    out.json.insert(folder);
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// Why a file is not read: another of the same run says more.
+    fn left_out(&self, candidate: &Candidate) -> Option<&'static str> {
+        let path = candidate.place.logical();
+        let (folder, base) = (path.parent()?, discover::base_name(&path));
+        let is_perfetto = base == "perfetto_trace";
+        if candidate.kind != Kind::XlaJson || candidate.direct {
+            None
+        } else if self.xplanes.contains(&folder.join(&base))
+            || is_perfetto && self.folders.contains(folder)
+        {
+            Some("the .xplane.pb file of the same run lies beside it, and says more")
+        } else if is_perfetto && self.json.contains(folder) {
+            Some("the .trace.json file of the same run lies beside it")
+        } else {
+            None
+        }
+    }
+}
+
 /// Why a candidate is not read, although there is a reader for it.
 fn left_out(candidate: &Candidate, options: &Options) -> Option<String> {
-    let source = match candidate.kind {
-        Kind::Json | Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => candidate.kind.source(),
-        _ => return None,
-    };
+    if !candidate.kind.is_read() {
+        return None;
+    }
+    let source = candidate.kind.source();
     if let Some(wanted) = options.source.as_deref().filter(|wanted| *wanted != source) {
         return Some(format!("it is of {source}, and --source {wanted} was given"));
     }
@@ -85,15 +135,18 @@ pub(super) fn roots(
     let mut others: Vec<(PathBuf, String, String)> = Vec::new();
     for path in paths {
         let top = absolute(path);
-        for mut candidate in discover::below(path, None)? {
+        let candidates = discover::below(path, None)?;
+        let of_xla = OfXla::of(&candidates);
+        for mut candidate in candidates {
             let file = absolute(&candidate.place.file);
             candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
-            if let Some(why) = left_out(&candidate, options) {
+            let why = left_out(&candidate, options);
+            if let Some(why) = why.or_else(|| of_xla.left_out(&candidate).map(str::to_owned)) {
                 others.push((file, candidate.place.display(), why));
                 continue;
             }
             match candidate.kind {
-                Kind::Json | Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => {
+                kind if kind.is_read() => {
                     let logical = Place { file, ..candidate.place.clone() }.logical();
                     let root = discover::job_root(&logical);
                     first_root.get_or_insert_with(|| root.clone());
@@ -101,17 +154,14 @@ pub(super) fn roots(
                     add(candidate, root.clone(), top, &mut seen);
                 }
                 Kind::Yaml if !candidate.direct => {}
-                Kind::Yaml => outcome.errors.push(not_a_trace(&candidate, "a YAML file")),
-                Kind::Unsupported(what) | Kind::Other(what) => {
-                    let code = match candidate.kind {
-                        Kind::Unsupported(_) => "source-unsupported",
-                        _ => "not-a-trace",
-                    };
-                    let why = match code {
-                        "source-unsupported" => {
-                            format!("{what}: this version does not read it yet")
-                        }
-                        _ => what.to_owned(),
+                kind => {
+                    let (code, why) = match kind {
+                        Kind::Unsupported(what) => (
+                            "source-unsupported",
+                            format!("{what}: this version does not read it yet"),
+                        ),
+                        Kind::Other(what) => ("not-a-trace", what.to_owned()),
+                        _ => ("not-a-trace", "a YAML file".to_owned()),
                     };
                     if candidate.direct {
                         outcome.errors.push(Error { code, ..not_a_trace(&candidate, &why) });
@@ -146,12 +196,18 @@ pub(super) fn roots(
 pub(super) fn not_a_trace(candidate: &Candidate, what: &str) -> Error {
     Error::new("not-a-trace", format!("the file is no trace: {what}"))
         .at(candidate.place.display())
-        .hint("give a Kineto trace (a JSON object with `traceEvents`), or an SQLite export of Nsight Systems")
+        .hint("give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of Nsight Systems, or a profile of XLA (.xplane.pb, .trace.json.gz)")
 }
 
-/// What a trace may be named after: its folder, or its file.
+/// What a trace may be named after: its folder, or its file, under the run that it is of.
 pub(super) fn file_label(root: &Path, file: &Path) -> PathBuf {
-    root.join(discover::base_name(file))
+    let run = discover::run_of(file).unwrap_or_default();
+    root.join(run).join(discover::base_name(file))
+}
+
+/// What the trace of several files is named after, where it is one of several in its folder: the run.
+pub(super) fn run_label(root: &Path, file: &Path) -> Option<PathBuf> {
+    discover::run_of(file).map(|run| root.join(run))
 }
 
 /// The paths that names are shortened from, so that every name of one call is unique.
@@ -162,7 +218,10 @@ pub(super) fn labels(roots: &[Root]) -> Vec<PathBuf> {
         if !is_one_file {
             out.push(root.path.clone());
         }
-        out.extend(root.candidates.iter().map(|c| file_label(&root.path, &c.place.logical())));
+        let files: Vec<PathBuf> = root.candidates.iter().map(|c| c.place.logical()).collect();
+        out.extend(files.iter().map(|f| file_label(&root.path, f)));
+        let runs = files.iter().filter_map(|f| run_label(&root.path, f));
+        out.extend(runs.collect::<BTreeSet<_>>());
     }
     out
 }

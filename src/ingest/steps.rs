@@ -36,6 +36,11 @@ const DEFAULTS: [(&str, &str); 8] = [
     ("step", r"^step$"),
 ];
 
+/// Stands for a pattern: the profiler of XLA says the number of the step with the range.
+pub const STEP_NUMBER: i64 = -2;
+/// Stands for a pattern: the profiler of XLA lists the steps of a device.
+pub const STEP_LINE: i64 = -1;
+
 /// Longest pattern that is taken, and the memory that its automaton may use: a pattern comes from
 /// the user, but a typing error must not eat the machine.
 const MAX_AUTOMATON: usize = 4 << 20;
@@ -157,7 +162,11 @@ impl StepRanges {
         // One range alone may be named so by accident, where another name comes often.
         let often = self.counts.iter().find(|(_, n)| **n > 1).or(self.counts.iter().next());
         let Some(chosen) = often.map(|(pattern, _)| *pattern) else { return Ok(None) };
-        let label = &patterns.each[chosen as usize].0;
+        let label = match usize::try_from(chosen) {
+            Ok(at) => patterns.each[at].0.as_str(),
+            Err(_) if chosen == STEP_NUMBER => "step_num",
+            Err(_) => "Steps",
+        };
         let mut open_until = i64::MIN;
         let mut count = 0;
         for row in self.found.sorted()? {
@@ -175,7 +184,7 @@ impl StepRanges {
             flush(rows)?;
             count += 1;
         }
-        Ok(Some((label.clone(), count as u64)))
+        Ok(Some((label.to_owned(), count as u64)))
     }
 }
 

@@ -20,7 +20,17 @@ pub fn micros_to_nanos(raw: &[u8]) -> Option<i64> {
         [b'"', inner @ .., b'"'] => inner,
         _ => raw,
     };
-    plain(token).or_else(|| any(token))
+    plain(token).or_else(|| i64::try_from(decimal(token, 3)?).ok())
+}
+
+/// Picoseconds of a JSON number of microseconds, rounded to the nearest: converters print more digits
+/// than their clock has (`13521.405000000001`).
+pub fn micros_to_picos(raw: &[u8]) -> Option<i128> {
+    let token = match raw {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => raw,
+    };
+    decimal(token, 6)
 }
 
 /// The form of nearly every time: at most 15 digits, perhaps a point and at most three more.
@@ -47,14 +57,14 @@ fn plain(token: &[u8]) -> Option<i64> {
     Some(value * scale)
 }
 
-/// Any decimal number.
-fn any(token: &[u8]) -> Option<i64> {
+/// Any decimal number, its point moved by so many digits.
+fn decimal(token: &[u8], digits_left: i32) -> Option<i128> {
     let (negative, digits) = match token {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, token),
     };
     let mut mantissa: u128 = 0;
-    let mut scale: i32 = 3; // digits to move left: microseconds to nanoseconds
+    let mut scale: i32 = digits_left;
     let mut seen = false;
     let mut fraction = false;
     let mut dropped = false; // a non-zero digit beyond what a u128 keeps
@@ -100,13 +110,29 @@ fn any(token: &[u8]) -> Option<i64> {
             }
         }
     };
-    let value = i64::try_from(value).ok()?;
+    let value = i128::try_from(value).ok()?;
     Some(if negative { -value } else { value })
 }
 
 #[cfg(test)]
 mod tests {
     use super::micros_to_nanos as ns;
+    use super::micros_to_picos as ps;
+
+    #[test]
+    fn picoseconds_of_what_converters_print() {
+        for (text, value) in [
+            ("62.372999999999998", 62_373_000),
+            ("13521.405000000001", 13_521_405_000),
+            ("9.9999999999999995e-07", 1),
+            ("\"0.961328\"", 961_328),
+            ("1795232688616822.004", 1_795_232_688_616_822_004_000),
+            ("-1.5", -1_500_000),
+        ] {
+            assert_eq!(ps(text.as_bytes()), Some(value), "{text}");
+        }
+        assert_eq!(ps(b"x"), None);
+    }
 
     #[test]
     fn every_form_that_traces_hold() {

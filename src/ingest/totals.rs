@@ -21,8 +21,8 @@ pub struct Totals {
     pub device: Option<i64>,
     /// Whether any event had a phase: an array of other records is no trace.
     pub typed: bool,
-    /// Set when a process name says that another profiler wrote the file.
-    pub not_kineto: Option<String>,
+    /// Whether a process name says that the profiler of XLA wrote the file.
+    pub is_xla: bool,
 }
 
 impl Totals {
@@ -47,7 +47,7 @@ impl Totals {
         self.host_pid = self.host_pid.or(later.host_pid);
         self.device = self.device.or(later.device);
         self.typed |= later.typed;
-        self.not_kineto = self.not_kineto.take().or(later.not_kineto);
+        self.is_xla |= later.is_xla;
     }
 }
 

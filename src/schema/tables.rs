@@ -324,7 +324,7 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "comm_args",
-        doc: "what an event of communication says of itself (kernels and record_param_comms with a `Collective name`), or what the NVTX ranges of NCCL around its launch say of it, and of themselves",
+        doc: "what an event of communication says of itself (kernels and record_param_comms with a `Collective name`), or what the NVTX ranges of NCCL around its launch, or the HLO of its operation, say of it",
         made: Made::Ingest,
         by_rank: false,
         columns: &[
@@ -362,8 +362,9 @@ pub const TABLES: &[Table] = &[
             column(
                 "coll_source",
                 Type::Text,
-                "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where they do not; NULL where the event says it itself.",
+                "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where they do not, hlo or rendezvous (XLA); NULL where the event says it itself.",
             ),
+            column("stall_ns", Type::Int, "Exposed part of an asynchronous pair (XLA)."),
         ],
     },
     Table {

@@ -253,7 +253,8 @@ fn read_by(name: &str, reader: Box<dyn Read + Send>, segment_bytes: usize) -> Wh
     });
     let mut trace = match content.expect("the file can be read") {
         Content::Trace(trace) => *trace,
-        Content::Other(_, what) => panic!("{what}"),
+        Content::Xla => panic!("a trace of XLA"),
+        Content::Other(what) => panic!("{what}"),
     };
     let tables = std::mem::take(&mut trace.spool);
     let rows = |path: &Path| {

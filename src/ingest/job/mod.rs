@@ -10,7 +10,9 @@
 //!    world size and ran at the same time; otherwise a trace each.
 //! 5. Files of Nsight Systems hold several ranks each, and follow rules of their own (`nodes`). A
 //!    trace of Kineto and one of Nsight Systems of the same ranks are one trace.
+//! 6. So do files of XLA (`hosts`).
 
+mod hosts;
 mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,9 @@ pub struct Facts {
     pub source: String,
     /// Path as shown.
     pub path: String,
+    /// The run that its folders name (`plugins/profile/<run>`).
+    #[serde(default)]
+    pub run: Option<String>,
     /// Which share of the file it is.
     pub share: usize,
     /// Its place among the ranks of the file, by device.
@@ -89,8 +94,14 @@ pub struct Member {
 /// The traces that the files make, each in the order of its ranks; then what is wrong with the
 /// files that make none.
 pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
-    let of_nsys = |f: &usize| files[*f].source == "nsys";
-    let (nsys, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(of_nsys);
+    let (mut nsys, mut xla, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, file) in files.iter().enumerate() {
+        match &*file.source {
+            "nsys" => nsys.push(i),
+            "xla" => xla.push(i),
+            _ => others.push(i),
+        }
+    }
     let (mut traces, mut errors) = by_file(files, &others);
     let (of_nodes, more) = nodes::split(files, &nsys);
     let ranks = |trace: &[Member]| trace.iter().filter_map(|m| m.rank).collect::<BTreeSet<i64>>();
@@ -106,6 +117,7 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
         }
         _ => traces.extend(of_nodes),
     }
+    traces.extend(hosts::split(files, &xla));
     errors.extend(more);
     for trace in &mut traces {
         // What is of no rank comes last.

@@ -57,8 +57,10 @@ pub struct Kineto {
 pub enum Content {
     /// A trace.
     Trace(Box<Kineto>),
-    /// Readable, and no Kineto trace: what it is.
-    Other(&'static str, String),
+    /// A trace of XLA in the same form.
+    Xla,
+    /// Readable, and no trace: what it is.
+    Other(String),
 }
 
 /// How a file is to be read.
@@ -107,8 +109,9 @@ pub fn read(
     let outcome = file.run();
     let mut gather = file.gather;
     match outcome {
+        _ if gather.totals.is_xla => return Ok(Content::Xla),
         Ok(None) => {}
-        Ok(Some(other)) => return Ok(Content::Other("not-a-trace", other)),
+        Ok(Some(other)) => return Ok(Content::Other(other)),
         Err(error) => {
             let error = error.at_event(place, gather.elements);
             // Nothing is kept of a file without one complete event, or with a monster in it.
@@ -133,12 +136,8 @@ pub fn read(
             gather.log.add(Severity::Error, error.code, Some(gather.last_end), || message);
         }
     }
-    if let Some(what) = gather.totals.not_kineto.take() {
-        return Ok(Content::Other("source-unsupported", what));
-    }
     if !gather.totals.typed && gather.elements > 0 {
         return Ok(Content::Other(
-            "not-a-trace",
             "JSON array of records without a phase (`ph`): no Chrome trace".to_owned(),
         ));
     }
@@ -382,7 +381,8 @@ impl Reader {
                         keys.push(key.clone());
                     }
                     if key == "metadata" && value.get("highres-ticks").is_some() {
-                        return Ok(Some("an XLA trace (`highres-ticks`)".to_owned()));
+                        self.gather.totals.is_xla = true;
+                        return Ok(None);
                     }
                     self.gather.header(key, value);
                 }

@@ -557,12 +557,8 @@ impl<'p> Part<'p> {
             [(_, value)] => plain(Some(value)),
             _ => plain(e.args),
         };
-        if name == "process_name" && (value.starts_with("/host:") || value.starts_with("/device:"))
-        {
-            self.totals
-                .not_kineto
-                .get_or_insert_with(|| format!("an XLA trace (process `{value}`)"));
-        }
+        self.totals.is_xla |= name == "process_name"
+            && (value.starts_with("/host:") || value.starts_with("/device:"));
         let w = &mut self.rows[METADATA];
         w.text(Some(&key)).text(Some(&value)).end_row();
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use super::super::bundle;
 use super::super::log::{Log, Severity};
 use super::super::parquet::BATCH_ROWS;
 use super::super::record::{RankRow, Share};
@@ -290,8 +291,8 @@ impl<'a> Gather<'a> {
             self.processes.extend(outcome.processes);
         }
         for (to, bundle) in outcome.bundles {
-            let Bundle { rows, device, totals, launches, steps, ranges, kernels, communicators } =
-                bundle;
+            let Bundle { base, ranges, kernels, communicators } = bundle;
+            let bundle::Bundle { rows, device, totals, launches, steps } = base;
             let (share, ranks) = match to {
                 To::Rank(rank) => (rank, vec![rank]),
                 To::Process(process) => {

@@ -22,19 +22,18 @@ mod rows;
 mod tables;
 mod target;
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::database::Database;
 use self::gather::Gather;
-use super::input::{self, Place};
+use super::input::Place;
+use super::local::{self, Local};
 use super::pool::Pool;
 use super::record::Share;
 use super::steps::StepPatterns;
 use super::watch::Watcher;
-use crate::error::{Error, Result, io};
+use crate::error::{Result, io};
 
 /// What is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,121 +82,53 @@ pub struct Nsys {
 /// `nsys-unusable` for the file; `nsys-missing` for a report without the program that reads it; `io`
 /// when the spool cannot be written. With `keep_partial`, a damaged part of the database is a finding.
 pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
-    let shown = reading.place.display();
+    let (place, pool) = (reading.place, reading.pool);
+    let shown = place.display();
     let folder = (reading.folder)(0)?;
-    // A file that SQLite can open is read where it lies; anything else is unpacked first.
-    let mut unpacked = None;
-    let (path, sha256) = if reading.form != Form::Database {
-        let path = folder.join("export.sqlite");
-        match reading.form {
-            Form::Report if reading.place.member.is_some() => {
-                let report = folder.join("report.nsys-rep");
-                unpack(reading, &report)?;
-                let exported = report::export(&report, &path, &shown, reading.watcher);
-                let _ = std::fs::remove_file(&report);
-                exported?;
-            }
-            Form::Report => report::export(&reading.place.file, &path, &shown, reading.watcher)?,
-            _ => parquet_folder::convert(&reading.place.file, &path, &shown)?,
+    let exported = folder.join("export.sqlite");
+    // A file that SQLite can open is read where it lies; anything else is made into one first.
+    let local = match reading.form {
+        Form::Database => {
+            let copy = folder.join("unpacked.sqlite");
+            Local::open(place, &copy, database::size, pool, reading.watcher)?
         }
-        unpacked = Some(path.clone());
-        (path, Hash::Later(reading.place.file.clone()))
-    } else if is_plain(reading.place)? {
-        (reading.place.file.clone(), Hash::Later(reading.place.file.clone()))
-    } else {
-        let path = folder.join("unpacked.sqlite");
-        let sha256 = unpack(reading, &path)?;
-        unpacked = Some(path.clone());
-        (path, Hash::Known(sha256))
+        Form::Report => {
+            if place.member.is_some() {
+                let report = folder.join("report.nsys-rep");
+                local::unpack(place, &report, |_| None, reading.watcher)?;
+                let done = report::export(&report, &exported, &shown, reading.watcher);
+                let _ = std::fs::remove_file(&report);
+                done?;
+            } else {
+                report::export(&place.file, &exported, &shown, reading.watcher)?;
+            }
+            Local::at(exported, true, place.file.clone(), pool)
+        }
+        Form::Folder => {
+            parquet_folder::convert(&place.file, &exported, &shown)?;
+            Local::at(exported, true, place.file.clone(), pool)
+        }
     };
-    let tells = matches!(sha256, Hash::Later(_)) && reading.form == Form::Database;
-    let hash = Arc::new(Mutex::new(None));
-    if let Hash::Later(file) = &sha256 {
-        let (hash, file) = (hash.clone(), file.clone());
-        reading.pool.submit(move || {
-            *lock(&hash) = Some(input::sha256(&file));
-        });
-    }
     let out = (|| -> Result<_> {
-        let database = Database::open(&path, &shown)?;
+        let database = Database::open(&local.path, &shown)?;
         if let Some(what) = not_nsys(&database) {
             return Ok(Err(what));
         }
-        let bytes = std::fs::metadata(&path).map_err(|e| io(&path, &e))?.len();
-        let gather = Gather::new(reading, database, folder, bytes, tells)?;
+        let bytes = std::fs::metadata(&local.path).map_err(|e| io(&local.path, &e))?.len();
+        // What was unpacked was told while it was.
+        let gather = Gather::new(reading, database, folder, bytes, !local.is_copy)?;
         gather.run().map(Ok)
     })();
-    if let Hash::Later(_) = sha256 {
-        reading.pool.wait(|| lock(&hash).is_some());
-    }
-    let sha256 = match sha256 {
-        Hash::Known(sha256) => sha256,
-        Hash::Later(_) => lock(&hash).take().expect("it was waited for")?,
+    let sha256 = local.close(pool);
+    let shares = match out? {
+        Ok(shares) => shares,
+        Err(what) => return Ok(Err(what)),
     };
-    if let Some(path) = unpacked {
-        // The rows are in the spool; the workspace is removed anyway.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(out?.map(|shares| Nsys { shares, sha256 }))
-}
-
-enum Hash {
-    Known(String),
-    /// Taken while the file is read.
-    Later(PathBuf),
+    Ok(Ok(Nsys { shares, sha256: sha256? }))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether SQLite can open the file as it lies.
-fn is_plain(place: &Place) -> Result<bool> {
-    use std::io::Read;
-    if place.member.is_some() {
-        return Ok(false);
-    }
-    let unreadable = |e: std::io::Error| {
-        Error::new("file-unreadable", format!("cannot open the file: {e}")).at(place.display())
-    };
-    let mut head = [0; 2];
-    let mut file = File::open(&place.file).map_err(unreadable)?;
-    Ok(file.read_exact(&mut head).is_err() || head != [0x1f, 0x8b])
-}
-
-/// Unpacks a file into the workspace; SHA-256 of what lies on disk.
-fn unpack(reading: &Reading<'_>, to: &Path) -> Result<String> {
-    let shown = reading.place.display();
-    let mut opened = input::open(reading.place, reading.watcher)?;
-    let mut out = BufWriter::new(File::create(to).map_err(|e| io(to, &e))?);
-    let mut reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-    let mut buffer = vec![0; 256 << 10];
-    let (mut head, mut written) = (Vec::new(), 0);
-    loop {
-        let n = match std::io::Read::read(&mut reader, &mut buffer) {
-            Ok(0) => break,
-            Ok(n) => n,
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                return Err(Error::new("trace-truncated", "the compressed file ends early")
-                    .at(shown)
-                    .hint("copy the file again"));
-            }
-            Err(e) => {
-                return Err(Error::new("gzip-broken", format!("the file cannot be unpacked: {e}"))
-                    .at(shown)
-                    .hint("copy the file again"));
-            }
-        };
-        // What follows the pages that the header counts is not of the database.
-        head.extend_from_slice(&buffer[..n.min(100_usize.saturating_sub(head.len()))]);
-        let room = database::size(&head).map_or(u64::MAX, |size| size.saturating_sub(written));
-        let kept = n.min(usize::try_from(room).unwrap_or(usize::MAX));
-        written += kept as u64;
-        std::io::Write::write_all(&mut out, &buffer[..kept]).map_err(|e| io(to, &e))?;
-    }
-    std::io::Write::flush(&mut out).map_err(|e| io(to, &e))?;
-    drop(reader);
-    opened.sha256(&reading.place.file)
 }
 
 /// What a database is that holds nothing of Nsight Systems.

@@ -520,7 +520,7 @@ fn comm_args(rows: &mut Rows, event: i64, served: Option<&Served>, ranks: Option
     rows.nulls(3).int(source).int(target).nulls(4);
     rows.int(into).int(out);
     let sized = into.is_some() || out.is_some();
-    rows.text(Some(if sized { "nvtx_payload" } else { "nvtx_range" })).end_row();
+    rows.text(Some(if sized { "nvtx_payload" } else { "nvtx_range" })).nulls(1).end_row();
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
+use super::super::args::Args;
+use super::super::bundle;
 use super::super::job::Communicator;
-use super::super::launches::{self, NONE, Parts};
+use super::super::launches::{self, NONE};
 use super::super::log::{Log, Severity};
-use super::super::rows::Rows;
-use super::super::spool::{self, COUNTERS, DEVICE, HOST};
-use super::super::steps::Candidate;
-use super::super::totals::{Totals, widen};
+use super::super::spool::{COUNTERS, HOST};
+use super::super::totals::widen;
 use super::context::Context;
 use super::database::int;
 use super::layout::To;
@@ -67,58 +67,14 @@ fn hash_of(text: &str) -> u64 {
 }
 
 /// Rows of one key.
+#[derive(Default)]
 pub struct Bundle {
-    /// Rows by table; most bundles have rows of one.
-    pub rows: Vec<(usize, Rows)>,
-    /// Device events, by class: those of a class come in the order of their starts.
-    pub device: Vec<(&'static str, Rows)>,
-    pub totals: Totals,
-    pub launches: Parts,
-    pub steps: Vec<Candidate>,
+    pub base: bundle::Bundle,
     /// Ranges of NCCL.
     pub ranges: Vec<nccl::Range>,
     /// Kernels that communicate, and what their names say of the call.
     pub kernels: Vec<[i64; 2]>,
     pub communicators: Vec<Communicator>,
-}
-
-impl Bundle {
-    fn new() -> Self {
-        Self {
-            rows: Vec::new(),
-            device: Vec::new(),
-            totals: Totals::default(),
-            launches: Parts::default(),
-            steps: Vec::new(),
-            ranges: Vec::new(),
-            kernels: Vec::new(),
-            communicators: Vec::new(),
-        }
-    }
-}
-
-/// Rows of a table.
-fn of_table(rows: &mut Vec<(usize, Rows)>, table: usize) -> &mut Rows {
-    let at = match rows.iter().position(|(t, _)| *t == table) {
-        Some(at) => at,
-        None => {
-            rows.push((table, spool::rows_of(table)));
-            rows.len() - 1
-        }
-    };
-    &mut rows[at].1
-}
-
-/// Rows of device events of a class.
-fn of_class<'d>(device: &'d mut Vec<(&'static str, Rows)>, class: &'static str) -> &'d mut Rows {
-    let at = match device.iter().position(|(c, _)| *c == class) {
-        Some(at) => at,
-        None => {
-            device.push((class, spool::rows_of(DEVICE)));
-            device.len() - 1
-        }
-    };
-    &mut device[at].1
 }
 
 /// What a range of rows became.
@@ -137,63 +93,6 @@ pub struct Outcome {
     pub last: Option<i64>,
     /// Row number from which the range is still to be read.
     pub rest: Option<i64>,
-}
-
-/// Arguments under construction.
-#[derive(Default)]
-struct Args {
-    text: String,
-    number: itoa::Buffer,
-}
-
-impl Args {
-    fn key(&mut self, key: &str) {
-        self.text.push(if self.text.is_empty() { '{' } else { ',' });
-        self.string(key);
-        self.text.push(':');
-    }
-
-    fn string(&mut self, text: &str) {
-        let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-        self.text.push('"');
-        let mut from = 0;
-        let first = if text.bytes().any(special) { 0 } else { text.len() };
-        for (i, byte) in text.bytes().enumerate().skip(first) {
-            if !special(byte) {
-                continue;
-            }
-            self.text.push_str(&text[from..i]);
-            from = i + 1;
-            match byte {
-                b'"' => self.text.push_str("\\\""),
-                b'\\' => self.text.push_str("\\\\"),
-                b'\n' => self.text.push_str("\\n"),
-                b'\t' => self.text.push_str("\\t"),
-                byte => self.text.push_str(&format!("\\u{byte:04x}")),
-            }
-        }
-        self.text.push_str(&text[from..]);
-        self.text.push('"');
-    }
-
-    fn int(&mut self, key: &str, value: i64) {
-        self.key(key);
-        self.text.push_str(self.number.format(value));
-    }
-
-    fn said(&mut self, key: &str, value: &str) {
-        self.key(key);
-        self.string(value);
-    }
-
-    /// The object, when it has members; then none are left.
-    fn object(&mut self) -> Option<&str> {
-        if self.text.is_empty() {
-            return None;
-        }
-        self.text.push('}');
-        Some(&self.text)
-    }
 }
 
 /// Directions of copies (`ENUM_CUDA_MEMCPY_OPER`), as Kineto spells them.
@@ -338,7 +237,7 @@ impl Reader<'_> {
         let at = match bundles.iter().position(|(k, _)| *k == key) {
             Some(at) => at,
             None => {
-                bundles.push((key, Bundle::new()));
+                bundles.push((key, Bundle::default()));
                 bundles.len() - 1
             }
         };
@@ -397,7 +296,7 @@ impl Reader<'_> {
                 Ok(ValueRef::Real(value)) => {
                     self.args.key(key);
                     match value.is_finite() {
-                        true => self.args.text.push_str(&format!("{value:?}")),
+                        true => self.args.raw(&format!("{value:?}")),
                         false => self.args.string(&value.to_string()),
                     }
                 }
@@ -425,7 +324,7 @@ impl Reader<'_> {
             self.out.skipped += 1;
             return Ok(());
         };
-        self.args.text.clear();
+        self.args.clear();
         match self.plan.kind {
             Kind::Kernel | Kind::Graph | Kind::Copy | Kind::Set => {
                 self.device_event(row, process, ts, dur)
@@ -513,27 +412,27 @@ impl Reader<'_> {
         self.seen(process);
         let to = self.context.layout.device(process, device.unwrap_or(0));
         let bundle = self.bundle(to);
-        bundle.totals.events += 1;
-        bundle.totals.device_events += 1;
+        bundle.base.totals.events += 1;
+        bundle.base.totals.device_events += 1;
         let end = ts + dur.unwrap_or(0);
-        widen(&mut bundle.totals.span_ns, ts, end);
-        widen(&mut bundle.totals.device_span_ns, ts, end);
+        widen(&mut bundle.base.totals.span_ns, ts, end);
+        widen(&mut bundle.base.totals.device_span_ns, ts, end);
         // 0 says that nothing is known.
         if let Some(correlation) = correlation.filter(|c| *c != 0) {
-            bundle.launches.devices.push([correlation, place, ts]);
+            bundle.base.launches.devices.push([correlation, place, ts]);
         }
         if class == "comm" {
             bundle.kernels.push([place, code]);
         }
         let name = text.as_deref().or(name.as_ref().and_then(|n| n.text.as_deref()));
-        let w = of_class(&mut bundle.device, class);
+        let w = bundle.base.class(class);
         w.int(Some(place)).text(Some(class)).text(Some(&plan.table)).text(name);
         w.int(Some(ts)).int(dur).nulls(2);
         w.int(device).int(stream).int(context).int(correlation).nulls(1).int(bytes).nulls(5);
         grid.iter().for_each(|value| _ = w.int(*value));
         w.int(registers).int(shared).nulls(3);
         w.text(args.object()).end_row();
-        args.text.clear();
+        args.clear();
         self.args = args;
         Ok(())
     }
@@ -588,23 +487,23 @@ impl Reader<'_> {
         let of_device = device.filter(|_| plan.kind == Kind::Sync);
         let to = self.context.layout.host(process, of_device);
         let bundle = self.bundle(to);
-        bundle.totals.events += 1;
-        bundle.totals.host_pid = bundle.totals.host_pid.or(ids[0]);
+        bundle.base.totals.events += 1;
+        bundle.base.totals.host_pid = bundle.base.totals.host_pid.or(ids[0]);
         if known {
-            widen(&mut bundle.totals.span_ns, ts, ts + dur.unwrap_or(0));
+            widen(&mut bundle.base.totals.span_ns, ts, ts + dur.unwrap_or(0));
         }
         let calls = correlation.filter(|c| *c != 0 && plan.kind == Kind::Runtime);
         if let Some(correlation) = calls {
             let length = dur.unwrap_or(NONE);
             let thread = thread.unwrap_or(NONE);
-            bundle.launches.calls.push([correlation, length, place, process, thread, ts]);
+            bundle.base.launches.calls.push([correlation, length, place, process, thread, ts]);
         }
-        let w = of_table(&mut bundle.rows, HOST);
+        let w = bundle.base.table(HOST);
         w.text(Some("nsys")).int(Some(place)).text(Some(class)).text(Some(&plan.table));
         w.text(name.as_deref()).int(known.then_some(ts)).int(dur).int(ids[0]).int(ids[1]);
         w.int(device).int(stream).int(correlation).nulls(1);
         w.text(args.object()).end_row();
-        args.text.clear();
+        args.clear();
         self.args = args;
         Ok(())
     }
@@ -742,7 +641,7 @@ impl Reader<'_> {
                     Some(payload) => {
                         for (key, value) in &payload.fields {
                             self.args.key(key);
-                            self.args.text.push_str(value);
+                            self.args.raw(value);
                         }
                     }
                 }
@@ -761,15 +660,15 @@ impl Reader<'_> {
         self.seen(process);
         let to = self.context.layout.host(process, None);
         let bundle = self.bundle(to);
-        bundle.totals.events += 1;
+        bundle.base.totals.events += 1;
         match class {
-            "host_op" => bundle.totals.op_pid = bundle.totals.op_pid.or(ids[0]),
-            _ => bundle.totals.host_pid = bundle.totals.host_pid.or(ids[0]),
+            "host_op" => bundle.base.totals.op_pid = bundle.base.totals.op_pid.or(ids[0]),
+            _ => bundle.base.totals.host_pid = bundle.base.totals.host_pid.or(ids[0]),
         }
-        widen(&mut bundle.totals.span_ns, ts, ts + dur.unwrap_or(0));
+        widen(&mut bundle.base.totals.span_ns, ts, ts + dur.unwrap_or(0));
         if let (Some(59), None, Some(dur), Some(thread)) = (event_type, &range, dur, thread) {
             // A range whose name is lost encloses all the same.
-            bundle.launches.around.push([process, thread, ts, ts + dur, place, launches::OP]);
+            bundle.base.launches.around.push([process, thread, ts, ts + dur, place, launches::OP]);
         }
         if let (Some(range), Some(dur), Some(thread)) = (&range, dur, thread) {
             let end = ts + dur;
@@ -779,10 +678,10 @@ impl Reader<'_> {
                 false => range.kind,
             };
             if let (Some(59), Some(kind)) = (event_type, kind) {
-                bundle.launches.around.push([process, thread, ts, end, place, kind]);
+                bundle.base.launches.around.push([process, thread, ts, end, place, kind]);
             }
             if let (true, false, Some((pattern, step))) = (is_range, is_nccl, range.step) {
-                bundle.steps.push([pattern, ts, -end, place, step]);
+                bundle.base.steps.push([pattern, ts, -end, place, step]);
             }
             if is_nccl {
                 let said = payload.unwrap_or_default();
@@ -805,11 +704,11 @@ impl Reader<'_> {
                 }
             }
         }
-        let w = of_table(&mut bundle.rows, HOST);
+        let w = bundle.base.table(HOST);
         w.text(Some("nsys")).int(Some(place)).text(Some(class)).text(Some(&plan.table)).text(name);
         w.int(Some(ts)).int(dur).int(ids[0]).int(ids[1]).nulls(4);
         w.text(args.object()).end_row();
-        args.text.clear();
+        args.clear();
         self.args = args;
         Ok(())
     }
@@ -862,7 +761,7 @@ impl Reader<'_> {
         // The low byte of the type is the GPU.
         let device = ty.map(|ty| ty & 0xFF);
         let to = self.context.layout.sample(device);
-        let w = of_table(&mut self.bundle(to).rows, COUNTERS);
+        let w = self.bundle(to).base.table(COUNTERS);
         w.int(Some(ts)).text(Some(&name)).int(device).double(value).text(unit.as_deref());
         w.end_row();
     }
@@ -925,16 +824,5 @@ mod tests {
         );
         assert_eq!(ids(Some(1), Some(1)), [Some(1), Some(1)]);
         assert_eq!(pid_of(281_477_392_629_904 & !THREAD_BITS), Some(144));
-    }
-
-    #[test]
-    fn arguments_are_json() {
-        let mut args = Args::default();
-        assert_eq!(args.object(), None);
-        args.int("a\"b", -5);
-        args.said("t", "x\\y\n\u{1}ü");
-        let text = args.object().expect("it has members").to_owned();
-        let value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-        assert_eq!(value, serde_json::json!({"a\"b": -5, "t": "x\\y\n\u{1}ü"}));
     }
 }

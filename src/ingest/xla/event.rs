@@ -1,0 +1,138 @@
+//! An event of XLA's profiler as both forms of the file tell it, and what stands once for all events of
+//! an operation.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::super::args::Args;
+use super::super::steps::StepPatterns;
+use super::hlo::{Op, Programs};
+use super::space::{Ids, Stat};
+use super::stats::{Datum, Key, of_message};
+use super::wire::{Fields, Value, text};
+
+/// One statistic of an event.
+pub struct Said<'a> {
+    pub key: Key,
+    pub name: &'a str,
+    pub value: Datum<'a>,
+}
+
+/// An event.
+pub struct Event<'a> {
+    /// Its place in the file.
+    pub place: u64,
+    pub name: Cow<'a, str>,
+    pub meta: Option<&'a Arc<Meta>>,
+    /// Picoseconds on the clock of the line.
+    pub start_ps: i128,
+    pub dur_ps: Option<i64>,
+    pub said: &'a [Said<'a>],
+}
+
+impl<'a> Event<'a> {
+    /// What it says under a name; of what comes twice, the last.
+    pub fn get(&self, key: Key) -> Option<&'a Datum<'a>> {
+        self.said.iter().rev().find(|s| s.key == key).map(|s| &s.value)
+    }
+
+    /// An integer that it says.
+    pub fn int(&self, key: Key) -> Option<i64> {
+        self.get(key)?.int()
+    }
+
+    /// A count that it says.
+    pub fn number(&self, key: Key) -> Option<i64> {
+        self.get(key)?.count()
+    }
+
+    /// Text that it says.
+    pub fn text(&self, key: Key) -> Option<&'a str> {
+        match self.get(key)? {
+            Datum::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Writes what it says as arguments, but for what has columns.
+    pub fn arguments(&self, columns: &[Key], args: &mut Args) {
+        for said in self.said.iter().filter(|s| !columns.contains(&s.key)) {
+            said.value.write(said.name, args);
+        }
+    }
+}
+
+/// What stands once for all events of an operation.
+#[derive(Debug)]
+pub struct Meta {
+    pub id: i64,
+    pub name: Box<str>,
+    /// What the device does; None for what is of the host.
+    pub op: Arc<Op>,
+    pub category: Option<Box<str>>,
+    pub flops: Option<i64>,
+    pub bytes_accessed: Option<i64>,
+    /// Whether its own arguments are a row of `metadata`.
+    pub has_row: bool,
+    /// Priority of the pattern of steps that its name matches, and the number that it says.
+    pub step: Option<(i64, i64)>,
+}
+
+impl Meta {
+    /// From an entry of the table of events. Its arguments become JSON in `args`.
+    pub fn of_message(
+        id: i64,
+        message: &[u8],
+        names: &Ids<Stat>,
+        programs: &Programs,
+        steps: &StepPatterns,
+        args: &mut Args,
+    ) -> Self {
+        let (mut name, mut display) = (Cow::Borrowed(""), Cow::Borrowed(""));
+        let (mut category, mut program) = (None, None);
+        let (mut flops, mut model_flops, mut bytes_accessed) = (None, None, None);
+        for field in Fields::new(message).flatten() {
+            match field {
+                (2, Value::Bytes(bytes)) => name = text(bytes),
+                (4, Value::Bytes(bytes)) => display = text(bytes),
+                (5, Value::Bytes(bytes)) => {
+                    let Some((stat, value)) = of_message(bytes, names) else { continue };
+                    match stat.key {
+                        Key::HloCategory => category = value.clone().text(),
+                        Key::Program => program = value.int(),
+                        Key::Flops => flops = value.count(),
+                        Key::ModelFlops => model_flops = value.count(),
+                        Key::BytesAccessed => bytes_accessed = value.count(),
+                        _ => {}
+                    }
+                    if stat.key != Key::HloProto {
+                        value.write(&stat.name, args);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let has_row = args.object().is_some() || !display.is_empty() && display != name;
+        // The name of an operation on a TPU is its whole text.
+        let is_text = name.starts_with('%') || name.starts_with("ROOT %");
+        let op = Op::of_text(is_text.then_some(&*name), category.as_deref());
+        let op = match program.filter(|_| op.is_undecided()) {
+            Some(program) => match programs.find(program, &display) {
+                Some(Some(found)) => found.clone(),
+                _ => Arc::new(op),
+            },
+            None => Arc::new(op),
+        };
+        let shown = if display.is_empty() { &name } else { &display };
+        Self {
+            id,
+            name: Box::from(&**shown),
+            op,
+            category: category.map(|c| Box::from(&*c)),
+            flops: model_flops.or(flops),
+            bytes_accessed,
+            has_row,
+            step: steps.find(shown).filter(|_| !shown.starts_with('$')),
+        }
+    }
+}

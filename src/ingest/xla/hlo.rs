@@ -1,0 +1,717 @@
+//! What an operation of XLA is: whether it communicates, copies or computes, and the sizes and groups
+//! of a collective. Read from the text of the operation or from the HLO of its module, never from a
+//! name that the user may have given it (`psum_invariant.7` is an all-reduce).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::groups::{Grid, Groups, Ids, pairs_of_text};
+use super::proto::{HloComputation, HloInstruction, HloModule, HloProto};
+use super::shape::{Shape, Size, balanced};
+
+/// What a device does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    Compute,
+    Comm,
+    Copy,
+}
+
+impl Class {
+    /// The word in the tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Comm => "comm",
+            Self::Copy => "copy",
+        }
+    }
+}
+
+/// Which part of an asynchronous pair an operation is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Half {
+    /// None: it is the whole.
+    Whole,
+    /// What it starts goes on while others run.
+    Start,
+    /// Waits for the end of what another operation started: its name.
+    Done(Option<String>),
+}
+
+/// An operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Op {
+    pub class: Class,
+    pub half: Half,
+    /// Bytes of a copy.
+    pub bytes: Option<i64>,
+    /// From where to where a copy goes, as Kineto spells it.
+    pub direction: Option<&'static str>,
+    pub call: Option<Call>,
+}
+
+/// A collective.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its kind as HLO spells it; `async-collective` where nothing says which.
+    pub word: String,
+    pub input: Size,
+    pub output: Size,
+    pub groups: Option<Groups>,
+    /// Who sends to whom.
+    pub pairs: Vec<(i64, i64)>,
+    /// Members of the group, where only the sizes say it.
+    pub group_size: Option<i64>,
+    pub channel: Option<i64>,
+    pub ids: Ids,
+    /// Replicas and partitions of its program.
+    pub grid: Option<Grid>,
+}
+
+/// A collective whose kind nothing says.
+pub const UNKNOWN: &str = "async-collective";
+
+const COLLECTIVES: [&str; 9] = [
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "send",
+    "recv",
+];
+
+/// The collective that an opcode or a category names, and which half it is.
+fn collective(word: &str) -> Option<(&str, HalfWord)> {
+    let word = word.strip_suffix(" fusion").unwrap_or(word);
+    let (base, half) = half_of(word);
+    if base == "all-reduce-scatter" {
+        return Some(("reduce-scatter", half));
+    }
+    let known = COLLECTIVES.contains(&base);
+    let half = match (base, half) {
+        ("send" | "recv", HalfWord::Whole) => HalfWord::Start,
+        (_, half) => half,
+    };
+    known.then_some((base, half))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HalfWord {
+    Whole,
+    Start,
+    Done,
+}
+
+fn half_of(word: &str) -> (&str, HalfWord) {
+    match (word.strip_suffix("-start"), word.strip_suffix("-done")) {
+        (Some(base), _) => (base, HalfWord::Start),
+        (_, Some(base)) => (base, HalfWord::Done),
+        _ => (word, HalfWord::Whole),
+    }
+}
+
+/// What ids in groups count, by the attributes of the operation.
+fn ids_of(word: &str, has_channel: bool, global: bool) -> Ids {
+    let by_partition =
+        ["all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"];
+    match (by_partition.contains(&word), has_channel, global) {
+        (_, _, true) => Ids::Global,
+        (true, true, _) => Ids::Partitions,
+        (_, false, _) => Ids::Replicas,
+        (false, true, _) => Ids::ReplicasAndPartitions,
+    }
+}
+
+/// The size of what a start gives: its result lies in a tuple behind the operand.
+fn result_of_start(word: &str, result: &Shape, input: &Size) -> Size {
+    match (word, result.parts()) {
+        // A reduction gives what it takes.
+        ("all-reduce", _) => input.clone(),
+        (_, [_, output, ..]) => output.size(),
+        _ => Size::default(),
+    }
+}
+
+impl Op {
+    /// One that computes.
+    pub fn compute() -> Self {
+        Self { class: Class::Compute, half: Half::Whole, bytes: None, direction: None, call: None }
+    }
+
+    /// From the text of the operation and the category that the profiler gives it; both may be missing.
+    pub fn of_text(text: Option<&str>, category: Option<&str>) -> Self {
+        let line = text.and_then(Line::of_text);
+        let opcode = line.as_ref().map(|l| l.opcode);
+        // The category says more than the opcode: a fusion may be a collective.
+        let by_category = category.and_then(collective);
+        let of_name = || {
+            let name = line.as_ref()?.name;
+            let is_custom = category == Some("custom fusion");
+            let (_, half) = half_of(name.split('.').next()?);
+            let asynchronous = name.starts_with("async-collective-");
+            (is_custom && asynchronous && half != HalfWord::Whole).then_some((UNKNOWN, half))
+        };
+        let found = by_category.or_else(|| opcode.and_then(collective)).or_else(of_name);
+        if let Some((word, half)) = found {
+            let half = match half {
+                HalfWord::Done => Half::Done(line.as_ref().and_then(|l| l.operand_name())),
+                HalfWord::Start => Half::Start,
+                HalfWord::Whole => Half::Whole,
+            };
+            let call = line.map(|l| l.call(word, half == Half::Start));
+            let call = call.unwrap_or_else(|| Call::bare(word));
+            return Self {
+                class: Class::Comm,
+                half,
+                bytes: None,
+                direction: None,
+                call: Some(call),
+            };
+        }
+        let word = category.filter(|c| c.starts_with("copy")).or(opcode).unwrap_or_default();
+        let half = match word {
+            "copy" => Half::Whole,
+            "copy-start" => Half::Start,
+            "copy-done" => Half::Done(line.as_ref().and_then(|l| l.operand_name())),
+            _ => return Self::compute(),
+        };
+        let (bytes, direction) = line.map_or((None, None), |l| l.copied(half == Half::Start));
+        Self { class: Class::Copy, half, bytes, direction, call: None }
+    }
+
+    /// Whether the kind of a collective is still to be found.
+    pub fn is_undecided(&self) -> bool {
+        self.call.as_ref().is_some_and(|c| c.word == UNKNOWN)
+    }
+}
+
+impl Call {
+    /// One of which only the kind is known.
+    pub fn bare(word: &str) -> Self {
+        Self {
+            word: word.to_owned(),
+            input: Size::default(),
+            output: Size::default(),
+            groups: None,
+            pairs: Vec::new(),
+            group_size: None,
+            channel: None,
+            ids: Ids::Global,
+            grid: None,
+        }
+    }
+
+    /// The ranks of the group of a rank; None where nothing says them.
+    pub fn group_of(&self, rank: i64) -> Option<Vec<i64>> {
+        if !self.pairs.is_empty() {
+            let mut all: Vec<i64> = self.pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+            all.sort_unstable();
+            all.dedup();
+            let groups = Groups::of_lists(vec![all])?;
+            return groups.of_rank(rank, self.ids, self.grid);
+        }
+        self.groups.as_ref()?.of_rank(rank, self.ids, self.grid)
+    }
+
+    /// Members of the group of any rank.
+    pub fn members(&self) -> Option<i64> {
+        self.group_size.or_else(|| self.groups.as_ref()?.size())
+    }
+
+    /// Whom a rank sends to, and from whom it receives, by the ids in the pairs.
+    pub fn peers(&self, rank: i64) -> (Option<i64>, Option<i64>) {
+        let to = self.pairs.iter().find(|(from, _)| *from == rank).map(|(_, to)| *to);
+        let from = self.pairs.iter().find(|(_, to)| *to == rank).map(|(from, _)| *from);
+        (to, from)
+    }
+
+    /// What sizes say where groups do not: a reduce-scatter gives each rank its share.
+    fn settle(mut self) -> Self {
+        let ratio = |big: Option<i64>, small: Option<i64>| {
+            let (big, small) = (big?, small.filter(|s| *s > 0)?);
+            (big > small && big % small == 0).then(|| big / small)
+        };
+        if self.groups.is_none() && self.word == "reduce-scatter" {
+            self.group_size = ratio(self.input.bytes, self.output.bytes);
+        }
+        if self.word == UNKNOWN
+            && let Some(n) = ratio(self.output.bytes, self.input.bytes)
+        {
+            self.word = "all-gather".to_owned();
+            self.group_size = Some(n);
+        }
+        self
+    }
+}
+
+/// `%name = shape opcode(operands), attributes`.
+struct Line<'t> {
+    name: &'t str,
+    result_text: &'t str,
+    result: Shape,
+    opcode: &'t str,
+    operands: &'t str,
+    attributes: &'t str,
+}
+
+impl<'t> Line<'t> {
+    fn of_text(text: &'t str) -> Option<Self> {
+        let (name, rest) = text.split_once(" = ")?;
+        let rest = rest.trim_start();
+        let (result, after) = Shape::of_text(rest)?;
+        let result_text = &rest[..rest.len() - after.len()];
+        let (opcode, tail) = after.trim_start().split_once('(')?;
+        // From the bracket on.
+        let tail = &after[after.len() - tail.len() - 1..];
+        let length = balanced(tail)?;
+        let name = name.trim().trim_start_matches("ROOT ").trim_start_matches('%');
+        Some(Self {
+            name,
+            result_text,
+            result,
+            opcode: opcode.trim(),
+            operands: &tail[1..length - 1],
+            attributes: &tail[length..],
+        })
+    }
+
+    /// The value of an attribute: up to the comma after it.
+    fn attribute(&self, key: &str) -> Option<&'t str> {
+        let mut from = 0;
+        let at = loop {
+            let at = self.attributes[from..].find(key)? + from;
+            let starts = self.attributes[..at].ends_with([' ', ',']);
+            if starts && self.attributes[at + key.len()..].starts_with('=') {
+                break at + key.len() + 1;
+            }
+            from = at + key.len();
+        };
+        let value = &self.attributes[at..];
+        let mut end = 0;
+        while end < value.len() {
+            match value.as_bytes()[end] {
+                b',' => break,
+                b'{' | b'[' | b'(' => end += balanced(&value[end..])?,
+                _ => end += 1,
+            }
+        }
+        value.get(..end)
+    }
+
+    /// Name of the first operand.
+    fn operand_name(&self) -> Option<String> {
+        let text = match Shape::of_text(self.operands) {
+            Some((_, after)) => after,
+            None => self.operands,
+        };
+        let name = text.trim_start().strip_prefix('%').unwrap_or(text.trim_start());
+        let end = name.find([',', ' ', ')']).unwrap_or(name.len());
+        (end > 0).then(|| name[..end].to_owned())
+    }
+
+    /// What all operands hold, where the text says their shapes.
+    fn input(&self) -> Size {
+        let mut sizes = Vec::new();
+        let mut rest = self.operands.trim_start();
+        while !rest.is_empty() {
+            let Some((shape, after)) = Shape::of_text(rest) else { return Size::default() };
+            sizes.push(shape.size());
+            rest = match after.split_once(',') {
+                Some((_, after)) => after.trim_start(),
+                None => "",
+            };
+        }
+        Size::sum(sizes.into_iter())
+    }
+
+    fn call(&self, word: &str, is_start: bool) -> Call {
+        let input = self.input();
+        let output = match (is_start, word) {
+            // A fusion gives the operand, the result and flags.
+            (true, UNKNOWN) => self.result.parts().get(1).map(Shape::size).unwrap_or_default(),
+            (true, _) => result_of_start(word, &self.result, &input),
+            (false, _) => self.result.size(),
+        };
+        let input = match (is_start, word, self.result.parts()) {
+            (true, UNKNOWN, [operand, ..]) => operand.size(),
+            _ => input,
+        };
+        let channel = self.attribute("channel_id").and_then(|c| c.parse().ok());
+        let global = self.attribute("use_global_device_ids") == Some("true");
+        let pairs = self.attribute("source_target_pairs").and_then(pairs_of_text);
+        Call {
+            word: word.to_owned(),
+            input,
+            output,
+            groups: self.attribute("replica_groups").and_then(Groups::of_text),
+            pairs: pairs.unwrap_or_default(),
+            group_size: None,
+            channel,
+            ids: ids_of(word, channel.is_some(), global),
+            grid: None,
+        }
+        .settle()
+    }
+
+    /// Bytes and direction of a copy. `S(5)` in a layout is the memory of the host; the result of a start
+    /// is the destination, then the source.
+    fn copied(&self, is_start: bool) -> (Option<i64>, Option<&'static str>) {
+        let [to, ..] = self.result.parts() else { return (None, None) };
+        let bytes = to.size().bytes;
+        let host = |text: &str| text.contains("S(5)");
+        let (to, from) = match (is_start, self.result_text.split_once(", ")) {
+            (true, Some((to, rest))) => (
+                host(to),
+                host(Shape::of_text(rest).map_or(rest, |(_, r)| &rest[..rest.len() - r.len()])),
+            ),
+            _ => (host(self.result_text), host(self.operands)),
+        };
+        let direction = match (from, to) {
+            (true, false) => "HtoD",
+            (false, true) => "DtoH",
+            (false, false) => "DtoD",
+            (true, true) => "HtoH",
+        };
+        (bytes, Some(direction))
+    }
+}
+
+/// The modules of a file, by program id.
+#[derive(Debug, Default)]
+pub struct Programs {
+    programs: HashMap<i64, Program>,
+}
+
+/// A module.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// Operations that do more than compute, by name.
+    ops: HashMap<String, Arc<Op>>,
+    /// Device that runs each rank, where the module says it.
+    pub devices: Vec<i64>,
+    /// Operations in all.
+    pub instructions: u64,
+}
+
+impl Programs {
+    /// Takes the module in these bytes; its id and what is said of it. None where they are no module.
+    pub fn add(&mut self, bytes: &[u8]) -> Option<(i64, &Program)> {
+        let module = HloProto::decode(bytes).ok()?.module?;
+        let id = module.id;
+        self.programs.insert(id, Program::of(&module));
+        self.programs.get(&id).map(|p| (id, p))
+    }
+
+    /// An operation; None where its module is not in the file.
+    pub fn find(&self, program: i64, op: &str) -> Option<Option<&Arc<Op>>> {
+        self.programs.get(&program).map(|p| p.ops.get(op))
+    }
+
+    /// The assignments of devices to ranks that the modules state.
+    pub fn devices(&self) -> impl Iterator<Item = &[i64]> {
+        self.programs.values().map(|p| &p.devices[..]).filter(|d| !d.is_empty())
+    }
+}
+
+impl Program {
+    fn of(module: &HloModule) -> Self {
+        let mut out = Self::default();
+        let mut grid = None;
+        if let Some(assigned) = &module.device_assignment {
+            let (replicas, partitions) =
+                (i64::from(assigned.replicas), i64::from(assigned.partitions));
+            let fits = assigned.of_partitions.len() as i64 == partitions
+                && assigned.of_partitions.iter().all(|p| p.ids.len() as i64 == replicas);
+            if fits && replicas > 0 && partitions > 0 {
+                grid = Some(Grid { replicas, partitions });
+                for replica in 0..assigned.of_partitions[0].ids.len() {
+                    out.devices.extend(assigned.of_partitions.iter().map(|p| p.ids[replica]));
+                }
+            }
+        }
+        let computations: HashMap<i64, &HloComputation> =
+            module.computations.iter().map(|c| (c.id, c)).collect();
+        for computation in &module.computations {
+            out.instructions += computation.instructions.len() as u64;
+            let by_id: HashMap<i64, &HloInstruction> =
+                computation.instructions.iter().map(|i| (i.id, i)).collect();
+            for instruction in &computation.instructions {
+                if let Some(op) = op_of(instruction, &by_id, &computations, grid) {
+                    let name = String::from_utf8_lossy(&instruction.name).into_owned();
+                    out.ops.insert(name, Arc::new(op));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// What an instruction does; None where it computes.
+fn op_of(
+    instruction: &HloInstruction,
+    by_id: &HashMap<i64, &HloInstruction>,
+    computations: &HashMap<i64, &HloComputation>,
+    grid: Option<Grid>,
+) -> Option<Op> {
+    let opcode = std::str::from_utf8(&instruction.opcode).ok()?;
+    let size = |i: &HloInstruction| {
+        i.shape.as_ref().and_then(Shape::of_proto).map(|s| s.size()).unwrap_or_default()
+    };
+    let result = instruction.shape.as_ref().and_then(Shape::of_proto);
+    let operands = || instruction.operand_ids.iter().filter_map(|id| by_id.get(id));
+    let done_of = || operands().next().map(|o| String::from_utf8_lossy(&o.name).into_owned());
+    let half_as = |half: HalfWord| match half {
+        HalfWord::Whole => Half::Whole,
+        HalfWord::Start => Half::Start,
+        HalfWord::Done => Half::Done(done_of()),
+    };
+    let comm = |half: Half, call: Call| Op {
+        class: Class::Comm,
+        half,
+        bytes: None,
+        direction: None,
+        call: Some(call),
+    };
+    if let Some((word, half)) = collective(opcode) {
+        let half = half_as(half);
+        let input = Size::sum(operands().map(|o| size(o)));
+        let output = match (&half, &result) {
+            (Half::Start, Some(shape)) => result_of_start(word, shape, &input),
+            (_, Some(shape)) => shape.size(),
+            _ => Size::default(),
+        };
+        let call = call_of(instruction, word, input, output, grid);
+        return Some(comm(half, call));
+    }
+    match half_of(opcode) {
+        ("copy", half) => {
+            let bytes = result.as_ref().and_then(|s| s.parts().first()?.size().bytes);
+            Some(Op { class: Class::Copy, half: half_as(half), bytes, direction: None, call: None })
+        }
+        ("fusion" | "async", half) => {
+            // What the called computation communicates.
+            let inside = instruction
+                .called_computation_ids
+                .iter()
+                .filter_map(|id| computations.get(id))
+                .flat_map(|c| c.instructions.iter().map(move |i| (*c, i)))
+                .find_map(|(c, i)| {
+                    let opcode = std::str::from_utf8(&i.opcode).ok()?;
+                    let (word, _) = collective(opcode)?;
+                    Some((c, i, word))
+                });
+            let name = std::str::from_utf8(&instruction.name).unwrap_or_default();
+            let (_, by_name) = half_of(name.split('.').next().unwrap_or_default());
+            let half = if half == HalfWord::Whole { by_name } else { half };
+            let Some((computation, inner, word)) = inside else {
+                // The second half calls nothing: it is what its first half is.
+                let first = (half == HalfWord::Done).then(|| operands().next().copied())??;
+                let of =
+                    op_of(first, by_id, computations, grid).filter(|o| o.half == Half::Start)?;
+                return Some(Op { half: half_as(half), ..of });
+            };
+            let by_id: HashMap<i64, &HloInstruction> =
+                computation.instructions.iter().map(|i| (i.id, i)).collect();
+            let operands = inner.operand_ids.iter().filter_map(|id| by_id.get(id));
+            let input = Size::sum(operands.map(|o| size(o)));
+            let output = match (&inner.shape.as_ref().and_then(Shape::of_proto), word) {
+                (Some(shape), _) if opcode_is_start(inner) => result_of_start(word, shape, &input),
+                (Some(shape), _) => shape.size(),
+                _ => Size::default(),
+            };
+            // An all-reduce of which each rank keeps its share is a reduce-scatter.
+            let scatters = word == "all-reduce"
+                && result.as_ref().is_some_and(|r| {
+                    let (all, own) = (output.bytes, r.size().bytes);
+                    half == HalfWord::Whole
+                        && all.zip(own).is_some_and(|(a, o)| o > 0 && a > o && a % o == 0)
+                });
+            let call = match (scatters, &result) {
+                (true, Some(result)) => {
+                    call_of(inner, "reduce-scatter", input, result.size(), grid)
+                }
+                _ => call_of(inner, word, input, output, grid),
+            };
+            Some(comm(half_as(half), call))
+        }
+        _ => None,
+    }
+}
+
+fn opcode_is_start(instruction: &HloInstruction) -> bool {
+    instruction.opcode.ends_with(b"-start")
+}
+
+fn call_of(i: &HloInstruction, word: &str, input: Size, output: Size, grid: Option<Grid>) -> Call {
+    let lists = |groups: &[super::proto::ReplicaGroup]| {
+        Groups::of_lists(groups.iter().map(|g| g.ids.clone()).collect())
+    };
+    let groups = match &i.device_list {
+        Some(list) => match &list.iota {
+            Some(iota) => Groups::of_iota(iota),
+            None => lists(&list.groups),
+        },
+        None => lists(&i.replica_groups),
+    };
+    let pairs: Vec<(i64, i64)> =
+        i.source_target_pairs.iter().map(|p| (p.source, p.target)).collect();
+    Call {
+        word: word.to_owned(),
+        input,
+        output,
+        groups: groups.filter(|_| !matches!(word, "send" | "recv")),
+        pairs,
+        group_size: None,
+        channel: Some(i.channel_id).filter(|c| *c != 0),
+        ids: ids_of(word, i.channel_id != 0, i.use_global_device_ids),
+        grid,
+    }
+    .settle()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL_REDUCE: &str = "%all-reduce = f32[5,1024,1024,256]{3,2,1,0:T(8,128)} \
+        all-reduce(f32[5,1024,1024,256]{3,2,1,0:T(8,128)} %bitcast), channel_id=1, \
+        replica_groups=[4,2]<=[2,4]T(1,0), use_global_device_ids=true, to_apply=%region_0.3.clone";
+
+    fn call(text: &str, category: &str) -> Call {
+        let op = Op::of_text(Some(text), Some(category));
+        assert_eq!(op.class, Class::Comm, "{text}");
+        op.call.expect("a collective says what it is")
+    }
+
+    #[test]
+    fn an_all_reduce_in_text() {
+        let call = call(ALL_REDUCE, "all-reduce");
+        assert_eq!((call.word.as_str(), call.input.bytes), ("all-reduce", Some(5_368_709_120)));
+        assert_eq!((call.channel, call.ids), (Some(1), Ids::Global));
+        assert_eq!(call.members(), Some(2));
+        assert_eq!(call.group_of(1), Some(vec![1, 5]));
+        assert_eq!(call.group_of(9), None);
+    }
+
+    #[test]
+    fn an_all_reduce_of_which_a_share_is_kept() {
+        let call = call(
+            "%fusion.7 = bf16[512,7168]{1,0} fusion(bf16[2048,7168]{1,0} %p), kind=kCustom, \
+             calls=%all-reduce-scatter.3",
+            "all-reduce-scatter fusion",
+        );
+        assert_eq!((call.word.as_str(), call.group_size), ("reduce-scatter", Some(4)));
+        assert_eq!(call.input.bytes, Some(2048 * 7168 * 2));
+    }
+
+    #[test]
+    fn halves_of_a_collective() {
+        let start = "%all-gather-start.1 = (f32[8]{0}, f32[32]{0}) all-gather-start(f32[8]{0} %p.1), \
+                     replica_groups={{0,1,2,3}}, dimensions={0}";
+        let op = Op::of_text(Some(start), Some("all-gather-start"));
+        assert_eq!(op.half, Half::Start);
+        let call = op.call.expect("a collective says what it is");
+        assert_eq!((call.input.bytes, call.output.bytes), (Some(32), Some(128)));
+        let done = "%all-gather-done.1 = f32[32]{0} all-gather-done((f32[8]{0}, f32[32]{0}) %all-gather-start.1)";
+        let op = Op::of_text(Some(done), Some("all-gather-done"));
+        assert_eq!(op.half, Half::Done(Some("all-gather-start.1".to_owned())));
+    }
+
+    #[test]
+    fn a_fused_start_says_its_kind_by_its_sizes_or_not_at_all() {
+        let text = |out: &str| {
+            format!(
+                "%async-collective-start.2 = (bf16[8]{{0}}, bf16[{out}]{{0}}, u32[]) fusion(bf16[8]{{0}} %x), kind=kCustom, calls=%c"
+            )
+        };
+        let gather = call(&text("32"), "custom fusion");
+        assert_eq!((gather.word.as_str(), gather.group_size), ("all-gather", Some(4)));
+        assert_eq!(call(&text("8"), "custom fusion").word, UNKNOWN);
+        // Another operation may be named so by its author.
+        let named = "%all-reduce.9 = f32[8]{0} fusion(f32[8]{0} %x), kind=kLoop, calls=%c";
+        assert_eq!(Op::of_text(Some(named), Some("loop fusion")), Op::compute());
+    }
+
+    #[test]
+    fn copies_say_where_from_and_to() {
+        let to_device = "%copy-start = (f32[4]{0:T(128)}, f32[4]{0:T(128)S(5)}, u32[]{:S(2)}) \
+                         copy-start(f32[4]{0:T(128)S(5)} %param)";
+        let op = Op::of_text(Some(to_device), Some("copy-start"));
+        assert_eq!((op.half, op.bytes, op.direction), (Half::Start, Some(16), Some("HtoD")));
+        let to_host = "%copy-start.3 = (f32[4]{0:T(128)S(5)}, f32[4]{0:T(128)}, u32[]{:S(2)}) \
+                       copy-start(f32[4]{0:T(128)} %f)";
+        assert_eq!(Op::of_text(Some(to_host), None).direction, Some("DtoH"));
+        let done = "%copy-done = f32[4]{0} copy-done((f32[4]{0}, f32[4]{0}, u32[]) %copy-start)";
+        let op = Op::of_text(Some(done), Some("copy-done"));
+        assert_eq!(op.half, Half::Done(Some("copy-start".to_owned())));
+    }
+
+    #[test]
+    fn text_that_is_no_operation_computes() {
+        for text in ["", "x", "%a = ", "%a = f32[2] add", "%a = f32[2] add(", "%a = f32[2] add)("] {
+            assert_eq!(Op::of_text(Some(text), None), Op::compute(), "{text}");
+        }
+        assert_eq!(Op::of_text(None, Some("all-to-all")).class, Class::Comm);
+    }
+
+    #[test]
+    fn a_module_says_what_its_operations_are() {
+        use super::super::proto::{DeviceAssignment, DeviceList, ReplicaGroup, Shape as Proto};
+        let shape = |n: i64| Some(Proto { element_type: 11, dimensions: vec![n], tuple: vec![] });
+        let of = |name: &str, opcode: &str, id: i64| HloInstruction {
+            name: name.into(),
+            opcode: opcode.into(),
+            id,
+            shape: shape(8),
+            ..HloInstruction::default()
+        };
+        let group = |ids: &[i64]| ReplicaGroup { ids: ids.to_vec() };
+        let list = DeviceList { groups: vec![group(&[0, 1])], iota: None };
+        let reduce = HloInstruction {
+            operand_ids: vec![1],
+            channel_id: 3,
+            use_global_device_ids: true,
+            device_list: Some(list),
+            ..of("psum.7", "all-reduce", 2)
+        };
+        let permute = HloInstruction {
+            operand_ids: vec![1],
+            source_target_pairs: vec![
+                super::super::proto::SourceTarget { source: 0, target: 1 },
+                super::super::proto::SourceTarget { source: 1, target: 0 },
+            ],
+            channel_id: 4,
+            ..of("ppermute.3", "collective-permute", 3)
+        };
+        let instructions = vec![of("p", "parameter", 1), reduce, permute, of("c", "copy", 4)];
+        let module = HloModule {
+            id: 5,
+            computations: vec![HloComputation { instructions, id: 1 }],
+            device_assignment: Some(DeviceAssignment {
+                replicas: 1,
+                partitions: 2,
+                of_partitions: vec![group(&[0]), group(&[2048])],
+            }),
+            ..HloModule::default()
+        };
+        let mut programs = Programs::default();
+        let bytes = HloProto { module: Some(module) }.encode_to_vec();
+        let (id, program) = programs.add(&bytes).expect("it is a module");
+        assert_eq!((id, &program.devices[..]), (5, &[0, 2048][..]));
+        let op = |name: &str| programs.find(5, name).expect("the module is there");
+        let reduce = op("psum.7").expect("it communicates").call.as_ref().expect("a call");
+        assert_eq!((reduce.input.bytes, reduce.group_of(1)), (Some(32), Some(vec![0, 1])));
+        let permute = op("ppermute.3").expect("it communicates").call.as_ref().expect("a call");
+        assert_eq!((permute.group_of(0), permute.peers(0)), (Some(vec![0, 1]), (Some(1), Some(1))));
+        assert_eq!(op("c").map(|o| (o.class, o.bytes)), Some((Class::Copy, Some(32))));
+        assert_eq!(op("p"), None);
+        assert!(programs.find(6, "p").is_none());
+        assert!(programs.add(b"\x0a\xff").is_none());
+    }
+}

@@ -1,0 +1,764 @@
+//! Reads an XPlane file (`XSpace`): what it says of devices and programs first, then the events of its
+//! lines, a megabyte at a time, on all threads.
+//!
+//! Traps of the format (section numbers of the format notes): names stand behind the lines that need
+//! them (1); a device may have two clocks (3); ids of devices and modules mean other things in other
+//! planes (1, 6).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::super::args::Args;
+use super::super::log::{Log, Severity};
+use super::super::record::Share;
+use super::Reading;
+use super::event::{Event, Meta, Said};
+use super::gather::{Device, Facts, Gather};
+use super::hlo::{Class, Programs};
+use super::layout::{LineKind, PlaneKind, Ranks};
+use super::meetings::meeting_of;
+use super::ops::{Found, Seen, Sequence};
+use super::rows::{Context, Line, Module, Outcome};
+use super::space::{self, Fault, Ids, Plane, Source, Space, Stat};
+use super::stats::{Datum, Key, of_message};
+use super::wire::{Fields, Value, read_at};
+use crate::error::{Error, Result, io};
+
+/// Bytes of a line that a thread reads at a time.
+const SEGMENT_BYTES: usize = 1 << 20;
+/// Longest event that is taken.
+const MAX_EVENT_BYTES: usize = 64 << 20;
+/// Times of lines from here on are epoch times already.
+const EPOCH_FROM_NS: i64 = 100_000_000_000_000_000;
+
+/// Names of a plane, and its operations.
+struct Names {
+    stats: Ids<Stat>,
+    metas: Ids<Arc<Meta>>,
+}
+
+/// Reads the file at `path`; what it is, when it is none.
+///
+/// # Errors
+/// `trace-truncated`, `protobuf-invalid` with the place in the unpacked file; `io` when something cannot
+/// be read or written. With `keep_partial`, the planes before the fault are kept.
+pub fn read(
+    reading: &Reading<'_>,
+    path: &Path,
+    folder: PathBuf,
+) -> Result<Result<Vec<Share>, String>> {
+    let file = File::open(path).map_err(|e| io(path, &e))?;
+    let size = file.metadata().map_err(|e| io(path, &e))?.len();
+    let source = Source { file: &file, path, size };
+    let head = read_at(&file, path, 0, 1)?;
+    if head.first().is_some_and(|first| ![0x0a, 0x12, 0x1a, 0x22].contains(first)) {
+        return Ok(Err("it is named like an XPlane file, and holds no XSpace".to_owned()));
+    }
+    let space = source.index()?;
+    let mut log = Log::default();
+    let empty =
+        Fault { code: "trace-truncated", message: "the file is empty".to_owned(), offset: 0 };
+    if let Some(fault) = space.fault.clone().or((size == 0).then_some(empty)) {
+        let error = Error::new(fault.code, fault.message).at(format!(
+            "{}, byte {}",
+            reading.place.display(),
+            fault.offset
+        ));
+        if !reading.keep_partial || space.planes.is_empty() {
+            return Err(error.hint(match space.planes.is_empty() {
+                true => "export the trace again",
+                false => "export the trace again, or keep the complete planes with --keep-partial",
+            }));
+        }
+        let lost = size - fault.offset.min(size);
+        log.add(Severity::Error, error.code, Some(fault.offset), || {
+            format!("{}; lost the {lost} bytes from there", error.message)
+        });
+    }
+    for said in &space.said {
+        log.say(Severity::Info, "profiler-says", 1, said.chars().take(500).collect());
+    }
+    Reader { reading, source, space, log, folder }.run().map(Ok)
+}
+
+struct Reader<'a> {
+    reading: &'a Reading<'a>,
+    source: Source<'a>,
+    space: Space,
+    log: Log,
+    folder: PathBuf,
+}
+
+/// What is known before the events are read.
+#[derive(Default)]
+struct Known {
+    facts: Facts,
+    /// When the profile began.
+    epoch_ns: i64,
+    programs: Programs,
+    /// Rows of `metadata`, of a device or of the file.
+    metadata: Vec<(Option<i64>, String, String)>,
+    /// Devices that compute, with their numbers in the job.
+    devices: BTreeMap<i64, Option<i64>>,
+    /// Accelerators of the host.
+    local: i64,
+}
+
+/// A task: part of a line.
+struct Segment {
+    bytes: Vec<u8>,
+    offset: u64,
+    names: Arc<Names>,
+    line: Arc<Line>,
+    base_ps: i128,
+    outcome: Mutex<Option<(Outcome, Vec<Seen>)>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reader<'_> {
+    fn run(mut self) -> Result<Vec<Share>> {
+        let mut known = self.known()?;
+        let host = self.host(&mut known)?;
+        let assigned: Vec<Vec<i64>> = known.programs.devices().map(<[i64]>::to_vec).collect();
+        let local = (known.local > 0).then_some(known.local);
+        let ranks = Ranks::find(&known.devices, &assigned, &host.partitions, local)
+            .told(self.reading.first_rank, self.reading.name_rank);
+        let context = Arc::new(Context {
+            programs: Arc::new(std::mem::take(&mut known.programs)),
+            ranks,
+            steps: self.reading.steps.clone(),
+            host_computes: known.local == 0 || known.devices.is_empty() || host.computes,
+            meetings: host.meetings,
+        });
+        let log = std::mem::take(&mut self.log);
+        let mut gather = Gather::new(self.reading, context.clone(), self.folder.clone(), log)?;
+        for (device, key, value) in std::mem::take(&mut known.metadata) {
+            gather.metadata(device, &key, &value)?;
+        }
+        let planes = std::mem::take(&mut self.space.planes);
+        let mut flow = Flow { flying: VecDeque::new(), sequence: None, context: context.clone() };
+        for plane in &planes {
+            let kind = PlaneKind::of(&plane.name);
+            if !matches!(kind, PlaneKind::Metadata | PlaneKind::Environment) {
+                self.plane(plane, kind, &known, &context, &mut gather, &mut flow)?;
+            }
+        }
+        while !flow.flying.is_empty() {
+            flow.accept(self.reading, &mut gather)?;
+        }
+        flow.finish_line(&mut gather)?;
+        known.facts.bytes = self.source.size;
+        gather.finish(&known.facts)
+    }
+
+    /// What planes say of themselves, and the programs.
+    fn known(&mut self) -> Result<Known> {
+        let mut known = Known::default();
+        let mut has_epoch = false;
+        known.facts.host = self.space.hostnames.iter().find(|h| !h.is_empty()).cloned();
+        for plane in &self.space.planes {
+            let kind = PlaneKind::of(&plane.name);
+            let (names, _) = self.source.stats(plane)?;
+            let device = match kind {
+                PlaneKind::Device(device) => Some(device),
+                _ => None,
+            };
+            let mut global = None;
+            let mut says = Device::default();
+            let (facts, metadata, epoch) =
+                (&mut known.facts, &mut known.metadata, &mut known.epoch_ns);
+            self.source.own(plane, &names, |stat, value| {
+                match (&*stat.name, kind) {
+                    ("profile_start_time", PlaneKind::Environment) => {
+                        if let Some(ns) = value.count().filter(|ns| *ns > 0) {
+                            (*epoch, has_epoch) = (ns, true);
+                        }
+                    }
+                    ("process_id", _) => facts.pid = facts.pid.or(value.count()),
+                    ("device_type_string" | "device_vendor", PlaneKind::Device(_)) => {
+                        says.name = value.clone().text().map(|t| t.into_owned());
+                    }
+                    ("core_count", PlaneKind::Device(_)) => says.cores = value.count(),
+                    ("memory_size", PlaneKind::Device(_)) => says.memory_bytes = value.count(),
+                    ("core_details", PlaneKind::Device(_)) => {
+                        if let Datum::Bytes(bytes) = value {
+                            global = global_of_core(bytes);
+                        }
+                    }
+                    _ => {}
+                }
+                let mut args = Args::default();
+                value.write(&stat.name, &mut args);
+                let text = args.object().unwrap_or("{}");
+                let text = text.splitn(2, ':').nth(1).unwrap_or("}");
+                let text = text[..text.len() - 1].trim_matches('"').to_owned();
+                metadata.push((device, format!("{}:{}", plane.name, stat.name), text));
+            })?;
+            if let Some(device) = device {
+                let of = known.facts.devices.entry(device).or_default();
+                *of = Device {
+                    name: says.name.or(of.name.take()),
+                    cores: says.cores.or(of.cores),
+                    memory_bytes: says.memory_bytes.or(of.memory_bytes),
+                };
+                known.local = known.local.max(device + 1);
+                if plane.lines.iter().any(|l| l.has_events) {
+                    let of = known.devices.entry(device).or_default();
+                    *of = of.or(global);
+                }
+            }
+            if kind == PlaneKind::Metadata {
+                programs(&self.source, plane, &names, &mut known, &mut self.log)?;
+            }
+        }
+        if has_epoch {
+            known.facts.base_ns = Some(known.epoch_ns);
+        } else {
+            self.log.add(Severity::Info, "no-epoch", None, || {
+                "the file does not say when the profile began; times count from there".to_owned()
+            });
+        }
+        Ok(known)
+    }
+
+    /// What the host says before its events are rows: who computes on it, which rank a device of it runs,
+    /// and who met whom.
+    fn host(&self, known: &mut Known) -> Result<HostFacts> {
+        let mut out = HostFacts::default();
+        let world = known.programs.devices().map(<[i64]>::len).max().unwrap_or(0);
+        out.computes = known.devices.is_empty();
+        if !out.computes && world as i64 <= known.local {
+            return Ok(out);
+        }
+        for plane in &self.space.planes {
+            if PlaneKind::of(&plane.name) != PlaneKind::Host {
+                continue;
+            }
+            let names = self.names(plane, &Programs::default(), |_, _| Ok(()))?;
+            for line in &plane.lines {
+                let mut meetings = Vec::new();
+                let base_ps = known.base_ps(line);
+                self.each_event(line, &names, base_ps, |event| {
+                    out.event(event, &mut meetings);
+                    true
+                })?;
+                meetings.sort_by_key(|m: &super::rows::Meeting| m.start_ps);
+                if !meetings.is_empty() {
+                    out.meetings.insert(line.id, meetings);
+                }
+            }
+        }
+        if out.computes {
+            known.devices = out.devices.iter().map(|d| (*d, None)).collect();
+        }
+        Ok(out)
+    }
+
+    /// The names of a plane; `each` is told the arguments that stand once for all events of an operation.
+    fn names(
+        &self,
+        plane: &Plane,
+        programs: &Programs,
+        mut each: impl FnMut(&Meta, &str) -> Result<()>,
+    ) -> Result<Names> {
+        let (stats, _) = self.source.stats(plane)?;
+        let mut metas = Ids::default();
+        let mut args = Args::default();
+        let mut failed = None;
+        self.source.events(plane, |id, message| {
+            args.clear();
+            let meta =
+                Meta::of_message(id, message, &stats, programs, &self.reading.steps, &mut args);
+            if meta.has_row {
+                // Already closed when it is looked at.
+                let text = meta_json(message, &mut args, &stats);
+                if let Err(e) = each(&meta, &text) {
+                    failed.get_or_insert(e);
+                }
+            }
+            metas.insert(id, Arc::new(meta));
+        })?;
+        match failed {
+            Some(e) => Err(e),
+            None => Ok(Names { stats, metas }),
+        }
+    }
+
+    /// Hands the events of a line to `each`, until it says that it has seen enough.
+    fn each_event(
+        &self,
+        line: &space::Line,
+        names: &Names,
+        base_ps: i128,
+        mut each: impl FnMut(&Event<'_>) -> bool,
+    ) -> Result<()> {
+        let mut chunks = Chunks::new(&self.source, line);
+        while let Some((bytes, offset)) = chunks.next()? {
+            let mut said = Vec::new();
+            for (place, message) in messages(&bytes, offset) {
+                if let Some(event) = event_of(message, place, names, base_ps, &mut said)
+                    && !each(&event)
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn plane(
+        &self,
+        plane: &Plane,
+        kind: PlaneKind,
+        known: &Known,
+        context: &Arc<Context>,
+        gather: &mut Gather<'_>,
+        flow: &mut Flow,
+    ) -> Result<()> {
+        if !plane.lines.iter().any(|l| l.has_events) {
+            return Ok(());
+        }
+        let device = match kind {
+            PlaneKind::Device(device) => Some(device),
+            _ => None,
+        };
+        let names = self.names(plane, &context.programs, |meta, text| {
+            let key = format!("event_metadata:{}:{}", plane.name, meta.id);
+            gather.metadata(device, &key, text)
+        })?;
+        let names = Arc::new(names);
+        let modules = Arc::new(self.modules(plane, kind, &names, known)?);
+        for line in plane.lines.iter().filter(|l| l.has_events) {
+            let line_kind = LineKind::of(kind, &line.name);
+            let base_ps = known.base_ps(line);
+            let mut of = Line {
+                kind: line_kind,
+                device,
+                id: line.id,
+                name: line.name.clone(),
+                pid: known.facts.pid,
+                shift_ps: 0,
+                modules: modules.clone(),
+            };
+            if line_kind == LineKind::Host {
+                let key = format!("thread_name:{}:{}", known.facts.pid.unwrap_or(0), line.id);
+                gather.metadata(None, &key, &line.name)?;
+            }
+            if line_kind == LineKind::Ops {
+                of.shift_ps = self.shift(line, &names, base_ps)?;
+            }
+            let line_of = Arc::new(of);
+            let mut chunks = Chunks::new(&self.source, line);
+            while let Some((bytes, offset)) = chunks.next()? {
+                let segment = Arc::new(Segment {
+                    bytes,
+                    offset,
+                    names: names.clone(),
+                    line: line_of.clone(),
+                    base_ps,
+                    outcome: Mutex::new(None),
+                });
+                let (task, context) = (segment.clone(), context.clone());
+                self.reading.pool.submit(move || {
+                    let rows = rows_of(&task, &context);
+                    *lock(&task.outcome) = Some(rows);
+                });
+                flow.flying.push_back(segment);
+                while flow.flying.len() > self.reading.pool.threads() {
+                    flow.accept(self.reading, gather)?;
+                }
+            }
+            if let Some(fault) = chunks.fault {
+                gather.log.add(Severity::Loss, "line-broken", Some(fault), || {
+                    "lines whose events cannot be told apart from some place on; the rest of them was left out"
+                        .to_owned()
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The programs that ran on a core, by their starts.
+    fn modules(
+        &self,
+        plane: &Plane,
+        kind: PlaneKind,
+        names: &Names,
+        known: &Known,
+    ) -> Result<Vec<Module>> {
+        let mut out = Vec::new();
+        let mut shared: HashMap<String, Arc<str>> = HashMap::new();
+        for line in &plane.lines {
+            if LineKind::of(kind, &line.name) != LineKind::Modules {
+                continue;
+            }
+            self.each_event(line, names, known.base_ps(line), |event| {
+                let name = shared
+                    .entry(event.name.to_string())
+                    .or_insert_with(|| Arc::from(&*event.name))
+                    .clone();
+                out.push(Module {
+                    start_ps: event.start_ps,
+                    end_ps: event.start_ps + i128::from(event.dur_ps.unwrap_or(0)),
+                    run: event.int(Key::Run),
+                    name,
+                });
+                true
+            })?;
+        }
+        out.sort_by_key(|m| m.start_ps);
+        Ok(out)
+    }
+
+    /// What times of the chip are moved by to be on the clock of the line: one number, by its first
+    /// collective, because the profiler shifts each operation by another one.
+    fn shift(&self, line: &space::Line, names: &Names, base_ps: i128) -> Result<i128> {
+        let communicates = names.metas.values().any(|m| m.op.class == Class::Comm);
+        let mut shift = None;
+        self.each_event(line, names, base_ps, |event| {
+            let Some(offset) = event.int(Key::DeviceOffset) else { return true };
+            let is_comm = event.meta.is_some_and(|m| m.op.class == Class::Comm);
+            if shift.is_none() || is_comm {
+                shift = Some(event.start_ps - i128::from(offset));
+            }
+            communicates && !is_comm
+        })?;
+        Ok(shift.unwrap_or(0))
+    }
+}
+
+impl Known {
+    /// What offsets of a line count from, in picoseconds.
+    fn base_ps(&self, line: &space::Line) -> i128 {
+        let epoch = if line.base_ns < EPOCH_FROM_NS { self.epoch_ns } else { 0 };
+        (i128::from(epoch) + i128::from(line.base_ns)) * 1000
+    }
+}
+
+/// What the host says before its events are rows.
+#[derive(Default)]
+struct HostFacts {
+    computes: bool,
+    devices: BTreeSet<i64>,
+    /// Rank that a device of this host runs.
+    partitions: BTreeMap<i64, i64>,
+    meetings: HashMap<i64, Vec<super::rows::Meeting>>,
+}
+
+impl HostFacts {
+    fn event(&mut self, event: &Event<'_>, meetings: &mut Vec<super::rows::Meeting>) {
+        if self.computes && event.get(Key::HloOp).is_some() {
+            self.devices.insert(event.int(Key::Device).unwrap_or(0));
+        }
+        // `[3] CommonPjRtLoadedExecutable::Execute (...)`: device 3 of this host.
+        if let (Some(partition), Some(replica)) =
+            (event.int(Key::Partition), event.int(Key::Replica))
+            && replica == 0
+            && let Some((local, _)) = event.name.strip_prefix('[').and_then(|n| n.split_once(']'))
+            && let Ok(local) = local.parse()
+            && !self.computes
+        {
+            self.partitions.insert(local, partition);
+        }
+        meetings.extend(meeting_of(event));
+    }
+}
+
+/// The modules of a plane of HLO.
+fn programs(
+    source: &Source<'_>,
+    plane: &Plane,
+    names: &Ids<Stat>,
+    known: &mut Known,
+    log: &mut Log,
+) -> Result<()> {
+    let mut unreadable = 0;
+    let (programs, metadata) = (&mut known.programs, &mut known.metadata);
+    source.events(plane, |_, message| {
+        let mut name = String::new();
+        let mut module = None;
+        for field in Fields::new(message).flatten() {
+            match field {
+                (2, Value::Bytes(bytes)) => name = super::wire::text(bytes).into_owned(),
+                (5, Value::Bytes(bytes)) => {
+                    if let Some((stat, Datum::Bytes(bytes))) = of_message(bytes, names)
+                        && stat.key == Key::HloProto
+                    {
+                        module = Some(bytes);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Some(bytes) = module else { return };
+        match programs.add(bytes) {
+            Some((id, program)) => {
+                let value = serde_json::json!({
+                    "program_id": id,
+                    "bytes": bytes.len(),
+                    "instructions": program.instructions,
+                    "devices": program.devices.len(),
+                });
+                metadata.push((None, format!("hlo_module:{name}"), value.to_string()));
+            }
+            None => unreadable += 1,
+        }
+    })?;
+    log.add_many(Severity::Loss, "hlo-unreadable", unreadable, None, || {
+        "modules whose HLO cannot be read: their collectives are not known".to_owned()
+    });
+    Ok(())
+}
+
+/// What an entry of the table of events says, whole.
+fn meta_json(message: &[u8], args: &mut Args, stats: &Ids<Stat>) -> String {
+    args.clear();
+    for field in Fields::new(message).flatten() {
+        match field {
+            (2, Value::Bytes(bytes)) => args.said("$name", &super::wire::text(bytes)),
+            (4, Value::Bytes(bytes)) => args.said("$display_name", &super::wire::text(bytes)),
+            (5, Value::Bytes(bytes)) => {
+                if let Some((stat, value)) = of_message(bytes, stats)
+                    && stat.key != Key::HloProto
+                {
+                    value.write(&stat.name, args);
+                }
+            }
+            _ => {}
+        }
+    }
+    args.object().unwrap_or("{}").to_owned()
+}
+
+/// The number of a core in the job (`core_details` of a TPU's plane): that of its chip where a chip is one
+/// device.
+fn global_of_core(bytes: &[u8]) -> Option<i64> {
+    let (mut core, mut chip, mut of_core) = (0, None, None);
+    for field in Fields::new(bytes) {
+        match field.ok()? {
+            (3, Value::Int(number)) => core = number,
+            (5, Value::Int(number)) => chip = i64::try_from(number).ok(),
+            (6, Value::Int(number)) => of_core = i64::try_from(number).ok(),
+            _ => {}
+        }
+    }
+    // Zeros are left out.
+    match core {
+        0 => Some(chip.or(of_core).unwrap_or(0)),
+        _ => of_core,
+    }
+}
+
+/// The events of a line, in pieces that end with an event.
+struct Chunks<'s> {
+    source: &'s Source<'s>,
+    at: u64,
+    end: u64,
+    /// Where the events cannot be told apart any more.
+    fault: Option<u64>,
+}
+
+impl<'s> Chunks<'s> {
+    fn new(source: &'s Source<'s>, line: &space::Line) -> Self {
+        Self { source, at: line.at.0, end: line.at.1, fault: None }
+    }
+
+    /// The next piece, and where it stands.
+    fn next(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
+        let mut wanted = SEGMENT_BYTES;
+        while self.at < self.end && self.fault.is_none() {
+            let left = self.end - self.at;
+            let length = left.min(wanted as u64) as usize;
+            let mut bytes = read_at(self.source.file, self.source.path, self.at, length)?;
+            let mut fields = Fields::new(&bytes);
+            let mut whole = 0;
+            while let Some(Ok(_)) = fields.next() {
+                whole = fields.at;
+            }
+            if whole == 0 || (length as u64 == left && whole < length) {
+                let is_last = length as u64 == left;
+                if is_last || wanted > MAX_EVENT_BYTES {
+                    self.fault = Some(self.at + whole as u64);
+                    if whole == 0 {
+                        break;
+                    }
+                } else {
+                    wanted *= 4;
+                    continue;
+                }
+            }
+            let offset = self.at;
+            bytes.truncate(whole);
+            self.at += whole as u64;
+            return Ok(Some((bytes, offset)));
+        }
+        Ok(None)
+    }
+}
+
+/// The messages of the events in a piece of a line, each with its place in the file.
+fn messages(bytes: &[u8], offset: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut fields = Fields::new(bytes);
+    std::iter::from_fn(move || {
+        loop {
+            let (number, value) = fields.next()?.ok()?;
+            if let (4, Value::Bytes(message)) = (number, value) {
+                return Some((offset + (fields.at - message.len()) as u64, message));
+            }
+        }
+    })
+}
+
+/// An event; None where it is broken, or has no place on the time axis.
+fn event_of<'a, 's>(
+    message: &'a [u8],
+    place: u64,
+    names: &'a Names,
+    base_ps: i128,
+    said: &'s mut Vec<Said<'a>>,
+) -> Option<Event<'s>>
+where
+    'a: 's,
+{
+    said.clear();
+    let (mut id, mut offset, mut dur) = (0, 0_i64, 0_i64);
+    for field in Fields::new(message) {
+        match field.ok()? {
+            (1, Value::Int(number)) => id = number as i64,
+            (2, Value::Int(number)) => offset = number as i64,
+            (3, Value::Int(number)) => dur = number as i64,
+            (4, Value::Bytes(bytes)) => {
+                let (stat, value) = of_message(bytes, &names.stats)?;
+                said.push(Said { key: stat.key, name: &stat.name, value });
+            }
+            (5, _) => return None,
+            _ => {}
+        }
+    }
+    let meta = names.metas.get(id);
+    Some(Event {
+        place,
+        name: meta.map_or("", |m| &*m.name).into(),
+        meta,
+        start_ps: base_ps + i128::from(offset),
+        dur_ps: (dur >= 0).then_some(dur),
+        said,
+    })
+}
+
+/// The rows of a segment; the events of a line of operations, of which the neighbours decide.
+fn rows_of(segment: &Segment, context: &Context) -> (Outcome, Vec<Seen>) {
+    let mut out = Outcome::default();
+    let mut seen = Vec::new();
+    let mut args = Args::default();
+    let mut said = Vec::new();
+    for (place, message) in messages(&segment.bytes, segment.offset) {
+        let names = &*segment.names;
+        let Some(event) = event_of(message, place, names, segment.base_ps, &mut said) else {
+            out.skipped += 1;
+            out.log.add(Severity::Loss, "event-broken", Some(place), || {
+                "events that cannot be read, or that stand for many without a place in time; left out"
+                    .to_owned()
+            });
+            continue;
+        };
+        if event.meta.is_none() {
+            out.log.add(Severity::Loss, "name-missing", Some(place), || {
+                "events whose name is not in the file; kept without one".to_owned()
+            });
+        }
+        match (segment.line.kind, event.meta) {
+            (LineKind::Ops, Some(meta)) => {
+                seen.push(seen_of(&event, meta, segment.line.shift_ps, &mut args));
+            }
+            _ => out.event(context, &segment.line, &event),
+        }
+    }
+    (out, seen)
+}
+
+/// An event of a line of operations.
+pub fn seen_of(event: &Event<'_>, meta: &Arc<Meta>, shift_ps: i128, args: &mut Args) -> Seen {
+    let own = event.number(Key::DeviceOffset).zip(event.number(Key::DeviceDuration));
+    let (start_ps, dur_ps) = match own {
+        Some((offset, dur)) => (shift_ps + i128::from(offset), dur),
+        None => (event.start_ps, event.dur_ps.unwrap_or(0)),
+    };
+    const COLUMNS: [Key; 5] = [
+        Key::HloCategory,
+        Key::ModelFlops,
+        Key::BytesAccessed,
+        Key::DeviceOffset,
+        Key::DeviceDuration,
+    ];
+    args.clear();
+    event.arguments(&COLUMNS[..if own.is_some() { 5 } else { 3 }], args);
+    if let (Some(_), Some(dur)) = (own, event.dur_ps) {
+        args.int("$line_dur_ps", dur);
+    }
+    Seen {
+        place: event.place,
+        meta: meta.clone(),
+        start_ps,
+        dur_ps,
+        line_ps: event.start_ps,
+        args: args.object().unwrap_or_default().into(),
+        flops: event.number(Key::ModelFlops),
+        bytes_accessed: event.number(Key::BytesAccessed),
+    }
+}
+
+/// Segments that are being read, and the line of operations that is open.
+struct Flow {
+    flying: VecDeque<Arc<Segment>>,
+    sequence: Option<(Arc<Line>, Sequence)>,
+    context: Arc<Context>,
+}
+
+impl Flow {
+    /// Takes the rows of the first segment.
+    fn accept(&mut self, reading: &Reading<'_>, gather: &mut Gather<'_>) -> Result<()> {
+        let Some(segment) = self.flying.pop_front() else { return Ok(()) };
+        reading.pool.wait(|| lock(&segment.outcome).is_some());
+        let (mut outcome, seen) = lock(&segment.outcome).take().expect("it was waited for");
+        reading.watcher.tell(|w| w.read(segment.bytes.len() as u64));
+        if self.sequence.as_ref().is_some_and(|(line, _)| !Arc::ptr_eq(line, &segment.line)) {
+            self.finish_line(gather)?;
+        }
+        if segment.line.kind == LineKind::Ops {
+            let (_, sequence) =
+                self.sequence.get_or_insert_with(|| (segment.line.clone(), Sequence::default()));
+            let mut found = Vec::new();
+            sequence.take(seen, &mut found);
+            write(&self.context, &segment.line, found, &mut outcome);
+        }
+        gather.accept(&mut outcome)
+    }
+
+    /// The rest of a line of operations.
+    fn finish_line(&mut self, gather: &mut Gather<'_>) -> Result<()> {
+        let Some((line, sequence)) = self.sequence.take() else { return Ok(()) };
+        let (mut found, mut outcome) = (Vec::new(), Outcome::default());
+        sequence.finish(&mut found);
+        write(&self.context, &line, found, &mut outcome);
+        gather.accept(&mut outcome)
+    }
+}
+
+/// Rows of what is decided of a line of operations.
+pub fn write(context: &Context, line: &Line, found: Vec<Found>, outcome: &mut Outcome) {
+    for found in found {
+        if let Found::Alone(seen) = &found {
+            outcome.log.add(Severity::Info, "async-unpaired", Some(seen.place), || {
+                "starts or ends of asynchronous operations whose other half is not in the trace; each counts for itself"
+                    .to_owned()
+            });
+        }
+        outcome.found(context, line, found);
+    }
+}
