@@ -87,7 +87,7 @@ pub fn fit(samples: &[Sample]) -> Fit {
 /// `n_half_bytes` is a size of the whole message.
 ///
 /// Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication
-/// Operations in MPICH", IJHPCA 19(1) (2005), section 4.5; nccl-tests doc/PERFORMANCE.md.
+/// Operations in MPICH", IJHPCA 19(1) (2005); nccl-tests doc/PERFORMANCE.md.
 pub fn fit_ring(samples: &[Sample], ranks: i64) -> Fit {
     if ranks < 2 {
         let Fit { samples, sizes, .. } = fit(samples);
