@@ -1,19 +1,26 @@
-//! The SQL functions in Rust: `interval_*` on `LIST(STRUCT(start_ns BIGINT, end_ns BIGINT))`.
+//! The SQL functions in Rust: `interval_*` on `LIST(STRUCT(start_ns BIGINT, end_ns BIGINT))` and
+//! `hockney_*` on `LIST(STRUCT(bytes DOUBLE, seconds DOUBLE))`; lists of other numbers are cast.
 //!
-//! Half-open intervals; NULL in, NULL out; an empty list has length 0. An element that is NULL, or
-//! whose start or end is NULL, holds no instant.
+//! NULL in, NULL out. Intervals are half-open; an empty list has length 0; an element that is NULL,
+//! or whose start or end is NULL, holds no instant. A sample that is NULL, or whose size or time is
+//! NULL, does not count; an empty list has no fit, and a flag that says so.
 
+pub mod hockney;
 pub mod interval;
 
 use std::error::Error as StdError;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StructArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    StructArray,
+};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::datatypes::{DataType, Field, Fields, Int64Type};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Fields, Float64Type, Int64Type};
 use duckdb::Connection;
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 
+use self::hockney::{Fit, Sample};
 use self::interval::Interval;
 
 /// Name, arguments and meaning of each function, for `list functions`, `show` and completion.
@@ -24,6 +31,16 @@ pub const FUNCTIONS: &[(&str, &str, &str)] = &[
     ("interval_intersect", "(a, b) -> LIST", "what lies in both unions"),
     ("interval_subtract_ns", "(a, b) -> BIGINT", "length of what lies in a and not in b"),
     ("interval_subtract", "(a, b) -> LIST", "what lies in a and not in b"),
+    (
+        "hockney_fit",
+        "(l) -> STRUCT",
+        "alpha and beta of seconds = alpha + beta x bytes, by least squares over the medians of the sizes",
+    ),
+    (
+        "hockney_fit_ring",
+        "(l, n) -> STRUCT",
+        "the same for one step of a ring all-reduce over n ranks; n_half_bytes is of the whole message",
+    ),
 ];
 
 /// Registers every function of [`FUNCTIONS`] with a connection.
@@ -37,37 +54,49 @@ pub fn register(connection: &Connection) -> crate::error::Result<()> {
     connection.register_scalar_function::<Intersect>("interval_intersect")?;
     connection.register_scalar_function::<SubtractNs>("interval_subtract_ns")?;
     connection.register_scalar_function::<Subtract>("interval_subtract")?;
+    connection.register_scalar_function::<HockneyFit>("hockney_fit")?;
+    connection.register_scalar_function::<HockneyFitRing>("hockney_fit_ring")?;
     Ok(())
 }
 
 type Outcome = Result<Arc<dyn Array>, Box<dyn StdError>>;
 
+fn fields(of: &[(&str, DataType)]) -> Fields {
+    of.iter().map(|(name, ty)| Field::new(*name, ty.clone(), true)).collect()
+}
+
+fn list_of(fields: Fields) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(DataType::Struct(fields), true)))
+}
+
 fn interval_fields() -> Fields {
-    Fields::from(vec![
-        Field::new("start_ns", DataType::Int64, true),
-        Field::new("end_ns", DataType::Int64, true),
-    ])
+    fields(&[("start_ns", DataType::Int64), ("end_ns", DataType::Int64)])
 }
 
 fn list_type() -> DataType {
-    DataType::List(Arc::new(Field::new_list_field(DataType::Struct(interval_fields()), true)))
+    list_of(interval_fields())
 }
 
-/// The union of row `row`, or None where the list is NULL.
-fn row_union(column: &ArrayRef, row: usize) -> Option<Vec<Interval>> {
+/// The pairs of numbers in the list of row `row`, without what is NULL; None where the list is.
+fn row_pairs<T: ArrowPrimitiveType>(
+    column: &ArrayRef,
+    row: usize,
+) -> Option<Vec<(T::Native, T::Native)>> {
     let list: &ListArray = column.as_list();
     if list.is_null(row) {
         return None;
     }
     let (from, to) = (list.value_offsets()[row] as usize, list.value_offsets()[row + 1] as usize);
     let elements = list.values().as_struct();
-    let starts = elements.column(0).as_primitive::<Int64Type>();
-    let ends = elements.column(1).as_primitive::<Int64Type>();
-    let mut intervals: Vec<Interval> = (from..to)
-        .filter(|&i| elements.is_valid(i) && starts.is_valid(i) && ends.is_valid(i))
-        .map(|i| (starts.value(i), ends.value(i)))
-        .collect();
-    Some(interval::union(&mut intervals))
+    let first = elements.column(0).as_primitive::<T>();
+    let second = elements.column(1).as_primitive::<T>();
+    let valid = |i: &usize| elements.is_valid(*i) && first.is_valid(*i) && second.is_valid(*i);
+    Some((from..to).filter(valid).map(|i| (first.value(i), second.value(i))).collect())
+}
+
+/// The union of row `row`, or None where the list is NULL.
+fn row_union(column: &ArrayRef, row: usize) -> Option<Vec<Interval>> {
+    row_pairs::<Int64Type>(column, row).map(|mut intervals| interval::union(&mut intervals))
 }
 
 fn lengths(rows: impl Iterator<Item = Option<Vec<Interval>>>) -> Outcome {
@@ -138,3 +167,83 @@ interval_function!(OverlapNs, 2, DataType::Int64, |input| lengths(two(input, int
 interval_function!(Intersect, 2, list_type(), |input| lists(two(input, interval::intersect)));
 interval_function!(SubtractNs, 2, DataType::Int64, |input| lengths(two(input, interval::subtract)));
 interval_function!(Subtract, 2, list_type(), |input| lists(two(input, interval::subtract)));
+
+fn samples_type() -> DataType {
+    list_of(fields(&[("bytes", DataType::Float64), ("seconds", DataType::Float64)]))
+}
+
+fn fit_fields() -> Fields {
+    fields(&[
+        ("alpha_s", DataType::Float64),
+        ("beta_s_per_byte", DataType::Float64),
+        ("bandwidth_bytes_per_s", DataType::Float64),
+        ("n_half_bytes", DataType::Float64),
+        ("r2", DataType::Float64),
+        ("theil_sen_beta_s_per_byte", DataType::Float64),
+        ("samples", DataType::Int64),
+        ("sizes", DataType::Int64),
+        ("flag", DataType::Utf8),
+    ])
+}
+
+/// The samples of row `row`, or None where the list is NULL.
+fn row_samples(input: &RecordBatch, row: usize) -> Option<Vec<Sample>> {
+    row_pairs::<Float64Type>(input.column(0), row)
+}
+
+/// The fits as structs in the order of [`fit_fields`]. The parts of a NULL are NULL too: DuckDB looks
+/// at them without asking for the whole.
+fn structs(rows: &[Option<Fit>]) -> Outcome {
+    let double = |of: fn(&Fit) -> Option<f64>| -> ArrayRef {
+        Arc::new(rows.iter().map(|r| r.as_ref().and_then(of)).collect::<Float64Array>())
+    };
+    let count = |of: fn(&Fit) -> usize| -> ArrayRef {
+        let int = |r: &Option<Fit>| r.as_ref().and_then(|fit| i64::try_from(of(fit)).ok());
+        Arc::new(rows.iter().map(int).collect::<Int64Array>())
+    };
+    let flags: StringArray = rows.iter().map(|r| r.and_then(|fit| fit.flag)).collect();
+    let columns = vec![
+        double(|fit| fit.alpha_s),
+        double(|fit| fit.beta_s_per_byte),
+        double(|fit| fit.bandwidth_bytes_per_s),
+        double(|fit| fit.n_half_bytes),
+        double(|fit| fit.r2),
+        double(|fit| fit.theil_sen_beta_s_per_byte),
+        count(|fit| fit.samples),
+        count(|fit| fit.sizes),
+        Arc::new(flags),
+    ];
+    let valid = NullBuffer::from_iter(rows.iter().map(Option::is_some));
+    Ok(Arc::new(StructArray::try_new(fit_fields(), columns, Some(valid))?))
+}
+
+struct HockneyFit;
+
+impl VArrowScalar for HockneyFit {
+    type State = ();
+    fn invoke(_: &(), input: RecordBatch) -> Outcome {
+        let fit = |row| row_samples(&input, row).map(|samples| hockney::fit(&samples));
+        structs(&(0..input.num_rows()).map(fit).collect::<Vec<_>>())
+    }
+    fn signatures() -> Vec<ArrowFunctionSignature> {
+        vec![ArrowFunctionSignature::exact(vec![samples_type()], DataType::Struct(fit_fields()))]
+    }
+}
+
+struct HockneyFitRing;
+
+impl VArrowScalar for HockneyFitRing {
+    type State = ();
+    fn invoke(_: &(), input: RecordBatch) -> Outcome {
+        let ranks = input.column(1).as_primitive::<Int64Type>();
+        let fit = |row| {
+            let samples = row_samples(&input, row)?;
+            ranks.is_valid(row).then(|| hockney::fit_ring(&samples, ranks.value(row)))
+        };
+        structs(&(0..input.num_rows()).map(fit).collect::<Vec<_>>())
+    }
+    fn signatures() -> Vec<ArrowFunctionSignature> {
+        let arguments = vec![samples_type(), DataType::Int64];
+        vec![ArrowFunctionSignature::exact(arguments, DataType::Struct(fit_fields()))]
+    }
+}

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 16] = [
+const UNITS: [&str; 18] = [
     "ns",
     "us",
     "ms",
@@ -32,6 +32,8 @@ const UNITS: [&str; 16] = [
     "tokens",
     "tokens_per_s",
     "flops",
+    "flops_per_s",
+    "flops_per_token",
 ];
 
 /// Units that a column name carries as its last part.
@@ -40,10 +42,12 @@ const SUFFIXES: [&str; 10] =
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
-const NAMES_SET_BEFORE: [&str; 16] = [
+const NAMES_SET_BEFORE: [&str; 20] = [
+    "avg_comm_bandwidth_GBps",
     "comm_kernels",
     "communication_fraction",
     "comp_kernels",
+    "compute_utilization_proxy",
     "expected_ratio",
     "fractions",
     "group_ranks_missing",
@@ -57,6 +61,8 @@ const NAMES_SET_BEFORE: [&str; 16] = [
     "of_busy",
     "overlap_ratio_of_comm",
     "overlap_ratio_of_comp",
+    "r2",
+    "sizes",
 ];
 
 /// What a running engine says of a query.

@@ -1,5 +1,5 @@
-//! The functions in Rust against the same thing said in plain SQL: a quadratic search over every
-//! instant, which is slow and plainly right.
+//! The functions in Rust against the same thing said in plain SQL: for intervals a quadratic search
+//! over every instant, which is slow and plainly right; for fits the regression that DuckDB has.
 
 use duckdb::Connection;
 use proptest::prelude::*;
@@ -161,4 +161,108 @@ fn a_search_finds_a_wrong_answer() {
         .expect("macros hide functions");
     let pairs = [(Some(vec![Some((Some(0), Some(5)))]), Some(vec![]))];
     assert_eq!(differences(&connection, &pairs).len(), 1);
+}
+
+/// Samples as a list in SQL: sizes in kilobytes, times in microseconds.
+fn fit_literal(samples: &[(u32, u32)]) -> String {
+    let sample = |(x, y): &(u32, u32)| format!("{{bytes: {x}000, seconds: {y} / 1e6}}");
+    format!("[{}]", samples.iter().map(sample).collect::<Vec<_>>().join(", "))
+}
+
+/// One row per list whose fit is not what the regression over the medians says.
+fn fit_differences(connection: &Connection, lists: &[Vec<(u32, u32)>]) -> Vec<String> {
+    let rows: Vec<String> =
+        lists.iter().enumerate().map(|(i, l)| format!("({i}, {})", fit_literal(l))).collect();
+    let sql = format!(
+        "WITH
+            lists AS (SELECT * FROM (VALUES {}) AS t(id, l)),
+            forms AS (
+                SELECT id, 1 AS ranks, l, 1.0::DOUBLE AS parts, 1.0::DOUBLE AS steps, hockney_fit(l) AS fit
+                FROM lists
+                UNION ALL
+                SELECT id, 5, l, 5.0, 8.0, hockney_fit_ring(l, 5)
+                FROM lists
+            ),
+            samples AS (
+                SELECT id, ranks, parts, steps, fit, unnest(l) AS s
+                FROM forms
+            ),
+            points AS (
+                SELECT id, ranks, fit, s.bytes / parts AS x, median(s.seconds / steps) AS y, count(*) AS n
+                FROM samples GROUP BY id, ranks, fit, x
+            ),
+            lines AS (
+                SELECT id, ranks, fit, regr_slope(y, x) AS slope, regr_intercept(y, x) AS intercept,
+                    regr_r2(y, x) AS r2, avg(y) AS mean, sum(x * y) / sum(x * x) AS through_origin,
+                    sum(n) AS samples, count(*) AS sizes
+                FROM points GROUP BY id, ranks, fit
+            ),
+            said AS (
+                SELECT id, ranks, fit, r2, samples, sizes, mean,
+                    CASE WHEN sizes < 2 THEN NULL WHEN slope <= 0 THEN mean WHEN intercept < 0 THEN 0
+                        ELSE intercept END AS alpha,
+                    CASE WHEN sizes < 2 THEN NULL WHEN slope <= 0 THEN 0 WHEN intercept < 0
+                        THEN through_origin ELSE slope END AS beta,
+                    slope > 0 AND intercept >= 0 AS plain
+                FROM lines
+            )
+        SELECT 'list ' || id || ' over ' || ranks || ': ' || CAST(fit AS VARCHAR) || ' against alpha ' ||
+            coalesce(CAST(alpha AS VARCHAR), 'NULL') || ', beta ' || coalesce(CAST(beta AS VARCHAR), 'NULL')
+            || ', r2 ' || coalesce(CAST(r2 AS VARCHAR), 'NULL')
+        FROM said
+        WHERE fit.samples <> samples OR fit.sizes <> sizes
+            OR (fit.alpha_s IS NULL) <> (alpha IS NULL) OR (fit.beta_s_per_byte IS NULL) <> (beta IS NULL)
+            OR abs(fit.alpha_s - alpha) > 1e-9 * mean
+            OR abs(fit.beta_s_per_byte - beta) > 1e-9 * greatest(beta, mean / 1e4)
+            OR plain AND (fit.r2 IS NULL OR abs(fit.r2 - r2) > 1e-9)
+        ORDER BY ALL",
+        rows.join(", ")
+    );
+    let mut statement = connection.prepare(&sql).expect("the query is right");
+    let rows = statement.query_map([], |row| row.get(0)).expect("the query runs");
+    rows.map(|row| row.expect("a text")).collect()
+}
+
+#[test]
+fn fits_agree_with_the_regression_over_medians() {
+    let connection = connection();
+    let list = proptest::collection::vec((1_u32..7, 1_u32..900), 1..14);
+    let strategy = proptest::collection::vec(list, 1..40);
+    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+        .run(&strategy, |lists| {
+            let found = fit_differences(&connection, &lists);
+            prop_assert!(found.is_empty(), "{}", found.join("\n"));
+            Ok(())
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+    // A plain line, one through the origin, a constant, and no fit.
+    let known = [vec![(1, 2), (2, 3)], vec![(1, 1), (2, 9)], vec![(1, 9), (2, 1)], vec![(1, 9)]];
+    assert_eq!(fit_differences(&connection, &known), Vec::<String>::new());
+    connection.execute_batch("CREATE MACRO median(x) AS max(x)").expect("macros hide functions");
+    let uneven = [vec![(1, 2), (1, 4), (2, 9)]];
+    assert_eq!(fit_differences(&connection, &uneven).len(), 2, "the search finds a wrong answer");
+}
+
+#[test]
+fn samples_are_cast_and_named_and_null_has_its_own_answers() {
+    let one = "SELECT hockney_fit(NULL) IS NULL AND hockney_fit_ring(NULL, 4) IS NULL
+            AND hockney_fit_ring([], NULL) IS NULL
+            AND hockney_fit([]).flag = 'no_samples' AND hockney_fit([]).samples = 0
+            AND hockney_fit([]).beta_s_per_byte IS NULL
+            AND hockney_fit([NULL, {bytes: 8, seconds: NULL}, {bytes: 8, seconds: 1}]).flag = 'one_size'
+            -- Whole numbers, and fields in either order.
+            AND hockney_fit([{bytes: 1, seconds: 3}, {bytes: 2, seconds: 5}]).beta_s_per_byte = 2
+            AND hockney_fit([{seconds: 3.0, bytes: 1::BIGINT}, {seconds: 5.0, bytes: 2::BIGINT}]).alpha_s = 1
+            AND hockney_fit_ring([{bytes: 4, seconds: 12}, {bytes: 8, seconds: 18}], 4::INTEGER).alpha_s = 1
+            AND hockney_fit_ring([{bytes: 4, seconds: 12}, {bytes: 8, seconds: 18}], 1).flag
+                = 'group_too_small'";
+    let holds: bool = connection().query_row(one, [], |row| row.get(0)).expect("the query runs");
+    assert!(holds);
+    // Rows do not run into each other, and a row without a list leaves its neighbours alone.
+    let rows = "SELECT array_agg(CAST(hockney_fit(CASE WHEN i % 3 > 0 THEN
+                [{bytes: i, seconds: 10 * i}, {bytes: 2 * i, seconds: 10 * i + i}] END).beta_s_per_byte
+                AS BIGINT) ORDER BY i)::VARCHAR FROM range(1, 8) AS t(i)";
+    let betas: String = connection().query_row(rows, [], |row| row.get(0)).expect("the query runs");
+    assert_eq!(betas, "[1, 1, NULL, 1, 1, NULL, 1]");
 }

@@ -1,0 +1,59 @@
+-- @metric   hockney_by_collective
+-- @version  1
+-- @area     hockney
+-- @summary  Hockney model T = alpha + beta x S of the calls of each kind, group size and link class, and the bus bandwidth that large messages come near.
+-- @grain    trace
+-- @requires collectives
+-- @reads    _comm_fits
+-- @value    bus_bw_gb_per_s
+-- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any call
+-- @null     no kind of call has 5 calls in one group size, two message sizes and times that grow with them
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   bus_bw_gb_per_s DOUBLE value gb_per_s higher | Bus factor / beta of the combination with most calls, of those that have it from 5 calls or more.
+-- @column   collective VARCHAR value - | Its kind.
+-- @column   group_size BIGINT value - | Its group size: that of the trace, else the devices of the card.
+-- @column   link VARCHAR value - | Its link class: intra (all ranks in one host), inter, or NULL where unknown.
+-- @column   flag VARCHAR value - | What is odd about its fit.
+-- @column   by_collective LIST value - | Of each combination: collective, group_size, link, alpha_s, beta_s_per_byte, bandwidth_bytes_per_s, bus_bw_gb_per_s, n_half_bytes, r2, samples, sizes, flag.
+-- @caveat   Time is the least over the ranks of a call; of a call seen on one rank only, waiting for the others is in it.
+-- @source   Hockney, Parallel Computing 20, 1994; nccl-tests doc/PERFORMANCE.md (bus factors); metrics 4.3
+WITH
+    fits AS (
+        SELECT trace, collective, group_size, link, fit, bus_bw_gb_per_s
+        FROM _comm_fits
+    ),
+
+    lists AS (
+        SELECT
+            trace,
+            array_agg(
+                {collective: collective, group_size: group_size, link: link, alpha_s: fit.alpha_s,
+                    beta_s_per_byte: fit.beta_s_per_byte,
+                    bandwidth_bytes_per_s: fit.bandwidth_bytes_per_s,
+                    bus_bw_gb_per_s: bus_bw_gb_per_s, n_half_bytes: fit.n_half_bytes, r2: fit.r2,
+                    samples: fit.samples, sizes: fit.sizes, flag: fit.flag}
+                ORDER BY collective, group_size, link
+            ) AS by_collective
+        FROM fits
+        GROUP BY trace
+    ),
+
+    most AS (
+        SELECT trace, collective, group_size, link, fit.flag AS flag, bus_bw_gb_per_s
+        FROM fits
+        WHERE fit.samples >= 5 AND bus_bw_gb_per_s IS NOT NULL
+        QUALIFY row_number() OVER (
+            PARTITION BY trace ORDER BY fit.samples DESC, collective, group_size, link
+        ) = 1
+    ),
+
+    final AS (
+        SELECT
+            l.trace, m.bus_bw_gb_per_s, m.collective, m.group_size, m.link, m.flag, l.by_collective
+        FROM lists AS l
+        LEFT JOIN most AS m ON m.trace = l.trace
+    )
+
+SELECT trace, bus_bw_gb_per_s, collective, group_size, link, flag, by_collective
+FROM final
+ORDER BY trace

@@ -1,0 +1,81 @@
+-- @metric   hockney_link_utilization_pct
+-- @version  1
+-- @area     hockney
+-- @summary  Bus bandwidth that large messages come near, against the link bandwidth of the workload card.
+-- @grain    trace
+-- @requires collectives cards
+-- @reads    _comm_fits
+-- @value    hockney_link_utilization_pct
+-- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any call
+-- @check    (SELECT count(*) FROM cards WHERE scale_up_gbit_per_s > 0 OR scale_out_gbit_per_s > 0) > 0 | the workload card states no link bandwidth
+-- @null     no kind of call whose link class and link bandwidth are known has 5 calls, two message sizes and times that grow with them
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   hockney_link_utilization_pct DOUBLE value pct higher | 100 x fitted bus bandwidth / link bandwidth of the combination with most calls, of those that have both from 5 calls or more.
+-- @column   collective VARCHAR value - | Its kind.
+-- @column   group_size BIGINT value - | Its group size.
+-- @column   link VARCHAR value - | Its link class: intra is held against scale-up, inter against scale-out.
+-- @column   bus_bw_gb_per_s DOUBLE value gb_per_s | Its fitted bus bandwidth.
+-- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Its link bandwidth: that of the card, in Gbit/s, / 8.
+-- @column   by_collective LIST value - | Of each combination: collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s, utilization_pct, samples, flag.
+-- @caveat   Bus bandwidth is that of one direction: a card that states both directions together halves the percentage.
+-- @source   nccl-tests doc/PERFORMANCE.md (bus bandwidth); metrics 2.D (defects D35, D36, D39)
+WITH
+    links AS (
+        SELECT
+            trace,
+            max(scale_up_gbit_per_s) / 8 AS intra_gb_per_s,
+            max(scale_out_gbit_per_s) / 8 AS inter_gb_per_s
+        FROM cards
+        GROUP BY trace
+    ),
+
+    fits AS (
+        SELECT
+            f.trace, f.collective, f.group_size, f.link, f.fit, f.bus_bw_gb_per_s,
+            nullif(
+                CASE f.link WHEN 'intra' THEN l.intra_gb_per_s WHEN 'inter' THEN l.inter_gb_per_s END, 0
+            ) AS link_bw_gb_per_s
+        FROM _comm_fits AS f
+        INNER JOIN links AS l ON l.trace = f.trace
+    ),
+
+    lists AS (
+        SELECT
+            trace,
+            array_agg(
+                {collective: collective, group_size: group_size, link: link,
+                    bus_bw_gb_per_s: bus_bw_gb_per_s, link_bw_gb_per_s: link_bw_gb_per_s,
+                    utilization_pct: 100 * bus_bw_gb_per_s / link_bw_gb_per_s,
+                    samples: fit.samples, flag: fit.flag}
+                ORDER BY collective, group_size, link
+            ) AS by_collective
+        FROM fits
+        GROUP BY trace
+    ),
+
+    most AS (
+        SELECT
+            trace, collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s,
+            100 * bus_bw_gb_per_s / link_bw_gb_per_s AS utilization_pct
+        FROM fits
+        WHERE fit.samples >= 5 AND bus_bw_gb_per_s / link_bw_gb_per_s IS NOT NULL
+        QUALIFY row_number() OVER (
+            PARTITION BY trace ORDER BY fit.samples DESC, collective, group_size, link
+        ) = 1
+    ),
+
+    final AS (
+        SELECT
+            l.trace,
+            m.utilization_pct AS hockney_link_utilization_pct,
+            m.collective, m.group_size, m.link, m.bus_bw_gb_per_s, m.link_bw_gb_per_s,
+            l.by_collective
+        FROM lists AS l
+        LEFT JOIN most AS m ON m.trace = l.trace
+    )
+
+SELECT
+    trace, hockney_link_utilization_pct, collective, group_size, link, bus_bw_gb_per_s,
+    link_bw_gb_per_s, by_collective
+FROM final
+ORDER BY trace

@@ -1,0 +1,15 @@
+-- @view     _comm_events
+-- @summary  Communication events, with the size of the job by the card and whether an all-to-all is uneven.
+-- @requires collectives cards
+WITH
+    jobs AS (
+        SELECT trace, max(total_count) AS card_size
+        FROM cards
+        GROUP BY trace
+    )
+
+SELECT
+    c.trace, c.collective_id, c.collective, c.group_size, j.card_size, c.message_bytes, c.dur_ns,
+    coalesce(list_min(c.in_split) <> list_max(c.in_split), false) AS uneven
+FROM collectives AS c
+LEFT JOIN jobs AS j ON j.trace = c.trace
