@@ -4,11 +4,32 @@
 -- @requires device_events host_events launches comm_args metadata
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
+    stepped_devices AS (
+        SELECT DISTINCT rank
+        FROM metadata
+        WHERE key = 'step_marker'
+            AND json_valid(value)
+            AND json_extract_string(value, '$.marker') = 'Steps'
+    ),
+
     -- Communication on devices, with what the events say of themselves.
     device_calls AS (
         SELECT
             d.source, d.rank, d.event_id, d.device, d.stream, d.ts_ns, d.dur_ns, d.name,
-            l.launch_ts_ns AS step_ts_ns,
+            -- The profiler of XLA may list the steps of a device, on its clock; and it may not say what
+            -- launched an operation.
+            CASE
+                WHEN d.source = 'xla' THEN coalesce(
+                    CASE WHEN d.rank NOT IN (SELECT rank FROM stepped_devices) THEN l.launch_ts_ns END,
+                    d.ts_ns
+                )
+                ELSE l.launch_ts_ns
+            END AS step_ts_ns,
+            -- The same operation of the same program; its number may differ between hosts.
+            CASE WHEN d.source = 'xla' AND d.hlo_op IS NOT NULL
+                THEN concat_ws('/', regexp_replace(d.hlo_module, '\(\d+\)$', ''), d.hlo_op)
+            END AS operation,
+            own.stall_ns,
             l.record_event_id, l.annotation_event_id, l.comm_op_event_id,
             own.collective_name AS own_word,
             own.coll_source AS nvtx_source,
@@ -91,7 +112,7 @@ WITH
                 WHEN plain LIKE '%alltoall%' OR plain LIKE '%deepep::%' OR plain LIKE '%pplx::%'
                     THEN 'all_to_all'
                 WHEN plain LIKE '%broadcast%' THEN 'broadcast'
-                WHEN plain LIKE '%sendrecv%' THEN 'send_recv'
+                WHEN plain LIKE '%sendrecv%' OR plain LIKE '%collectivepermute%' THEN 'send_recv'
                 WHEN plain LIKE '%barrier%' THEN 'barrier'
                 WHEN by_kernel AND plain LIKE 'nccl%reduce%' THEN 'reduce'
                 WHEN by_kernel THEN 'unknown'
@@ -118,7 +139,7 @@ WITH
     stated AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-            c.record_event_id,
+            c.operation, c.stall_ns, c.record_event_id,
             c.nvtx_source,
             CASE WHEN c.nvtx_source IS NOT NULL THEN v.kind END AS nvtx_kind,
             CASE WHEN c.nvtx_source IS NOT NULL THEN c.own_word END AS nvtx_word,
@@ -133,7 +154,8 @@ WITH
                 WHEN r.kind IS NOT NULL THEN c.record_event_id
             END AS meta_event_id,
             n.word AS kernel_word,
-            n.kind AS kernel_kind,
+            -- The name of an operation of XLA says nothing of it.
+            CASE WHEN c.source <> 'xla' OR c.nvtx_source IS NULL THEN n.kind END AS kernel_kind,
             CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.annotation_event_id END
                 AS annotation_event_id,
             CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.comm_op_event_id END AS comm_op_event_id
@@ -172,7 +194,7 @@ WITH
     calls AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-            c.record_event_id, c.kind, c.word, c.coll_source, c.meta_event_id,
+            c.operation, c.stall_ns, c.record_event_id, c.kind, c.word, c.coll_source, c.meta_event_id,
             c.nvtx_source, c.nvtx_kind, c.nvtx_word, c.kernel_word, c.kernel_kind,
             a.word AS annotation_word, a.args AS annotation_args,
             o.word AS op_word, o.name AS op_name, o.args AS op_args
@@ -182,7 +204,7 @@ WITH
         UNION ALL
         SELECT
             h.source, h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
-            NULL, NULL, NULL, NULL, NULL,
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL,
             NULL, NULL, NULL, NULL, NULL,
             substr(h.name, strpos(h.name, ':') + 1), h.args,
             o.word, o.name, o.args
@@ -193,7 +215,7 @@ WITH
     named AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-            c.record_event_id, c.meta_event_id,
+            c.operation, c.stall_ns, c.record_event_id, c.meta_event_id,
             coalesce(c.kind, a.kind, o.kind, c.nvtx_kind, c.kernel_kind, 'unknown') AS collective,
             CASE
                 WHEN c.kind IS NOT NULL THEN c.word
@@ -223,7 +245,7 @@ WITH
     fields AS (
         SELECT
             n.source, n.rank, n.event_id, n.device, n.stream, n.ts_ns, n.dur_ns, n.step_ts_ns,
-            n.collective, n.collective_raw, n.coll_source,
+            n.operation, n.stall_ns, n.collective, n.collective_raw, n.coll_source,
             coalesce(
                 m.dtype,
                 json_extract_string(n.annotation_args, '$."Input type"[0]'),
@@ -245,8 +267,8 @@ WITH
             m.pg_name,
             m.pg_desc,
             m.pg_ranks AS pg_ranks_text,
-            r.rank_start,
-            r.rank_stride,
+            coalesce(r.rank_start, m.rank_start) AS rank_start,
+            coalesce(r.rank_stride, m.rank_stride) AS rank_stride,
             m.seq,
             m.src_rank,
             m.dst_rank,
@@ -345,7 +367,7 @@ WITH
     sized AS (
         SELECT
             f.source, f.rank, f.event_id, f.device, f.stream, f.ts_ns, f.dur_ns, f.step_ts_ns,
-            f.collective, f.collective_raw, f.coll_source, f.dtype, f.seq,
+            f.operation, f.stall_ns, f.collective, f.collective_raw, f.coll_source, f.dtype, f.seq,
             g.pg_name, g.pg_desc, g.pg_ranks, g.stated_size,
             coalesce(f.meta_in, c.in_count) AS in_elems,
             coalesce(f.meta_out, c.out_count) AS out_elems,
@@ -372,7 +394,7 @@ WITH
     final AS (
         SELECT
             source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns,
-            collective, collective_raw, coll_source, dtype, seq,
+            operation, stall_ns, collective, collective_raw, coll_source, dtype, seq,
             pg_name, pg_desc, pg_ranks,
             -- An all-gather says its group by output over input.
             coalesce(
@@ -388,8 +410,8 @@ WITH
     )
 
 SELECT
-    source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, collective, collective_raw,
-    coll_source, dtype, seq, pg_name, pg_desc, pg_ranks, stated_size, in_elems, out_elems, in_bytes,
-    out_bytes, root_rank, peer_rank, in_split, out_split
+    source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns, collective,
+    collective_raw, coll_source, dtype, seq, pg_name, pg_desc, pg_ranks, stated_size, in_elems,
+    out_elems, in_bytes, out_bytes, root_rank, peer_rank, in_split, out_split
 FROM final
 ORDER BY rank, ts_ns, event_id

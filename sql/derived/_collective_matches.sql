@@ -6,7 +6,9 @@
 WITH
     events AS (
         SELECT
-            c.source, c.event_id, c.rank, c.collective, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.seq,
+            c.source, c.event_id, c.rank, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.seq,
+            -- Calls that follow each other: of a kind, or of an operation where the program says it.
+            concat_ws(' ', c.collective, c.operation) AS series,
             coalesce(g.pg_id, 0) AS pg_key
         FROM _collective_events AS c
         LEFT JOIN process_groups AS g
@@ -42,57 +44,57 @@ WITH
     ),
 
     sequenced AS (
-        SELECT source, pg_key, collective, bool_and(seq IS NOT NULL) AS has_seq
+        SELECT source, pg_key, series, bool_and(seq IS NOT NULL) AS has_seq
         FROM events
-        GROUP BY source, pg_key, collective
+        GROUP BY source, pg_key, series
     ),
 
     ordered AS (
         SELECT
-            e.source, e.event_id, e.rank, e.collective, e.pg_key, e.ts_ns, e.end_ns, e.seq, s.has_seq,
+            e.source, e.event_id, e.rank, e.series, e.pg_key, e.ts_ns, e.end_ns, e.seq, s.has_seq,
             row_number() OVER (
-                PARTITION BY e.source, e.rank, e.pg_key, e.collective ORDER BY e.ts_ns, e.event_id
+                PARTITION BY e.source, e.rank, e.pg_key, e.series ORDER BY e.ts_ns, e.event_id
             ) - 1 AS place,
             row_number() OVER (
-                PARTITION BY e.source, e.rank, e.pg_key, e.collective, e.seq ORDER BY e.ts_ns, e.event_id
+                PARTITION BY e.source, e.rank, e.pg_key, e.series, e.seq ORDER BY e.ts_ns, e.event_id
             ) - 1 AS repeat,
-            count(*) OVER (PARTITION BY e.source, e.rank, e.pg_key, e.collective) AS call_count
+            count(*) OVER (PARTITION BY e.source, e.rank, e.pg_key, e.series) AS call_count
         FROM events AS e
         INNER JOIN sequenced AS s
-            ON s.source = e.source AND s.pg_key = e.pg_key AND s.collective = e.collective
+            ON s.source = e.source AND s.pg_key = e.pg_key AND s.series = e.series
         INNER JOIN sizes AS z ON z.source = e.source AND z.pg_key = e.pg_key
     ),
 
     most AS (
-        SELECT source, pg_key, collective, max(call_count) AS call_count, min(call_count) AS least
+        SELECT source, pg_key, series, max(call_count) AS call_count, min(call_count) AS least
         FROM ordered
         WHERE NOT has_seq
-        GROUP BY source, pg_key, collective
+        GROUP BY source, pg_key, series
     ),
 
     reference_ranks AS (
-        SELECT o.source, o.pg_key, o.collective, m.call_count, m.least, min(o.rank) AS rank
+        SELECT o.source, o.pg_key, o.series, m.call_count, m.least, min(o.rank) AS rank
         FROM ordered AS o
         INNER JOIN most AS m
             ON m.source = o.source
             AND m.pg_key = o.pg_key
-            AND m.collective = o.collective
+            AND m.series = o.series
             AND m.call_count = o.call_count
-        GROUP BY o.source, o.pg_key, o.collective, m.call_count, m.least
+        GROUP BY o.source, o.pg_key, o.series, m.call_count, m.least
     ),
 
     -- Every shift of a rank that misses calls, with the end-time difference of every pair. Of very
     -- many pairs (calls x shifts) every n-th call is looked at.
     shift_pairs AS (
-        SELECT s.source, s.rank, s.pg_key, s.collective, s.shift, s.end_ns - r.end_ns AS difference_ns
+        SELECT s.source, s.rank, s.pg_key, s.series, s.shift, s.end_ns - r.end_ns AS difference_ns
         FROM (
             SELECT
-                o.source, o.rank, o.pg_key, o.collective, o.place, o.end_ns,
+                o.source, o.rank, o.pg_key, o.series, o.place, o.end_ns,
                 f.rank AS reference_rank,
                 unnest(range(0, f.call_count - o.call_count + 1)) AS shift
             FROM ordered AS o
             INNER JOIN reference_ranks AS f
-                ON f.source = o.source AND f.pg_key = o.pg_key AND f.collective = o.collective
+                ON f.source = o.source AND f.pg_key = o.pg_key AND f.series = o.series
             WHERE o.call_count < f.call_count
                 AND o.place % (1 + o.call_count * (f.call_count - o.call_count + 1) // 2000000) = 0
         ) AS s
@@ -100,41 +102,41 @@ WITH
             ON r.source = s.source
             AND r.rank = s.reference_rank
             AND r.pg_key = s.pg_key
-            AND r.collective = s.collective
+            AND r.series = s.series
             AND r.place = s.place + s.shift
     ),
 
     medians AS (
-        SELECT source, rank, pg_key, collective, shift, median(difference_ns) AS median_ns
+        SELECT source, rank, pg_key, series, shift, median(difference_ns) AS median_ns
         FROM shift_pairs
-        GROUP BY source, rank, pg_key, collective, shift
+        GROUP BY source, rank, pg_key, series, shift
     ),
 
     spreads AS (
         SELECT
-            p.source, p.rank, p.pg_key, p.collective, p.shift, m.median_ns,
+            p.source, p.rank, p.pg_key, p.series, p.shift, m.median_ns,
             median(abs(p.difference_ns - m.median_ns)) AS spread_ns
         FROM shift_pairs AS p
         INNER JOIN medians AS m
             ON m.source = p.source
             AND m.rank = p.rank
             AND m.pg_key = p.pg_key
-            AND m.collective = p.collective
+            AND m.series = p.series
             AND m.shift = p.shift
-        GROUP BY p.source, p.rank, p.pg_key, p.collective, p.shift, m.median_ns
+        GROUP BY p.source, p.rank, p.pg_key, p.series, p.shift, m.median_ns
     ),
 
     shifts AS (
-        SELECT source, rank, pg_key, collective, shift
+        SELECT source, rank, pg_key, series, shift
         FROM spreads
         QUALIFY row_number() OVER (
-            PARTITION BY source, rank, pg_key, collective ORDER BY spread_ns, abs(median_ns), shift DESC
+            PARTITION BY source, rank, pg_key, series ORDER BY spread_ns, abs(median_ns), shift DESC
         ) = 1
     ),
 
     placed AS (
         SELECT
-            o.source, o.event_id, o.rank, o.pg_key, o.collective, o.ts_ns,
+            o.source, o.event_id, o.rank, o.pg_key, o.series, o.ts_ns,
             CASE WHEN o.has_seq THEN o.seq ELSE o.place + coalesce(s.shift, 0) END AS call_place,
             CASE WHEN o.has_seq THEN o.repeat ELSE 0 END AS repeat,
             CASE
@@ -147,26 +149,26 @@ WITH
             ON s.source = o.source
             AND s.rank = o.rank
             AND s.pg_key = o.pg_key
-            AND s.collective = o.collective
+            AND s.series = o.series
         LEFT JOIN reference_ranks AS f
-            ON f.source = o.source AND f.pg_key = o.pg_key AND f.collective = o.collective
+            ON f.source = o.source AND f.pg_key = o.pg_key AND f.series = o.series
     ),
 
     -- A call counts when every ingested rank of its group has it.
     complete AS (
-        SELECT p.source, p.pg_key, p.collective, p.call_place, p.repeat, min(p.ts_ns) AS first_start_ns
+        SELECT p.source, p.pg_key, p.series, p.call_place, p.repeat, min(p.ts_ns) AS first_start_ns
         FROM placed AS p
         INNER JOIN sizes AS z ON z.source = p.source AND z.pg_key = p.pg_key
-        GROUP BY p.source, p.pg_key, p.collective, p.call_place, p.repeat, z.member_count
+        GROUP BY p.source, p.pg_key, p.series, p.call_place, p.repeat, z.member_count
         -- A rank has each place once.
         HAVING count(*) = z.member_count
     ),
 
     numbered AS (
         SELECT
-            source, pg_key, collective, call_place, repeat,
+            source, pg_key, series, call_place, repeat,
             row_number() OVER (
-                ORDER BY source, first_start_ns, pg_key, collective, call_place, repeat
+                ORDER BY source, first_start_ns, pg_key, series, call_place, repeat
             ) AS collective_id
         FROM complete
     ),
@@ -177,7 +179,7 @@ WITH
         INNER JOIN numbered AS n
             ON n.source = p.source
             AND n.pg_key = p.pg_key
-            AND n.collective = p.collective
+            AND n.series = p.series
             AND n.call_place = p.call_place
             AND n.repeat = p.repeat
     )
