@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -81,6 +81,38 @@ impl Pool {
         }
     }
 
+    /// Makes something of each item, in their order; not more at a time than there are threads, because
+    /// each holds memory and files.
+    pub fn map<T: Send + 'static, R: Send + 'static>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        make: impl Fn(T) -> R + Send + Sync + 'static,
+    ) -> Vec<R> {
+        let lock = |made: &Mutex<Option<R>>| {
+            made.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        };
+        let make = Arc::new(make);
+        let mut out: Vec<Arc<Mutex<Option<R>>>> = Vec::new();
+        for item in items {
+            if let Some(at) = out.len().checked_sub(self.threads) {
+                self.wait(|| lock(&out[at]));
+            }
+            let made = Arc::new(Mutex::new(None));
+            out.push(made.clone());
+            let make = make.clone();
+            self.submit(move || {
+                let result = make(item);
+                *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            });
+        }
+        self.wait(|| out.iter().all(|made| lock(made)));
+        let take = |made: Arc<Mutex<Option<R>>>| {
+            let result = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+            result.expect("it was waited for")
+        };
+        out.into_iter().map(take).collect()
+    }
+
     /// Runs tasks until the pool is closed.
     pub fn help(&self) {
         loop {
@@ -108,7 +140,6 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -124,6 +155,16 @@ mod tests {
             });
         }
         pool.wait(|| count.load(Ordering::Relaxed) == 10);
+    }
+
+    #[test]
+    fn what_is_made_keeps_the_order() {
+        let pool = Arc::new(Pool::new(2));
+        let helped = pool.clone();
+        let helper = std::thread::spawn(move || helped.help());
+        assert_eq!(pool.map(0..9, |n| n * n), [0, 1, 4, 9, 16, 25, 36, 49, 64]);
+        pool.close();
+        helper.join().expect("it does not panic");
     }
 
     #[test]

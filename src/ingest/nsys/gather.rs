@@ -364,28 +364,16 @@ impl<'a> Gather<'a> {
             metadata,
             is_only: ranks == 1,
         });
-        // A few at a time: each has its lists and files in hand.
-        let mut tasks: Vec<Arc<Mutex<Option<_>>>> = Vec::with_capacity(self.shares.len());
-        let pool = self.reading.pool;
-        for (index, of) in self.shares.into_iter().enumerate() {
-            let file_wide = self.rest.is_none_or(|rest| rest == index);
+        let (rest, of_all) = (self.rest, shared.clone());
+        let finished = self.reading.pool.map(self.shares.into_iter().enumerate(), move |(index, of)| {
+            let file_wide = rest.is_none_or(|rest| rest == index);
             let place = places.iter().position(|i| *i == index).unwrap_or(index);
-            let outcome = Arc::new(Mutex::new(None));
-            if let Some(at) = tasks.len().checked_sub(pool.threads()) {
-                pool.wait(|| lock(&tasks[at]).is_some());
-            }
-            tasks.push(outcome.clone());
-            let shared = shared.clone();
-            pool.submit(move || {
-                let finished = finish_share(of, &shared, file_wide, place);
-                *lock(&outcome) = Some(finished);
-            });
-        }
+            finish_share(of, &of_all, file_wide, place)
+        });
         let (mut calls, mut sized, mut unclear) = (0, 0, 0);
-        let mut shares: Vec<Share> = Vec::with_capacity(tasks.len());
-        pool.wait(|| tasks.iter().all(|task| lock(task).is_some()));
-        for task in tasks {
-            let (share, outcome) = lock(&task).take().expect("it was waited for")?;
+        let mut shares: Vec<Share> = Vec::with_capacity(finished.len());
+        for finished in finished {
+            let (share, outcome) = finished?;
             calls += outcome.calls;
             sized += outcome.sized;
             unclear += outcome.unclear;

@@ -27,7 +27,7 @@ use super::event::{Event, Meta, Said};
 use super::gather::{Device, Facts, Gather};
 use super::hlo::{Class, Op};
 use super::layout::{LineKind, PlaneKind, Ranks};
-use super::meetings::meeting_of;
+use super::meetings::Meetings;
 use super::ops::Sequence;
 use super::rows::{Context, Line, Meeting, Module, Outcome};
 use super::stats::{Datum, Key, key};
@@ -435,6 +435,7 @@ struct Known {
     /// Of each line of operations; and whether it is by a collective.
     shifts: BTreeMap<(i64, i64), (i128, bool)>,
     meetings: HashMap<i64, Vec<Meeting>>,
+    calls: Meetings,
     /// Devices that groups name.
     world: Option<i64>,
 }
@@ -484,7 +485,7 @@ impl Known {
                 if event.get(Key::HloOp).is_some() {
                     self.host_devices.insert(event.int(Key::Device).unwrap_or(0));
                 }
-                if let Some(meeting) = meeting_of(&event) {
+                if let Some(meeting) = self.calls.of(&event) {
                     self.groups(&meeting.call);
                     self.meetings.entry(tid).or_default().push(meeting);
                 }

@@ -9,6 +9,7 @@ use super::super::log::{Log, Severity};
 use super::super::record::{RankRow, Share};
 use super::super::rows::Rows;
 use super::super::spool::{CROWD, MANY_RANKS, METADATA, Spool, rows_of};
+use super::super::steps::StepPatterns;
 use super::super::totals::Totals;
 use super::Reading;
 use super::rows::{Context, Outcome, To};
@@ -157,42 +158,55 @@ impl<'a> Gather<'a> {
                 "the trace has no events: only its header was read".to_owned()
             });
         }
-        let ranks = &self.context.ranks;
-        let mut out = Vec::with_capacity(self.shares.len());
-        for (place, of) in self.shares.into_iter().enumerate() {
-            let Of { device, is_rank, mut spool, mut totals, mut metadata } = of;
-            spool.link(0, |_| Ok(()))?;
-            let steps = &self.reading.steps;
-            let marked = spool.mark_steps(steps)?;
-            if let Some((marker, count)) = marked.filter(|_| is_rank) {
-                let by = if steps.by_user { "--step-range" } else { "known pattern" };
-                let value = serde_json::json!({ "marker": marker, "by": by, "steps": count });
-                metadata.text(Some("step_marker")).text(Some(&value.to_string())).end_row();
-            }
-            spool.write_table(METADATA, metadata.take()?, 0)?;
-            totals.host_pid = totals.host_pid.or(facts.pid);
-            let says = device.and_then(|d| facts.devices.get(&d)).cloned().unwrap_or_default();
-            out.push(Share {
-                row: RankRow {
-                    host: facts.host.clone(),
-                    device_name: says.name,
-                    sm_count: says.cores,
-                    memory_bytes: says.memory_bytes,
-                    world_size: ranks.world,
-                    base_ns: facts.base_ns,
-                    ..RankRow::default()
-                },
-                trace_rank: device.and_then(|d| ranks.of_device.get(&d).copied().flatten()),
-                is_rank,
-                place,
-                totals,
-                spool: spool.close()?,
-                ..Share::default()
-            });
-        }
+        let (context, steps, facts) =
+            (self.context.clone(), self.reading.steps.clone(), facts.clone());
+        let bytes = facts.bytes;
+        let finished = self.reading.pool.map(self.shares.into_iter().enumerate(), move |(place, of)| {
+            finish_share(of, place, &context, &steps, &facts)
+        });
+        let mut out = finished.into_iter().collect::<Result<Vec<Share>>>()?;
         out[0].totals.skipped += self.skipped;
         out[0].log = self.log;
-        out[0].bytes = facts.bytes;
+        out[0].bytes = bytes;
         Ok(out)
     }
+}
+
+/// Joins what belongs together in a share, and closes its files.
+fn finish_share(
+    of: Of,
+    place: usize,
+    context: &Context,
+    steps: &StepPatterns,
+    facts: &Facts,
+) -> Result<Share> {
+    let Of { device, is_rank, mut spool, mut totals, mut metadata } = of;
+    spool.link(0, |_| Ok(()))?;
+    let marked = spool.mark_steps(steps)?;
+    if let Some((marker, count)) = marked.filter(|_| is_rank) {
+        let by = if steps.by_user { "--step-range" } else { "known pattern" };
+        let value = serde_json::json!({ "marker": marker, "by": by, "steps": count });
+        metadata.text(Some("step_marker")).text(Some(&value.to_string())).end_row();
+    }
+    spool.write_table(METADATA, metadata.take()?, 0)?;
+    totals.host_pid = totals.host_pid.or(facts.pid);
+    let says = device.and_then(|d| facts.devices.get(&d)).cloned().unwrap_or_default();
+    let ranks = &context.ranks;
+    Ok(Share {
+        row: RankRow {
+            host: facts.host.clone(),
+            device_name: says.name,
+            sm_count: says.cores,
+            memory_bytes: says.memory_bytes,
+            world_size: ranks.world,
+            base_ns: facts.base_ns,
+            ..RankRow::default()
+        },
+        trace_rank: device.and_then(|d| ranks.of_device.get(&d).copied().flatten()),
+        is_rank,
+        place,
+        totals,
+        spool: spool.close()?,
+        ..Share::default()
+    })
 }

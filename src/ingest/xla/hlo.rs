@@ -413,6 +413,11 @@ impl Programs {
         self.programs.get(&program).map(|p| p.ops.get(op))
     }
 
+    /// Whether no module is known.
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
     /// The assignments of devices to ranks that the modules state.
     pub fn devices(&self) -> impl Iterator<Item = &[i64]> {
         self.programs.values().map(|p| &p.devices[..]).filter(|d| !d.is_empty())

@@ -53,6 +53,13 @@ impl<T> Ids<T> {
         }
     }
 
+    /// All things with their ids.
+    pub fn ids(&self) -> impl Iterator<Item = (i64, &T)> {
+        let dense = self.dense.iter().enumerate();
+        let dense = dense.filter_map(|(id, thing)| Some((id as i64, thing.as_ref()?)));
+        dense.chain(self.sparse.iter().map(|(id, thing)| (*id, thing)))
+    }
+
     /// All things.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.dense.iter().flatten().chain(self.sparse.values())

@@ -1,6 +1,7 @@
 //! Statistics: what an event says of itself, by name.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::super::args::Args;
 use super::space::{Ids, Stat};
@@ -128,7 +129,11 @@ impl<'a> Datum<'a> {
     }
 }
 
-/// The statistic in a message; None where it is broken or of no known name.
+/// A statistic whose name is not in the file.
+static UNNAMED: LazyLock<Stat> =
+    LazyLock::new(|| Stat { key: Key::Other, name: Box::from("$unnamed") });
+
+/// The statistic in a message; None where it is broken.
 pub fn of_message<'a>(message: &'a [u8], names: &'a Ids<Stat>) -> Option<(&'a Stat, Datum<'a>)> {
     let mut id = 0;
     let mut value = None;
@@ -148,5 +153,5 @@ pub fn of_message<'a>(message: &'a [u8], names: &'a Ids<Stat>) -> Option<(&'a St
         }
     }
     // Writers may leave zeros out.
-    Some((names.get(id)?, value.unwrap_or(Datum::Int(0))))
+    Some((names.get(id).unwrap_or(&UNNAMED), value.unwrap_or(Datum::Int(0))))
 }

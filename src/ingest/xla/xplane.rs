@@ -18,7 +18,7 @@ use super::event::{Event, Meta, Said};
 use super::gather::{Device, Facts, Gather};
 use super::hlo::{Class, Programs};
 use super::layout::{LineKind, PlaneKind, Ranks};
-use super::meetings::meeting_of;
+use super::meetings::Meetings;
 use super::ops::{Found, Seen, Sequence};
 use super::rows::{Context, Line, Module, Outcome};
 use super::space::{self, Fault, Ids, Plane, Source, Space, Stat};
@@ -230,6 +230,7 @@ impl Reader<'_> {
     /// and who met whom.
     fn host(&self, known: &mut Known) -> Result<HostFacts> {
         let mut out = HostFacts::default();
+        let mut known_meetings = Meetings::default();
         let world = known.programs.devices().map(<[i64]>::len).max().unwrap_or(0);
         out.computes = known.devices.is_empty();
         if !out.computes && world as i64 <= known.local {
@@ -240,11 +241,22 @@ impl Reader<'_> {
                 continue;
             }
             let names = self.names(plane, &Programs::default(), |_, _| Ok(()))?;
+            // Who met whom is of use where no HLO says it.
+            let meets = known.programs.is_empty();
+            let wanted = |key| {
+                matches!(key, Key::HloOp | Key::Partition) || meets && matches!(key, Key::Name)
+            };
+            let wanted: Vec<i64> =
+                names.stats.ids().filter(|(_, s)| wanted(s.key)).map(|(id, _)| id).collect();
             for line in &plane.lines {
                 let mut meetings = Vec::new();
                 let base_ps = known.base_ps(line);
-                self.each_event(line, &names, base_ps, |event| {
-                    out.event(event, &mut meetings);
+                let look = |message: &[u8]| says_any(message, &wanted);
+                self.each_event(line, &names, base_ps, look, |event| {
+                    out.event(event);
+                    if meets {
+                        meetings.extend(known_meetings.of(event));
+                    }
                     true
                 })?;
                 meetings.sort_by_key(|m: &super::rows::Meeting| m.start_ps);
@@ -289,19 +301,22 @@ impl Reader<'_> {
         }
     }
 
-    /// Hands the events of a line to `each`, until it says that it has seen enough.
+    /// Hands the events of a line at whose messages `look` says yes to `each`, until that says that it has
+    /// seen enough.
     fn each_event(
         &self,
         line: &space::Line,
         names: &Names,
         base_ps: i128,
+        look: impl Fn(&[u8]) -> bool,
         mut each: impl FnMut(&Event<'_>) -> bool,
     ) -> Result<()> {
         let mut chunks = Chunks::new(&self.source, line);
         while let Some((bytes, offset)) = chunks.next()? {
             let mut said = Vec::new();
             for (place, message) in messages(&bytes, offset) {
-                if let Some(event) = event_of(message, place, names, base_ps, &mut said)
+                if look(message)
+                    && let Some(event) = event_of(message, place, names, base_ps, &mut said)
                     && !each(&event)
                 {
                     return Ok(());
@@ -397,7 +412,7 @@ impl Reader<'_> {
             if LineKind::of(kind, &line.name) != LineKind::Modules {
                 continue;
             }
-            self.each_event(line, names, known.base_ps(line), |event| {
+            self.each_event(line, names, known.base_ps(line), |_| true, |event| {
                 let name = shared
                     .entry(event.name.to_string())
                     .or_insert_with(|| Arc::from(&*event.name))
@@ -420,7 +435,7 @@ impl Reader<'_> {
     fn shift(&self, line: &space::Line, names: &Names, base_ps: i128) -> Result<i128> {
         let communicates = names.metas.values().any(|m| m.op.class == Class::Comm);
         let mut shift = None;
-        self.each_event(line, names, base_ps, |event| {
+        self.each_event(line, names, base_ps, |_| true, |event| {
             let Some(offset) = event.int(Key::DeviceOffset) else { return true };
             let is_comm = event.meta.is_some_and(|m| m.op.class == Class::Comm);
             if shift.is_none() || is_comm {
@@ -451,7 +466,7 @@ struct HostFacts {
 }
 
 impl HostFacts {
-    fn event(&mut self, event: &Event<'_>, meetings: &mut Vec<super::rows::Meeting>) {
+    fn event(&mut self, event: &Event<'_>) {
         if self.computes && event.get(Key::HloOp).is_some() {
             self.devices.insert(event.int(Key::Device).unwrap_or(0));
         }
@@ -465,7 +480,6 @@ impl HostFacts {
         {
             self.partitions.insert(local, partition);
         }
-        meetings.extend(meeting_of(event));
     }
 }
 
@@ -611,6 +625,20 @@ fn messages(bytes: &[u8], offset: u64) -> impl Iterator<Item = (u64, &[u8])> {
                 return Some((offset + (fields.at - message.len()) as u64, message));
             }
         }
+    })
+}
+
+/// Whether an event says any of these statistics.
+fn says_any(message: &[u8], wanted: &[i64]) -> bool {
+    Fields::new(message).flatten().any(|(field, value)| match (field, value) {
+        (4, Value::Bytes(stat)) => {
+            let id = Fields::new(stat).flatten().find_map(|(field, value)| match (field, value) {
+                (1, Value::Int(id)) => Some(id as i64),
+                _ => None,
+            });
+            wanted.contains(&id.unwrap_or(0))
+        }
+        _ => false,
     })
 }
 
