@@ -5,23 +5,35 @@
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   event_id BIGINT dim - | Number of the event in the trace.
 -- @column   name VARCHAR value - | Name as recorded.
--- @column   direction VARCHAR value - | h2d, d2h, d2d, p2p, h2h; NULL where the name says none.
+-- @column   direction VARCHAR value - | h2d, d2h, d2d, p2p, h2h; NULL where nothing says one.
 -- @column   ts_ns BIGINT value ns | Start.
 -- @column   dur_ns BIGINT value ns | Duration.
 -- @column   device BIGINT value - | Accelerator.
 -- @column   stream BIGINT value - | Stream.
 -- @column   bytes BIGINT value - | Bytes copied.
 -- @column   rate_gb_per_s DOUBLE value gb_per_s | bytes / dur_ns.
+WITH
+    named AS (
+        SELECT
+            trace, rank, event_id, name, ts_ns, dur_ns, device, stream, bytes,
+            -- XLA says it of a copy of its own, and spells it in its own way (`MemcpyH2D`).
+            CASE WHEN source = 'xla'
+                THEN replace(concat_ws(' ', name, json_extract_string(args, '$.direction')), '2', 'to')
+                ELSE name
+            END AS words
+        FROM device_events
+        WHERE class = 'copy'
+    )
+
 SELECT
     trace, rank, event_id, name,
     CASE
-        WHEN name LIKE '%HtoD%' OR name LIKE '%HostToDevice%' THEN 'h2d'
-        WHEN name LIKE '%DtoH%' OR name LIKE '%DeviceToHost%' THEN 'd2h'
-        WHEN name LIKE '%PtoP%' OR name LIKE '%PeerToPeer%' THEN 'p2p'
-        WHEN name LIKE '%DtoD%' OR name LIKE '%DeviceToDevice%' THEN 'd2d'
-        WHEN name LIKE '%HtoH%' OR name LIKE '%HostToHost%' THEN 'h2h'
+        WHEN words LIKE '%HtoD%' OR words LIKE '%HostToDevice%' THEN 'h2d'
+        WHEN words LIKE '%DtoH%' OR words LIKE '%DeviceToHost%' THEN 'd2h'
+        WHEN words LIKE '%PtoP%' OR words LIKE '%PeerToPeer%' THEN 'p2p'
+        WHEN words LIKE '%DtoD%' OR words LIKE '%DeviceToDevice%' THEN 'd2d'
+        WHEN words LIKE '%HtoH%' OR words LIKE '%HostToHost%' THEN 'h2h'
     END AS direction,
     ts_ns, dur_ns, device, stream, bytes,
     CAST(bytes AS DOUBLE) / nullif(dur_ns, 0) AS rate_gb_per_s
-FROM device_events
-WHERE class = 'copy'
+FROM named

@@ -88,9 +88,8 @@ impl Pool {
         items: impl IntoIterator<Item = T>,
         make: impl Fn(T) -> R + Send + Sync + 'static,
     ) -> Vec<R> {
-        let lock = |made: &Mutex<Option<R>>| {
-            made.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-        };
+        let lock =
+            |made: &Mutex<Option<R>>| made.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         let make = Arc::new(make);
         let mut out: Vec<Arc<Mutex<Option<R>>>> = Vec::new();
         for item in items {

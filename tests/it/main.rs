@@ -21,3 +21,4 @@ mod program;
 mod properties;
 mod real;
 mod tables;
+mod xla_real;

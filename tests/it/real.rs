@@ -293,7 +293,7 @@ const JOBS: [Job; 18] = [
 ];
 
 /// The folder of the traces, or a word on stderr and None.
-fn traces(test: &str) -> Option<PathBuf> {
+pub fn traces(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("CCL_SQL_TRACES")
         .map_or_else(|| project().join("../shared/traces"), PathBuf::from);
     if folder.join("kineto").is_dir() {

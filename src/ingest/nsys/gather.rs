@@ -365,11 +365,12 @@ impl<'a> Gather<'a> {
             is_only: ranks == 1,
         });
         let (rest, of_all) = (self.rest, shared.clone());
-        let finished = self.reading.pool.map(self.shares.into_iter().enumerate(), move |(index, of)| {
-            let file_wide = rest.is_none_or(|rest| rest == index);
-            let place = places.iter().position(|i| *i == index).unwrap_or(index);
-            finish_share(of, &of_all, file_wide, place)
-        });
+        let finished =
+            self.reading.pool.map(self.shares.into_iter().enumerate(), move |(index, of)| {
+                let file_wide = rest.is_none_or(|rest| rest == index);
+                let place = places.iter().position(|i| *i == index).unwrap_or(index);
+                finish_share(of, &of_all, file_wide, place)
+            });
         let (mut calls, mut sized, mut unclear) = (0, 0, 0);
         let mut shares: Vec<Share> = Vec::with_capacity(finished.len());
         for finished in finished {

@@ -161,9 +161,10 @@ impl<'a> Gather<'a> {
         let (context, steps, facts) =
             (self.context.clone(), self.reading.steps.clone(), facts.clone());
         let bytes = facts.bytes;
-        let finished = self.reading.pool.map(self.shares.into_iter().enumerate(), move |(place, of)| {
-            finish_share(of, place, &context, &steps, &facts)
-        });
+        let finished =
+            self.reading.pool.map(self.shares.into_iter().enumerate(), move |(place, of)| {
+                finish_share(of, place, &context, &steps, &facts)
+            });
         let mut out = finished.into_iter().collect::<Result<Vec<Share>>>()?;
         out[0].totals.skipped += self.skipped;
         out[0].log = self.log;

@@ -45,9 +45,8 @@ impl Meetings {
 }
 
 fn op_of(words: &str, devices: Option<&str>) -> Op {
-    let devices = devices.map(|list| {
-        list.split(',').map_while(|d| d.trim().parse().ok()).collect::<Vec<i64>>()
-    });
+    let devices = devices
+        .map(|list| list.split(',').map_while(|d| d.trim().parse().ok()).collect::<Vec<i64>>());
     let call = Call {
         groups: devices.and_then(|d| Groups::of_lists(vec![d])).filter(|g| *g != Groups::All),
         ids: Ids::Global,

@@ -412,19 +412,25 @@ impl Reader<'_> {
             if LineKind::of(kind, &line.name) != LineKind::Modules {
                 continue;
             }
-            self.each_event(line, names, known.base_ps(line), |_| true, |event| {
-                let name = shared
-                    .entry(event.name.to_string())
-                    .or_insert_with(|| Arc::from(&*event.name))
-                    .clone();
-                out.push(Module {
-                    start_ps: event.start_ps,
-                    end_ps: event.start_ps + i128::from(event.dur_ps.unwrap_or(0)),
-                    run: event.int(Key::Run),
-                    name,
-                });
-                true
-            })?;
+            self.each_event(
+                line,
+                names,
+                known.base_ps(line),
+                |_| true,
+                |event| {
+                    let name = shared
+                        .entry(event.name.to_string())
+                        .or_insert_with(|| Arc::from(&*event.name))
+                        .clone();
+                    out.push(Module {
+                        start_ps: event.start_ps,
+                        end_ps: event.start_ps + i128::from(event.dur_ps.unwrap_or(0)),
+                        run: event.int(Key::Run),
+                        name,
+                    });
+                    true
+                },
+            )?;
         }
         out.sort_by_key(|m| m.start_ps);
         Ok(out)
@@ -435,14 +441,20 @@ impl Reader<'_> {
     fn shift(&self, line: &space::Line, names: &Names, base_ps: i128) -> Result<i128> {
         let communicates = names.metas.values().any(|m| m.op.class == Class::Comm);
         let mut shift = None;
-        self.each_event(line, names, base_ps, |_| true, |event| {
-            let Some(offset) = event.int(Key::DeviceOffset) else { return true };
-            let is_comm = event.meta.is_some_and(|m| m.op.class == Class::Comm);
-            if shift.is_none() || is_comm {
-                shift = Some(event.start_ps - i128::from(offset));
-            }
-            communicates && !is_comm
-        })?;
+        self.each_event(
+            line,
+            names,
+            base_ps,
+            |_| true,
+            |event| {
+                let Some(offset) = event.int(Key::DeviceOffset) else { return true };
+                let is_comm = event.meta.is_some_and(|m| m.op.class == Class::Comm);
+                if shift.is_none() || is_comm {
+                    shift = Some(event.start_ps - i128::from(offset));
+                }
+                communicates && !is_comm
+            },
+        )?;
         Ok(shift.unwrap_or(0))
     }
 }
