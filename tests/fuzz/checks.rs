@@ -15,11 +15,12 @@ use ccl_sql::error::Error;
 use ccl_sql::ingest::input::Place;
 use ccl_sql::ingest::json::{self, Mended, Scanner, Stop};
 use ccl_sql::ingest::kineto::{self, Content, Kineto, Reading};
-use ccl_sql::ingest::nsys;
 use ccl_sql::ingest::pool::Pool;
+use ccl_sql::ingest::record::Share;
 use ccl_sql::ingest::steps::StepPatterns;
 use ccl_sql::ingest::time::micros_to_nanos;
 use ccl_sql::ingest::watch::Watcher;
+use ccl_sql::ingest::{nsys, xla};
 use ccl_sql::registry;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -72,14 +73,53 @@ pub fn nsys(data: &[u8]) {
         steps: &Arc::new(StepPatterns::known()),
         watcher: &Watcher::default(),
     });
+    shares_are_sound(read.map(|file| file.map(|file| file.shares)), &[
+        "trace-truncated",
+        "database-corrupt",
+        "value-too-large",
+        "nsys-unusable",
+    ]);
+}
+
+/// A profile of XLA: its bytes, of either form.
+///
+/// What holds is what holds for [`nsys`].
+pub fn xla(data: &[u8]) {
+    let folder = spool();
+    let is_json = matches!(data.first(), Some(b'{' | b'['));
+    let file = folder.path().join(if is_json { "h.trace.json" } else { "h.xplane.pb" });
+    std::fs::write(&file, data).expect("the file can be written");
+    let share = |share: usize| {
+        let path = folder.path().join(share.to_string());
+        std::fs::create_dir_all(&path).expect("the folder can be made");
+        Ok(path)
+    };
+    let read = xla::read(&xla::Reading {
+        place: &Place::file(&file),
+        form: if is_json { xla::Form::Chrome } else { xla::Form::XPlane },
+        folder: &share,
+        source_id: 0,
+        first_rank: None,
+        name_rank: None,
+        keep_partial: true,
+        pool: &Arc::new(Pool::new(1)),
+        steps: &Arc::new(StepPatterns::known()),
+        watcher: &Watcher::default(),
+    });
+    shares_are_sound(read.map(|file| file.map(|file| file.shares)), &[
+        "trace-truncated",
+        "protobuf-invalid",
+        "json-invalid",
+        "value-too-large",
+    ]);
+}
+
+/// What holds for the shares of a file, or for the error instead of them.
+fn shares_are_sound(read: Result<Result<Vec<Share>, String>, Error>, codes: &[&str]) {
     let shares = match read {
-        Ok(Ok(file)) => file.shares,
+        Ok(Ok(shares)) => shares,
         Ok(Err(_)) => return,
-        Err(error) => {
-            let known = ["trace-truncated", "database-corrupt", "value-too-large", "nsys-unusable"];
-            assert!(known.contains(&error.code), "{error}");
-            return;
-        }
+        Err(error) => return assert!(codes.contains(&error.code), "{error}"),
     };
     assert!(shares.iter().any(|s| s.is_rank), "no rank: {shares:?}");
     for share in &shares {

@@ -17,6 +17,7 @@ fn the_corpus_of_the_fuzz_targets_holds() {
             "json" => checks::json,
             "header" => checks::header,
             "nsys" => checks::nsys,
+            "xla" => checks::xla,
             other => panic!("no target is called {other}"),
         };
         for file in files(&folder).into_iter().filter(|file| selected(file)) {

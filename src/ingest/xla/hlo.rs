@@ -148,8 +148,12 @@ impl Op {
     pub fn of_text(text: Option<&str>, category: Option<&str>) -> Self {
         let line = text.and_then(Line::of_text);
         let opcode = line.as_ref().map(|l| l.opcode);
-        // The category says more than the opcode: a fusion may be a collective.
-        let by_category = category.and_then(collective);
+        // A fusion may be a collective, which only the category says; and so may what runs beside others.
+        let by_category = || {
+            let (word, half) = category.and_then(collective)?;
+            let (_, by_opcode) = half_of(opcode.unwrap_or_default());
+            Some((word, if by_opcode == HalfWord::Whole { half } else { by_opcode }))
+        };
         let of_name = || {
             let name = line.as_ref()?.name;
             let is_custom = category == Some("custom fusion");
@@ -157,7 +161,7 @@ impl Op {
             let asynchronous = name.starts_with("async-collective-");
             (is_custom && asynchronous && half != HalfWord::Whole).then_some((UNKNOWN, half))
         };
-        let found = by_category.or_else(|| opcode.and_then(collective)).or_else(of_name);
+        let found = opcode.and_then(collective).or_else(by_category).or_else(of_name);
         if let Some((word, half)) = found {
             let half = match half {
                 HalfWord::Done => Half::Done(line.as_ref().and_then(|l| l.operand_name())),
@@ -185,9 +189,13 @@ impl Op {
         Self { class: Class::Copy, half, bytes, direction, call: None }
     }
 
-    /// Whether the kind of a collective is still to be found.
+    /// Whether the HLO of the module may know more than the text and the category: what computes may hold
+    /// a collective, and of a collective the kind may be missing.
     pub fn is_undecided(&self) -> bool {
-        self.call.as_ref().is_some_and(|c| c.word == UNKNOWN)
+        match &self.call {
+            Some(call) => call.word == UNKNOWN,
+            None => self.class == Class::Compute,
+        }
     }
 }
 
@@ -499,7 +507,7 @@ fn op_of(
             let bytes = result.as_ref().and_then(|s| s.parts().first()?.size().bytes);
             Some(Op { class: Class::Copy, half: half_as(half), bytes, direction: None, call: None })
         }
-        ("fusion" | "async", half) => {
+        ("fusion" | "async", _) => {
             // What the called computation communicates.
             let inside = instruction
                 .called_computation_ids
@@ -511,12 +519,14 @@ fn op_of(
                     let (word, _) = collective(opcode)?;
                     Some((c, i, word))
                 });
-            let name = std::str::from_utf8(&instruction.name).unwrap_or_default();
-            let (_, by_name) = half_of(name.split('.').next().unwrap_or_default());
-            let half = if half == HalfWord::Whole { by_name } else { half };
+            let half = half_of_instruction(instruction);
             let Some((computation, inner, word)) = inside else {
                 // The second half calls nothing: it is what its first half is.
                 let first = (half == HalfWord::Done).then(|| operands().next().copied())??;
+                // A file may say that two ends wait for each other.
+                if half_of_instruction(first) != HalfWord::Start {
+                    return None;
+                }
                 let of =
                     op_of(first, by_id, computations, grid).filter(|o| o.half == Half::Start)?;
                 return Some(Op { half: half_as(half), ..of });
@@ -546,6 +556,18 @@ fn op_of(
             Some(comm(half_as(half), call))
         }
         _ => None,
+    }
+}
+
+/// Which half an instruction is, by its opcode, or the name that the compiler gives a fusion.
+fn half_of_instruction(instruction: &HloInstruction) -> HalfWord {
+    let half = |word: &[u8]| {
+        let word = std::str::from_utf8(word).unwrap_or_default();
+        half_of(word.split('.').next().unwrap_or_default()).1
+    };
+    match half(&instruction.opcode) {
+        HalfWord::Whole => half(&instruction.name),
+        by_opcode => by_opcode,
     }
 }
 
