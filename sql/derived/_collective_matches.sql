@@ -14,7 +14,11 @@ WITH
         LEFT JOIN process_groups AS g
             ON g.pg_name = c.pg_name
             AND g.ranks IS NOT DISTINCT FROM c.pg_ranks
+        INNER JOIN (SELECT source, count(DISTINCT rank) AS rank_count FROM ranks GROUP BY source) AS n
+            ON n.source = c.source
         WHERE c.dur_ns IS NOT NULL
+            -- Who is in a group of some of the ranks must be known.
+            AND (g.pg_id IS NOT NULL OR c.stated_size IS NULL OR c.stated_size >= n.rank_count)
     ),
 
     ingested AS (

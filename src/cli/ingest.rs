@@ -53,8 +53,8 @@ pub fn ingest_paths(
     }
     if !outcome.set_aside.is_empty() {
         context.printer.note(&match outcome.set_aside.len() {
-            1 => "set aside 1 file that is no trace".to_owned(),
-            n => format!("set aside {n} files that are no traces"),
+            1 => "set aside 1 file that is no trace of its own".to_owned(),
+            n => format!("set aside {n} files that are no traces of their own"),
         });
         if context.printer.verbose() {
             for (file, why) in &outcome.set_aside {

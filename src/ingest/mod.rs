@@ -409,7 +409,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
             log.add(Severity::Info, "rank-assumed", None, || {
                 match &*record.source.source {
                     "nsys" => "neither the trace nor its name says a rank; ranks were given in the order of nodes and devices",
-                    "xla" => "the profile does not say which device of the job each of its devices is; ranks are their numbers in the host",
+                    "xla" => "the profile does not say which device of the job each of its devices is; ranks are their numbers in the host (--rank N=FILE says that of the first)",
                     _ => "neither the trace nor its name says a rank; ranks were given in the order of the pids",
                 }
                 .to_owned()

@@ -73,12 +73,10 @@ pub fn nsys(data: &[u8]) {
         steps: &Arc::new(StepPatterns::known()),
         watcher: &Watcher::default(),
     });
-    shares_are_sound(read.map(|file| file.map(|file| file.shares)), &[
-        "trace-truncated",
-        "database-corrupt",
-        "value-too-large",
-        "nsys-unusable",
-    ]);
+    shares_are_sound(
+        read.map(|file| file.map(|file| file.shares)),
+        &["trace-truncated", "database-corrupt", "value-too-large", "nsys-unusable"],
+    );
 }
 
 /// A profile of XLA: its bytes, of either form.
@@ -106,12 +104,10 @@ pub fn xla(data: &[u8]) {
         steps: &Arc::new(StepPatterns::known()),
         watcher: &Watcher::default(),
     });
-    shares_are_sound(read.map(|file| file.map(|file| file.shares)), &[
-        "trace-truncated",
-        "protobuf-invalid",
-        "json-invalid",
-        "value-too-large",
-    ]);
+    shares_are_sound(
+        read.map(|file| file.map(|file| file.shares)),
+        &["trace-truncated", "protobuf-invalid", "json-invalid", "value-too-large"],
+    );
 }
 
 /// What holds for the shares of a file, or for the error instead of them.

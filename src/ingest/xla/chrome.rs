@@ -82,6 +82,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
                 .to_owned()
         });
     }
+    super::not_too_many(devices.len()).map_err(|e| e.at(reading.place.display()))?;
     let mut ranks = Ranks::find(&devices, &[], &BTreeMap::new(), None)
         .told(reading.first_rank, reading.name_rank);
     ranks.world = known.world.filter(|w| *w > 1);
@@ -547,6 +548,11 @@ impl RowsOf<'_> {
             });
             return Ok(());
         };
+        if event.dur_ps.is_none() && element.dur.is_some() {
+            self.outcome.log.add(Severity::Loss, "dur-invalid", Some(element.number), || {
+                "events whose duration is negative, or longer than any clock runs; it is not known".to_owned()
+            });
+        }
         let line = self.lines.entry(key).or_insert_with(|| {
             let plane = planes.get(&key.0).map_or(PlaneKind::Other, |p| p.0);
             let name = lines.get(&key).cloned().unwrap_or_default();

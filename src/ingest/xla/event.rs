@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::args::Args;
 use super::super::steps::StepPatterns;
-use super::hlo::{Op, Programs};
+use super::hlo::{Class, Op, Programs};
 use super::space::{Ids, Stat};
 use super::stats::{Datum, Key, of_message};
 use super::wire::{Fields, Value, text};
@@ -112,21 +112,25 @@ impl Meta {
                 _ => {}
             }
         }
-        let has_row = args.object().is_some() || !display.is_empty() && display != name;
         // The name of an operation on a TPU is its whole text.
         let is_text = name.starts_with('%') || name.starts_with("ROOT %");
-        let op = Op::of_text(is_text.then_some(&*name), category.as_deref());
-        let op = match program.filter(|_| op.is_undecided()) {
-            Some(program) => match programs.find(program, &display) {
-                Some(Some(found)) => found.clone(),
-                _ => Arc::new(op),
-            },
-            None => Arc::new(op),
+        let own_name =
+            || name.trim_start_matches("ROOT ").trim_start_matches('%').split(" = ").next();
+        let has_row = args.object().is_some() || is_text || !display.is_empty() && display != name;
+        let shown = match (display.is_empty(), is_text) {
+            (false, _) => &*display,
+            (true, true) => own_name().unwrap_or(&name),
+            (true, false) => &*name,
         };
-        let shown = if display.is_empty() { &name } else { &display };
+        // What the module says of a collective counts before its text: a fusion may hold one.
+        let by_hlo = program.and_then(|id| programs.find(Some(id), None, shown)).flatten();
+        let op = match by_hlo.filter(|op| op.class == Class::Comm) {
+            Some(op) => op.clone(),
+            None => Arc::new(Op::of_text(is_text.then_some(&*name), category.as_deref())),
+        };
         Self {
             id,
-            name: Box::from(&**shown),
+            name: Box::from(shown),
             op,
             category: category.map(|c| Box::from(&*c)),
             flops: model_flops.or(flops),

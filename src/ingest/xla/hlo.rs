@@ -17,13 +17,20 @@ pub enum Class {
     Compute,
     Comm,
     Copy,
+    /// Runs other operations: a loop, a branch, a call.
+    Control,
+}
+
+/// Whether an opcode only says which operations run.
+pub fn is_control(opcode: &str) -> bool {
+    matches!(opcode, "while" | "conditional" | "call")
 }
 
 impl Class {
     /// The word in the tables.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Compute => "compute",
+            Self::Compute | Self::Control => "compute",
             Self::Comm => "comm",
             Self::Copy => "copy",
         }
@@ -128,13 +135,26 @@ fn ids_of(word: &str, has_channel: bool, global: bool) -> Ids {
     }
 }
 
-/// The size of what a start gives: its result lies in a tuple behind the operand.
-fn result_of_start(word: &str, result: &Shape, input: &Size) -> Size {
+/// The size of what a collective gives. The result of a start lies in a tuple behind the operand.
+fn output_of(word: &str, is_start: bool, result: &Shape, input: &Size) -> Size {
     match (word, result.parts()) {
+        // Data, context, token.
+        ("recv", [data, ..]) => data.size(),
+        ("send", _) => Size::default(),
         // A reduction gives what it takes.
-        ("all-reduce", _) => input.clone(),
-        (_, [_, output, ..]) => output.size(),
-        _ => Size::default(),
+        ("all-reduce", _) if is_start => input.clone(),
+        (_, [_, output, ..]) if is_start => output.size(),
+        _ if is_start => Size::default(),
+        _ => result.size(),
+    }
+}
+
+/// The size of what a collective takes: its operands, but for those that only steer it.
+fn input_of(word: &str, operands: impl Iterator<Item = Size>) -> Size {
+    match word {
+        "recv" => Size::default(),
+        "send" | "ragged-all-to-all" => Size::sum(operands.take(1)),
+        _ => Size::sum(operands),
     }
 }
 
@@ -178,24 +198,17 @@ impl Op {
                 call: Some(call),
             };
         }
-        let word = category.filter(|c| c.starts_with("copy")).or(opcode).unwrap_or_default();
+        let copies = category.filter(|c| c.starts_with("copy"));
+        let word = copies.or(opcode).or(category).unwrap_or_default();
         let half = match word {
             "copy" => Half::Whole,
             "copy-start" => Half::Start,
             "copy-done" => Half::Done(line.as_ref().and_then(|l| l.operand_name())),
+            word if is_control(word) => return Self { class: Class::Control, ..Self::compute() },
             _ => return Self::compute(),
         };
         let (bytes, direction) = line.map_or((None, None), |l| l.copied(half == Half::Start));
         Self { class: Class::Copy, half, bytes, direction, call: None }
-    }
-
-    /// Whether the HLO of the module may know more than the text and the category: what computes may hold
-    /// a collective, and of a collective the kind may be missing.
-    pub fn is_undecided(&self) -> bool {
-        match &self.call {
-            Some(call) => call.word == UNKNOWN,
-            None => self.class == Class::Compute,
-        }
     }
 }
 
@@ -323,32 +336,54 @@ impl<'t> Line<'t> {
         (end > 0).then(|| name[..end].to_owned())
     }
 
-    /// What all operands hold, where the text says their shapes.
-    fn input(&self) -> Size {
+    /// What each operand holds, where the text says their shapes.
+    fn inputs(&self) -> Vec<Size> {
         let mut sizes = Vec::new();
         let mut rest = self.operands.trim_start();
         while !rest.is_empty() {
-            let Some((shape, after)) = Shape::of_text(rest) else { return Size::default() };
+            let Some((shape, after)) = Shape::of_text(rest) else { return Vec::new() };
             sizes.push(shape.size());
             rest = match after.split_once(',') {
                 Some((_, after)) => after.trim_start(),
                 None => "",
             };
         }
-        Size::sum(sizes.into_iter())
+        sizes
+    }
+
+    /// What a fused collective takes of its operands, of which others may be for what is fused with it.
+    fn input_of_fusion(&self, word: &str, output: &Size) -> Size {
+        match word {
+            "all-reduce" | "all-to-all" | "collective-permute" => output.clone(),
+            "reduce-scatter" => {
+                let shares = |input: &Size| {
+                    let (all, own) = (input.bytes.unwrap_or(0), output.bytes.unwrap_or(0));
+                    input.dtype == output.dtype && own > 0 && all > own && all % own == 0
+                };
+                let mut found = self.inputs().into_iter().filter(shares);
+                match (found.next(), found.next()) {
+                    (Some(one), None) => one,
+                    _ => Size::default(),
+                }
+            }
+            _ => Size::default(),
+        }
     }
 
     fn call(&self, word: &str, is_start: bool) -> Call {
-        let input = self.input();
-        let output = match (is_start, word) {
-            // A fusion gives the operand, the result and flags.
-            (true, UNKNOWN) => self.result.parts().get(1).map(Shape::size).unwrap_or_default(),
-            (true, _) => result_of_start(word, &self.result, &input),
-            (false, _) => self.result.size(),
-        };
-        let input = match (is_start, word, self.result.parts()) {
-            (true, UNKNOWN, [operand, ..]) => operand.size(),
-            _ => input,
+        let is_fusion = self.opcode == "fusion";
+        let (input, output) = match self.result.parts() {
+            // A fusion that starts gives the operand, the result and flags.
+            [operand, output, ..] if is_fusion && is_start => (operand.size(), output.size()),
+            _ if is_fusion => {
+                let output = self.result.size();
+                (self.input_of_fusion(word, &output), output)
+            }
+            _ => {
+                let input = input_of(word, self.inputs().into_iter());
+                let output = output_of(word, is_start, &self.result, &input);
+                (input, output)
+            }
         };
         let channel = self.attribute("channel_id").and_then(|c| c.parse().ok());
         let global = self.attribute("use_global_device_ids") == Some("true");
@@ -394,6 +429,8 @@ impl<'t> Line<'t> {
 #[derive(Debug, Default)]
 pub struct Programs {
     programs: HashMap<i64, Program>,
+    /// Program ids by the names of the modules; None where several have one name.
+    by_name: HashMap<String, Option<i64>>,
 }
 
 /// A module.
@@ -412,13 +449,31 @@ impl Programs {
     pub fn add(&mut self, bytes: &[u8]) -> Option<(i64, &Program)> {
         let module = HloProto::decode(bytes).ok()?.module?;
         let id = module.id;
+        let of_name = self.by_name.entry(String::from_utf8_lossy(&module.name).into_owned());
+        of_name.and_modify(|of| *of = of.filter(|one| *one == id)).or_insert(Some(id));
         self.programs.insert(id, Program::of(&module));
         self.programs.get(&id).map(|p| (id, p))
     }
 
-    /// An operation; None where its module is not in the file.
-    pub fn find(&self, program: i64, op: &str) -> Option<Option<&Arc<Op>>> {
-        self.programs.get(&program).map(|p| p.ops.get(op))
+    /// An operation, by the id of its program, else by the name of its module (`jit_f`, `jit_f(7)`);
+    /// None where its module is not in the file.
+    pub fn find(
+        &self,
+        program: Option<i64>,
+        module: Option<&str>,
+        op: &str,
+    ) -> Option<Option<&Arc<Op>>> {
+        let by_name = || {
+            let module = module?;
+            let id = module.strip_suffix(')').and_then(|m| m.rsplit_once('('));
+            match id.map(|(name, id)| (name, id.parse::<i128>().ok().map(|id| id as i64))) {
+                Some((_, Some(id))) if self.programs.contains_key(&id) => Some(id),
+                Some((name, _)) => self.by_name.get(name).copied().flatten(),
+                None => self.by_name.get(module).copied().flatten(),
+            }
+        };
+        let id = program.filter(|id| self.programs.contains_key(id)).or_else(by_name)?;
+        self.programs.get(&id).map(|p| p.ops.get(op))
     }
 
     /// Whether no module is known.
@@ -493,14 +548,16 @@ fn op_of(
     };
     if let Some((word, half)) = collective(opcode) {
         let half = half_as(half);
-        let input = Size::sum(operands().map(|o| size(o)));
-        let output = match (&half, &result) {
-            (Half::Start, Some(shape)) => result_of_start(word, shape, &input),
-            (_, Some(shape)) => shape.size(),
-            _ => Size::default(),
+        let input = input_of(word, operands().map(|o| size(o)));
+        let output = match &result {
+            Some(shape) => output_of(word, half == Half::Start, shape, &input),
+            None => Size::default(),
         };
         let call = call_of(instruction, word, input, output, grid);
         return Some(comm(half, call));
+    }
+    if is_control(opcode) {
+        return Some(Op { class: Class::Control, ..Op::compute() });
     }
     match half_of(opcode) {
         ("copy", half) => {
@@ -534,11 +591,10 @@ fn op_of(
             let by_id: HashMap<i64, &HloInstruction> =
                 computation.instructions.iter().map(|i| (i.id, i)).collect();
             let operands = inner.operand_ids.iter().filter_map(|id| by_id.get(id));
-            let input = Size::sum(operands.map(|o| size(o)));
-            let output = match (&inner.shape.as_ref().and_then(Shape::of_proto), word) {
-                (Some(shape), _) if opcode_is_start(inner) => result_of_start(word, shape, &input),
-                (Some(shape), _) => shape.size(),
-                _ => Size::default(),
+            let input = input_of(word, operands.map(|o| size(o)));
+            let output = match &inner.shape.as_ref().and_then(Shape::of_proto) {
+                Some(shape) => output_of(word, opcode_is_start(inner), shape, &input),
+                None => Size::default(),
             };
             // An all-reduce of which each rank keeps its share is a reduce-scatter.
             let scatters = word == "all-reduce"
@@ -731,14 +787,14 @@ mod tests {
         let bytes = HloProto { module: Some(module) }.encode_to_vec();
         let (id, program) = programs.add(&bytes).expect("it is a module");
         assert_eq!((id, &program.devices[..]), (5, &[0, 2048][..]));
-        let op = |name: &str| programs.find(5, name).expect("the module is there");
+        let op = |name: &str| programs.find(Some(5), None, name).expect("the module is there");
         let reduce = op("psum.7").expect("it communicates").call.as_ref().expect("a call");
         assert_eq!((reduce.input.bytes, reduce.group_of(1)), (Some(32), Some(vec![0, 1])));
         let permute = op("ppermute.3").expect("it communicates").call.as_ref().expect("a call");
         assert_eq!((permute.group_of(0), permute.peers(0)), (Some(vec![0, 1]), (Some(1), Some(1))));
         assert_eq!(op("c").map(|o| (o.class, o.bytes)), Some((Class::Copy, Some(32))));
         assert_eq!(op("p"), None);
-        assert!(programs.find(6, "p").is_none());
+        assert!(programs.find(Some(6), None, "p").is_none());
         assert!(programs.add(b"\x0a\xff").is_none());
     }
 }

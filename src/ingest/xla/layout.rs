@@ -91,10 +91,12 @@ impl Ranks {
         self.of_device.contains_key(&device)
     }
 
-    /// Rank of a device, its number where nothing says one.
-    pub fn of(&self, device: i64) -> i64 {
+    /// Rank of a device. Its number, where nothing says one and the file may hold the whole job; None
+    /// where it holds a part, and who is meant by a group is not known.
+    pub fn known(&self, device: i64) -> Option<i64> {
         let stated = self.of_device.get(&device).copied().flatten();
-        self.by_hand.get(&device).copied().or(stated).unwrap_or(device)
+        let is_whole = self.world.is_none_or(|world| world <= self.of_device.len() as i64);
+        self.by_hand.get(&device).copied().or(stated).or(is_whole.then_some(device))
     }
 
     /// Takes ranks from outside: `first` is that of the first device; `named` counts where there is one

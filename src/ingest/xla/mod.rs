@@ -29,7 +29,7 @@ use super::pool::Pool;
 use super::record::Share;
 use super::steps::StepPatterns;
 use super::watch::Watcher;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +73,22 @@ pub struct Xla {
     pub sha256: String,
 }
 
+/// Devices of a file, each of which has tables of its own: hosts have 16, and tests on CPUs some hundreds.
+const MAX_DEVICES: usize = 512;
+
+fn not_too_many(devices: usize) -> Result<()> {
+    if devices <= MAX_DEVICES {
+        return Ok(());
+    }
+    Err(Error::new("value-too-large", format!("the file holds {devices} devices that compute"))
+        .facts(format!("at most {MAX_DEVICES} are read"))
+        .hint("profile fewer devices of the process"))
+}
+
 /// Reads a file; what it is, when it is no profile.
 ///
 /// # Errors
-/// `trace-truncated`, `protobuf-invalid`, `json-invalid`, `gzip-broken` for the file; `io` when the spool
+/// `trace-truncated`, `protobuf-invalid`, `json-invalid`, `gzip-broken`, `value-too-large` for the file; `io` when the spool
 /// cannot be written.
 pub fn read(reading: &Reading<'_>) -> Result<Result<Xla, String>> {
     let folder = (reading.folder)(0)?;

@@ -11,7 +11,7 @@ use super::super::log::{Log, Severity};
 use super::super::spool::{COMM_ARGS, COUNTERS, HOST};
 use super::super::steps::{STEP_LINE, STEP_NUMBER, StepPatterns};
 use super::event::Event;
-use super::hlo::{Call, Class, Op, Programs};
+use super::hlo::{Call, Class, Op, Programs, is_control};
 use super::layout::{LineKind, Ranks};
 use super::ops::{Found, Seen};
 use super::stats::{Datum, Key};
@@ -82,7 +82,7 @@ pub struct Outcome {
     pub log: Log,
     pub skipped: u64,
     args: Args,
-    /// Groups that were written out, by operation and rank.
+    /// Groups that were written out, by operation and device.
     groups: HashMap<(usize, i64), Arc<Group>>,
 }
 
@@ -97,8 +97,8 @@ struct Group {
 }
 
 impl Group {
-    fn of(call: &Call, rank: i64) -> Self {
-        let Some(ranks) = call.group_of(rank) else {
+    fn of(call: &Call, rank: Option<i64>) -> Self {
+        let Some(ranks) = rank.and_then(|rank| call.group_of(rank)) else {
             return Self { size: call.members(), ..Self::default() };
         };
         let size = Some(ranks.len() as i64);
@@ -220,9 +220,9 @@ impl Outcome {
     /// An event of a stream of a GPU.
     fn kernel(&mut self, context: &Context, line: &Line, event: &Event<'_>) {
         let (name, copy) = (&*event.name, event.text(Key::Copy));
-        let program = event.int(Key::Program);
-        let op = program.zip(event.text(Key::HloOp));
-        let op = op.and_then(|(program, op)| context.programs.find(program, op).flatten());
+        let (program, module) = (event.int(Key::Program), event.text(Key::HloModule));
+        let op = event.text(Key::HloOp);
+        let op = op.and_then(|op| context.programs.find(program, module, op).flatten());
         let held = line.name.split_once('(').map_or("", |(_, held)| held.trim_end_matches(')'));
         let only_copies =
             !held.is_empty() && held.split(',').all(|h| h.trim().starts_with("Memcpy"));
@@ -267,18 +267,36 @@ impl Outcome {
     fn host_work(&mut self, context: &Context, line: &Line, event: &Event<'_>) {
         let name = event.text(Key::HloOp).unwrap_or_default();
         let program = event.int(Key::Program);
-        let by_program = program.and_then(|program| context.programs.find(program, name));
+        let by_program = context.programs.find(program, event.text(Key::HloModule), name);
+        let device = event.int(Key::Device).unwrap_or(0);
+        // Without HLO, by the names that XLA gives what is no fusion.
+        let opcode = name.split('.').next().unwrap_or_default();
+        let control = match by_program {
+            Some(op) => op.is_some_and(|op| op.class == Class::Control),
+            None => is_control(opcode),
+        };
+        if control && let Some(dur_ps) = event.dur_ps {
+            // What it runs are events of their own.
+            event.arguments(&[], &mut self.args);
+            let times = (event.start_ps, dur_ps);
+            return self.annotation((device, line.id), &line.name, &event.name, event.place, times);
+        }
         let meeting = match by_program {
             Some(_) => None,
             None => context.meeting(line.id, event),
         };
         let op = by_program.flatten().or(meeting);
+        let class = match op {
+            Some(op) => op.class,
+            None if by_program.is_none() && opcode == "copy" => Class::Copy,
+            None => Class::Compute,
+        };
         let run = event.int(Key::Run);
         let columns = [Key::HloOp, Key::HloModule, Key::HloCategory];
         event.arguments(&columns, &mut self.args);
         let row = DeviceRow {
             place: event.place,
-            class: op.map_or(Class::Compute, |op| op.class).word(),
+            class: class.word(),
             name: &event.name,
             start_ps: event.start_ps,
             dur_ps: event.dur_ps,
@@ -294,16 +312,18 @@ impl Outcome {
             by_meeting: meeting.is_some(),
             ..DeviceRow::default()
         };
-        let device = event.int(Key::Device).unwrap_or(0);
         self.device(context, device, &line.name, row);
     }
 
     /// What an event of a line of operations turned out to be.
     pub fn found(&mut self, context: &Context, line: &Line, found: Found) {
         let (seen, done) = match found {
+            Found::Parent(seen) => return self.parent(line, &seen),
+            Found::Leaf(seen) if seen.meta.op.class == Class::Control => {
+                return self.parent(line, &seen);
+            }
             Found::Leaf(seen) | Found::Alone(seen) => (seen, None),
             Found::Pair(start, done) => (start, Some(done)),
-            Found::Parent(seen) => return self.parent(line, &seen),
         };
         let meta = seen.meta.clone();
         let module = line.module_at(seen.line_ps);
@@ -384,19 +404,36 @@ impl Outcome {
         if let Some(flops) = seen.flops.or(seen.meta.flops) {
             self.args.int("model_flops", flops);
         }
-        let Some((ts, _)) = split(seen.start_ps) else { return self.lost_time(seen.place) };
+        let to = (line.device.unwrap_or(0), line.id);
+        self.annotation(to, &line.name, &seen.meta.name, seen.place, (seen.start_ps, seen.dur_ps));
+    }
+
+    /// A row that says what a device does without being work: it repeats what others are.
+    fn annotation(
+        &mut self,
+        (device, stream): (i64, i64),
+        category: &str,
+        name: &str,
+        place: u64,
+        (start_ps, dur_ps): (i128, i64),
+    ) {
+        let Some((ts, _)) = split(start_ps) else {
+            self.args.clear();
+            return self.lost_time(place);
+        };
         let mut args = std::mem::take(&mut self.args);
-        let bundle = self.bundle(To::Device(line.device.unwrap_or(0)));
-        let dur = seen.dur_ps / 1000;
+        let bundle = self.bundle(To::Device(device));
+        let dur = dur_ps / 1000;
         bundle.count(ts, Some(dur), false);
         let w = bundle.table(HOST);
-        w.text(Some("xla")).int(Some(seen.place as i64)).text(Some("device_annotation"));
-        w.text(Some(&line.name)).text(Some(&seen.meta.name)).int(Some(ts)).int(Some(dur));
-        w.nulls(2).int(line.device).int(Some(line.id)).nulls(2).text(args.object()).end_row();
+        w.text(Some("xla")).int(Some(place as i64)).text(Some("device_annotation"));
+        w.text(Some(category)).text(Some(name)).int(Some(ts)).int(Some(dur));
+        w.nulls(2).int(Some(device)).int(Some(stream)).nulls(2).text(args.object()).end_row();
         args.clear();
         self.args = args;
     }
 
+    /// A row of work of a device.
     fn device(&mut self, context: &Context, device: i64, category: &str, row: DeviceRow<'_>) {
         let Some((ts, ts_ps)) = split(row.start_ps) else {
             self.args.clear();
@@ -439,12 +476,12 @@ impl Outcome {
         run: Option<i64>,
     ) {
         let Some(call) = &op.call else { return };
-        let rank = context.ranks.of(device);
-        let key = (Arc::as_ptr(op) as usize, rank);
+        let rank = context.ranks.known(device);
+        let key = (Arc::as_ptr(op) as usize, device);
         // Operations of a file live as long as its reading.
         let group = self.groups.entry(key).or_insert_with(|| Arc::new(Group::of(call, rank)));
         let group = group.clone();
-        let (to, from) = call.peers(rank);
+        let (to, from) = rank.map_or((None, None), |rank| call.peers(rank));
         let dtype = call.input.dtype.as_deref().or(call.output.dtype.as_deref());
         let w = self.bundle(To::Device(device)).table(COMM_ARGS);
         w.int(Some(row.place as i64)).text(Some(&call.word)).text(dtype);
@@ -595,12 +632,12 @@ mod tests {
     #[test]
     fn groups_have_names_of_their_ranks() {
         use crate::ingest::xla::groups::{Groups, Ids};
-        let group = |groups: &str, rank| {
+        let group = |groups: &str, rank: i64| {
             let text = format!("%a = f32[2] all-reduce(f32[2] %p), replica_groups={groups}");
             let call = Op::of_text(Some(&text), None).call.expect("a call");
             assert_eq!(call.ids, Ids::Replicas);
             let _: &Option<Groups> = &call.groups;
-            let g = Group::of(&call, rank);
+            let g = Group::of(&call, Some(rank));
             (g.name, g.ranks, g.size, g.start.zip(g.stride))
         };
         let text = |t: &str| Some(t.to_owned());

@@ -174,7 +174,7 @@ impl Source<'_> {
                             "the trace ends inside a plane, after {} complete ones",
                             out.planes.len()
                         ),
-                        offset: self.size,
+                        offset: start,
                     });
                     return Ok(out);
                 }

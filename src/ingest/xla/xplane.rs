@@ -37,6 +37,8 @@ const EPOCH_FROM_NS: i64 = 100_000_000_000_000_000;
 struct Names {
     stats: Ids<Stat>,
     metas: Ids<Arc<Meta>>,
+    /// Entries that cannot be read.
+    broken: u64,
 }
 
 /// Reads the file at `path`; what it is, when it is none.
@@ -102,6 +104,8 @@ struct Known {
     metadata: Vec<(Option<i64>, String, String)>,
     /// Devices that compute, with their numbers in the job.
     devices: BTreeMap<i64, Option<i64>>,
+    /// Cores of a TPU, by device.
+    cores: BTreeMap<i64, Core>,
     /// Accelerators of the host.
     local: i64,
 }
@@ -124,6 +128,7 @@ impl Reader<'_> {
     fn run(mut self) -> Result<Vec<Share>> {
         let mut known = self.known()?;
         let host = self.host(&mut known)?;
+        super::not_too_many(known.devices.len()).map_err(|e| e.at(self.reading.place.display()))?;
         let assigned: Vec<Vec<i64>> = known.programs.devices().map(<[i64]>::to_vec).collect();
         let local = (known.local > 0).then_some(known.local);
         let ranks = Ranks::find(&known.devices, &assigned, &host.partitions, local)
@@ -168,7 +173,7 @@ impl Reader<'_> {
                 PlaneKind::Device(device) => Some(device),
                 _ => None,
             };
-            let mut global = None;
+            let mut core = None;
             let mut says = Device::default();
             let (facts, metadata, epoch) =
                 (&mut known.facts, &mut known.metadata, &mut known.epoch_ns);
@@ -187,7 +192,7 @@ impl Reader<'_> {
                     ("memory_size", PlaneKind::Device(_)) => says.memory_bytes = value.count(),
                     ("core_details", PlaneKind::Device(_)) => {
                         if let Datum::Bytes(bytes) = value {
-                            global = global_of_core(bytes);
+                            core = Core::of(bytes);
                         }
                     }
                     _ => {}
@@ -208,13 +213,19 @@ impl Reader<'_> {
                 };
                 known.local = known.local.max(device + 1);
                 if plane.lines.iter().any(|l| l.has_events) {
-                    let of = known.devices.entry(device).or_default();
-                    *of = of.or(global);
+                    known.devices.entry(device).or_default();
+                    known.cores.extend(core.map(|core| (device, core)));
                 }
             }
             if kind == PlaneKind::Metadata {
                 programs(&self.source, plane, &names, &mut known, &mut self.log)?;
             }
+        }
+        // A chip is one device, unless each of its cores is.
+        let by_core = known.cores.values().any(|core| core.of_chip != 0);
+        for (device, core) in &known.cores {
+            let global = if by_core { core.of_job } else { core.chip };
+            known.devices.insert(*device, Some(global));
         }
         if has_epoch {
             known.facts.base_ns = Some(known.epoch_ns);
@@ -278,11 +289,11 @@ impl Reader<'_> {
         programs: &Programs,
         mut each: impl FnMut(&Meta, &str) -> Result<()>,
     ) -> Result<Names> {
-        let (stats, _) = self.source.stats(plane)?;
+        let (stats, broken) = self.source.stats(plane)?;
         let mut metas = Ids::default();
         let mut args = Args::default();
         let mut failed = None;
-        self.source.events(plane, |id, message| {
+        let more = self.source.events(plane, |id, message| {
             args.clear();
             let meta =
                 Meta::of_message(id, message, &stats, programs, &self.reading.steps, &mut args);
@@ -297,7 +308,7 @@ impl Reader<'_> {
         })?;
         match failed {
             Some(e) => Err(e),
-            None => Ok(Names { stats, metas }),
+            None => Ok(Names { stats, metas, broken: broken + more }),
         }
     }
 
@@ -346,6 +357,9 @@ impl Reader<'_> {
             let key = format!("event_metadata:{}:{}", plane.name, meta.id);
             gather.metadata(device, &key, text)
         })?;
+        gather.log.add_many(Severity::Loss, "names-broken", names.broken, None, || {
+            "entries of the tables of names that cannot be read or are too large; what they name has no name".to_owned()
+        });
         let names = Arc::new(names);
         let modules = Arc::new(self.modules(plane, kind, &names, known)?);
         for line in plane.lines.iter().filter(|l| l.has_events) {
@@ -561,22 +575,30 @@ fn meta_json(message: &[u8], args: &mut Args, stats: &Ids<Stat>) -> String {
     args.object().unwrap_or("{}").to_owned()
 }
 
-/// The number of a core in the job (`core_details` of a TPU's plane): that of its chip where a chip is one
-/// device.
-fn global_of_core(bytes: &[u8]) -> Option<i64> {
-    let (mut core, mut chip, mut of_core) = (0, None, None);
-    for field in Fields::new(bytes) {
-        match field.ok()? {
-            (3, Value::Int(number)) => core = number,
-            (5, Value::Int(number)) => chip = i64::try_from(number).ok(),
-            (6, Value::Int(number)) => of_core = i64::try_from(number).ok(),
-            _ => {}
+/// A core of a TPU, as its plane says it (`core_details`).
+#[derive(Debug, Clone, Copy, Default)]
+struct Core {
+    /// Number in its chip.
+    of_chip: u64,
+    /// Number in the job.
+    of_job: i64,
+    /// Number of its chip in the job.
+    chip: i64,
+}
+
+impl Core {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        // Zeros are left out.
+        let mut out = Self::default();
+        for field in Fields::new(bytes) {
+            match field.ok()? {
+                (3, Value::Int(number)) => out.of_chip = number,
+                (5, Value::Int(number)) => out.chip = i64::try_from(number).ok()?,
+                (6, Value::Int(number)) => out.of_job = i64::try_from(number).ok()?,
+                _ => {}
+            }
         }
-    }
-    // Zeros are left out.
-    match core {
-        0 => Some(chip.or(of_core).unwrap_or(0)),
-        _ => of_core,
+        Some(out)
     }
 }
 
@@ -707,6 +729,11 @@ fn rows_of(segment: &Segment, context: &Context) -> (Outcome, Vec<Seen>) {
             });
             continue;
         };
+        if event.dur_ps.is_none() {
+            out.log.add(Severity::Loss, "dur-invalid", Some(place), || {
+                "events whose duration is negative; it is not known".to_owned()
+            });
+        }
         if event.meta.is_none() {
             out.log.add(Severity::Loss, "name-missing", Some(place), || {
                 "events whose name is not in the file; kept without one".to_owned()
