@@ -148,7 +148,7 @@ pub enum Source {
     Kineto,
     /// NVIDIA Nsight Systems (SQLite exports, and reports where `nsys` is on the PATH)
     Nsys,
-    /// XLA (trace JSON, XPlane); not read by this version
+    /// XLA: JAX and PyTorch/XLA (XPlane, and the trace JSON made of it)
     Xla,
     /// torch memory snapshots; not read by this version
     Memory,
@@ -166,7 +166,7 @@ pub struct IngestArgs {
     /// Read only this source
     #[arg(long, value_enum, default_value_t = Source::Auto)]
     pub source: Source,
-    /// Give FILE the rank R
+    /// Give FILE the rank R; of a file with several ranks, the first
     #[arg(long, value_name = "R=FILE", value_parser = rank_file)]
     pub rank: Vec<(i64, PathBuf)>,
     /// Workload card (YAML) of the trace

@@ -27,7 +27,7 @@ pub const TABLES: &[Table] = &[
                 Type::Text,
                 "compute, comm, copy, set, graph (a whole CUDA graph whose kernels were not recorded: busy, of no kind), or other (work whose kind is unknown: in no metric).",
             ),
-            column("category", Type::Text, "Category as recorded."),
+            column("category", Type::Text, "Category as recorded; of nsys the table, of XLA the line."),
             column("name", Type::Text, "Name as recorded."),
             column(
                 "ts_ns",
@@ -47,7 +47,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "correlation",
                 Type::Int,
-                "Ties a device event to the runtime call that launched it, within a rank.",
+                "Ties a device event to the runtime call that launched it, within a rank; on TPUs and CPUs of XLA the number of the run.",
             ),
             column(
                 "external_id",
@@ -55,7 +55,7 @@ pub const TABLES: &[Table] = &[
                 "External id as recorded: the id of the launching operator in newer Kineto files, the correlation in older ones.",
             ),
             column("bytes", Type::Int, "Bytes copied or set."),
-            column("flops", Type::Int, "Floating-point operations, where the source says so."),
+            column("flops", Type::Int, "Floating-point operations, where the source says so (XLA: model_flops, else flops)."),
             column(
                 "bytes_accessed",
                 Type::Int,
@@ -86,7 +86,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "args",
                 Type::Text,
-                "JSON object of every argument that has no column, as recorded; keys with a leading $ are fields of the event itself.",
+                "JSON object of every argument that has no column, as recorded; keys with a leading $ are fields of the event itself (XLA: $line_ts_ns and $line_dur_ps are times of the line where those of the chip are taken, $done is the end of an asynchronous pair, $metadata_id names the row event_metadata:<plane>:<id> of metadata).",
             ),
         ],
     },
@@ -108,7 +108,7 @@ pub const TABLES: &[Table] = &[
                 Type::Text,
                 "host_op, host_annotation, host_runtime, device_annotation, python or other.",
             ),
-            column("category", Type::Text, "Category as recorded."),
+            column("category", Type::Text, "Category as recorded; of nsys the table, of XLA the line."),
             column("name", Type::Text, "Name as recorded."),
             column(
                 "ts_ns",
@@ -127,7 +127,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "correlation",
                 Type::Int,
-                "Ties a device event to the runtime call that launched it, within a rank.",
+                "Ties a device event to the runtime call that launched it, within a rank; on TPUs and CPUs of XLA the number of the run.",
             ),
             column(
                 "external_id",
