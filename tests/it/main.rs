@@ -21,3 +21,5 @@ mod program;
 mod properties;
 mod real;
 mod tables;
+mod xla;
+mod xspace;

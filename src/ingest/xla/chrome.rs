@@ -104,6 +104,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
         ranks,
         steps: reading.steps.clone(),
         host_computes,
+        says_root: false,
         meetings: std::mem::take(&mut known.meetings),
     });
     let mut rows = RowsOf {

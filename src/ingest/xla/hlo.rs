@@ -224,10 +224,23 @@ impl Call {
         self.group_size.or_else(|| self.groups.as_ref()?.size())
     }
 
-    /// Whom a rank sends to, and from whom it receives, by the ids in the pairs.
+    /// Whom a rank sends to, and from whom it receives.
     pub fn peers(&self, rank: i64) -> (Option<i64>, Option<i64>) {
-        let to = self.pairs.iter().find(|(from, _)| *from == rank).map(|(_, to)| *to);
-        let from = self.pairs.iter().find(|(_, to)| *to == rank).map(|(from, _)| *from);
+        // Ids of partitions or replicas are of those beside the rank.
+        let partitions = self.grid.map_or(1, |g| g.partitions.max(1));
+        let (replica, partition) = (rank / partitions, rank % partitions);
+        let own = match (self.grid, self.ids) {
+            (Some(_), Ids::Partitions) => partition,
+            (Some(_), Ids::Replicas) => replica,
+            _ => rank,
+        };
+        let rank_of = |id: i64| match (self.grid, self.ids) {
+            (Some(_), Ids::Partitions) => (replica * partitions).saturating_add(id),
+            (Some(_), Ids::Replicas) => id.saturating_mul(partitions).saturating_add(partition),
+            _ => id,
+        };
+        let to = self.pairs.iter().find(|(from, _)| *from == own).map(|(_, to)| rank_of(*to));
+        let from = self.pairs.iter().find(|(_, to)| *to == own).map(|(from, _)| rank_of(*from));
         (to, from)
     }
 

@@ -62,6 +62,8 @@ pub struct Context {
     pub steps: Arc<StepPatterns>,
     /// Whether events of the host with an operation are work of a device.
     pub host_computes: bool,
+    /// Whether markers of steps say `_r`: the Chrome form drops what begins with an underscore.
+    pub says_root: bool,
     /// Meetings of the devices of the host, by line, in the order of their starts.
     pub meetings: HashMap<i64, Vec<Meeting>>,
 }
@@ -463,7 +465,8 @@ impl Outcome {
         let place = event.place as i64;
         let dur = event.dur_ps.map(|d| d / 1000);
         let correlation = event.int(Key::Correlation);
-        let step = event.int(Key::StepNumber).filter(|_| event.int(Key::Root) == Some(1));
+        let is_root = || !context.says_root || event.int(Key::Root) == Some(1);
+        let step = event.int(Key::StepNumber).filter(|_| is_root());
         let class = match (is_device, correlation, step) {
             (true, ..) => "device_annotation",
             (_, Some(_), _) => "host_runtime",

@@ -133,6 +133,7 @@ impl Reader<'_> {
             ranks,
             steps: self.reading.steps.clone(),
             host_computes: known.local == 0 || known.devices.is_empty() || host.computes,
+            says_root: true,
             meetings: host.meetings,
         });
         let log = std::mem::take(&mut self.log);
