@@ -128,11 +128,13 @@ fn ids_of(word: &str, has_channel: bool, global: bool) -> Ids {
     }
 }
 
-/// The size of what a start gives: its result lies in a tuple behind the operand.
+/// The size of what a start gives: its result lies in a tuple, mostly behind the operand.
 fn result_of_start(word: &str, result: &Shape, input: &Size) -> Size {
     match (word, result.parts()) {
         // A reduction gives what it takes.
         ("all-reduce", _) => input.clone(),
+        // Data, then what they are awaited by.
+        ("send" | "recv", [data, ..]) => data.size(),
         (_, [_, output, ..]) => output.size(),
         _ => Size::default(),
     }
