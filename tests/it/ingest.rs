@@ -1,9 +1,10 @@
 //! Traces as text, and the tables they become: `tests/ingest/<source>/<case>/`.
 //!
-//! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements, `<name>.xplane.pb.json`
-//! a profile of XLA as text), `<table>.csv` with expected rows (its header picks the
-//! columns; also views), or `expected.error` with the codes of the errors, and `command` where the
-//! command line is not `ingest . --name <case>`. Compressed and very large files are made here.
+//! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements, and
+//! `<name>.xplane.pb.json` a profile of XLA as text, see [`crate::xspace`]; `<name>.gz.json` is packed),
+//! `<table>.csv` with expected rows (its header picks the columns; also views), or `expected.error` with
+//! the codes of the errors, and `command` where the command line is not `ingest . --name <case>`.
+//! Compressed and very large files are made here.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -6,7 +6,7 @@
 //! ```text
 //! {"hostnames": ["a"], "warnings": [], "planes": [{
 //!   "name": "/device:TPU:0", "stats": {"core_count": 2},
-//!   "ops": {"fusion.1": {"text": "%fusion.1 = f32[2] fusion(...)", "stats": {"hlo_category": "loop fusion"}}},
+//!   "ops": {"fusion.1": {"text": "%fusion.1 = f32[2] fusion(...)", "stats": {"flops": 2}}},
 //!   "lines": [{"id": 3, "name": "XLA Ops", "timestamp_ns": 5, "events": [
 //!     {"name": "fusion.1", "offset_ps": 1000, "duration_ps": 500, "stats": {"run_id": 7}}]}],
 //!   "modules": [{"name": "jit_f", "id": 5, "devices": [[0], [1]], "computations": {"main": [

@@ -437,6 +437,8 @@ struct Known {
     shifts: BTreeMap<(i64, i64), (i128, bool)>,
     meetings: HashMap<i64, Vec<Meeting>>,
     calls: Meetings,
+    /// Whether an operation communicates, by its text and category.
+    operations: HashMap<String, bool>,
     /// Devices that groups name.
     world: Option<i64>,
 }
@@ -496,14 +498,23 @@ impl Known {
     }
 
     fn operation(&mut self, line: (i64, i64), event: &Event<'_>) {
+        // Each text once: an operation has many events.
+        let (text, category) = (event.text(Key::LongName), event.text(Key::HloCategory));
+        let key = [text.unwrap_or_default(), category.unwrap_or_default()].join("\0");
+        let is_comm = match self.operations.get(&key) {
+            Some(is_comm) => *is_comm,
+            None => {
+                let op = Element::op(event);
+                self.groups(&op);
+                let is_comm = op.class == Class::Comm;
+                if self.operations.len() < MAX_OPERATIONS {
+                    self.operations.insert(key, is_comm);
+                }
+                is_comm
+            }
+        };
         let Some(offset) = event.int(Key::DeviceOffset) else { return };
         let known = self.shifts.get(&line).copied();
-        if known.is_some_and(|(_, by_comm)| by_comm) && self.world.is_some() {
-            return;
-        }
-        let op = Element::op(event);
-        self.groups(&op);
-        let is_comm = op.class == Class::Comm;
         if known.is_none_or(|(_, by_comm)| is_comm && !by_comm) {
             self.shifts.insert(line, (event.start_ps - i128::from(offset), is_comm));
         }
