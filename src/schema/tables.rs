@@ -27,7 +27,11 @@ pub const TABLES: &[Table] = &[
                 Type::Text,
                 "compute, comm, copy, set, graph (a whole CUDA graph whose kernels were not recorded: busy, of no kind), or other (work whose kind is unknown: in no metric).",
             ),
-            column("category", Type::Text, "Category as recorded; of nsys the table, of XLA the line."),
+            column(
+                "category",
+                Type::Text,
+                "Category as recorded; of nsys the table, of XLA the line.",
+            ),
             column("name", Type::Text, "Name as recorded."),
             column(
                 "ts_ns",
@@ -55,7 +59,11 @@ pub const TABLES: &[Table] = &[
                 "External id as recorded: the id of the launching operator in newer Kineto files, the correlation in older ones.",
             ),
             column("bytes", Type::Int, "Bytes copied or set."),
-            column("flops", Type::Int, "Floating-point operations, where the source says so (XLA: model_flops, else flops)."),
+            column(
+                "flops",
+                Type::Int,
+                "Floating-point operations, where the source says so (XLA: model_flops, else flops).",
+            ),
             column(
                 "bytes_accessed",
                 Type::Int,
@@ -108,7 +116,11 @@ pub const TABLES: &[Table] = &[
                 Type::Text,
                 "host_op, host_annotation, host_runtime, device_annotation, python or other.",
             ),
-            column("category", Type::Text, "Category as recorded; of nsys the table, of XLA the line."),
+            column(
+                "category",
+                Type::Text,
+                "Category as recorded; of nsys the table, of XLA the line.",
+            ),
             column("name", Type::Text, "Name as recorded."),
             column(
                 "ts_ns",

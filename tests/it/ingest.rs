@@ -1,8 +1,10 @@
 //! Traces as text, and the tables they become: `tests/ingest/<source>/<case>/`.
 //!
-//! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements), `<table>.csv` with expected rows (its header picks the
-//! columns; also views), or `expected.error` with the codes of the errors, and `command` where the
-//! command line is not `ingest . --name <case>`. Compressed and very large files are made here.
+//! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements, and
+//! `<name>.xplane.pb.json` a profile of XLA as text, see [`crate::xspace`]; `<name>.gz.json` is packed),
+//! `<table>.csv` with expected rows (its header picks the columns; also views), or `expected.error` with
+//! the codes of the errors, and `command` where the command line is not `ingest . --name <case>`.
+//! Compressed and very large files are made here.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,6 +17,7 @@ use crate::program::{
     Run, Tables, blessing, files, folders, in_parallel, name, project, run, selected,
 };
 use crate::tables::{Cell, Csv, differences};
+use crate::xspace;
 
 type Rows = Vec<Vec<Cell>>;
 
@@ -55,6 +58,28 @@ impl Place {
         connection.execute_batch(sql).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 
+    /// Writes a file of a case: a database or a profile that is text becomes what it describes, and
+    /// `<name>.gz.json` is packed.
+    ///
+    /// # Panics
+    /// When it does not describe one.
+    pub fn file(&self, name: &str, bytes: &[u8]) {
+        let text = || std::str::from_utf8(bytes).expect("the case is UTF-8");
+        if let Some(database) = name.strip_suffix(".sql") {
+            return self.database(database, text());
+        }
+        match name.strip_suffix(".json") {
+            Some(made) if made.ends_with(".xplane.pb") => {
+                self.write(made, xspace::encode(text()));
+            }
+            Some(made) if made.ends_with(".xplane.pb.gz") => {
+                self.write(made, gzip(&xspace::encode(text())));
+            }
+            Some(made) if made.ends_with(".gz") => drop(self.write(made, gzip(bytes))),
+            _ => drop(self.write(name, bytes)),
+        }
+    }
+
     /// Runs the program in the folder of the files.
     pub fn run(&self, args: &[&str]) -> Run {
         run(&self.input(), &[&["--data", "../data"], args].concat())
@@ -89,10 +114,10 @@ fn failures(case: &Path) -> Vec<String> {
             "expected.error" => codes = text(),
             file_name => match file_name.strip_suffix(".csv") {
                 Some(table) => drop(expected.insert(table.to_owned(), (file.clone(), text()))),
-                None => match file_name.strip_suffix(".sql") {
-                    Some(database) => place.database(database, &text()),
-                    None => drop(place.write(file_name, &bytes)),
-                },
+                None => {
+                    let path = file.strip_prefix(case).expect("it lies in the case");
+                    place.file(&path.to_string_lossy(), &bytes);
+                }
             },
         }
     }
@@ -147,7 +172,8 @@ fn every_case_gives_its_tables() {
 
 #[test]
 fn every_case_says_what_it_shows() {
-    for case in folders(&project().join("tests/ingest/kineto")) {
+    let sources = ["tests/ingest/kineto", "tests/ingest/xla"];
+    for case in sources.iter().flat_map(|source| folders(&project().join(source))) {
         let readme = std::fs::read_to_string(case.join("README.md")).unwrap_or_default();
         assert!(readme.trim().len() > 20, "{} has no README.md", case.display());
         let expects = |f: &PathBuf| f.extension().is_some_and(|e| e == "csv" || e == "error");
@@ -161,7 +187,8 @@ fn plain() -> Vec<u8> {
         .expect("the case is there")
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+/// In one member.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).expect("memory can be written");
     encoder.finish().expect("memory can be written")

@@ -21,4 +21,6 @@ mod program;
 mod properties;
 mod real;
 mod tables;
+mod xla;
 mod xla_real;
+mod xspace;

@@ -101,13 +101,13 @@ fn are_one_run(one: &Group, other: &Group) -> bool {
     let by_hand = one.members.iter().chain(&other.members).any(|m| m.rank_source == "flag");
     // Ranks that only a name says join within one stem.
     let by_name = one.stem.is_some() && one.stem == other.stem;
-    let same_world = one.world == other.world && (one.world.is_some() || by_hand || by_name);
+    let same_run = !one.runs.is_disjoint(&other.runs);
+    let same_world =
+        one.world == other.world && (one.world.is_some() || same_run || by_hand || by_name);
     // Times that count from the start of a capture say nothing.
     let at_once = matches!((one.span_ns, other.span_ns), (Some(a), Some(b))
         if a.0.min(b.0) >= EPOCH_FROM_NS && a.0 < b.1 && b.0 < a.1);
-    same_world
-        && ours.is_disjoint(theirs)
-        && (!one.runs.is_disjoint(&other.runs) || at_once || by_hand || by_name)
+    same_world && ours.is_disjoint(theirs) && (same_run || at_once || by_hand || by_name)
 }
 
 #[cfg(test)]

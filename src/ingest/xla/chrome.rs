@@ -85,15 +85,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
     super::not_too_many(devices.len()).map_err(|e| e.at(reading.place.display()))?;
     let mut ranks = Ranks::find(&devices, &[], &BTreeMap::new(), None)
         .told(reading.first_rank, reading.name_rank);
-    ranks.world = known.world.filter(|w| *w > 1);
-    if let Some(world) = ranks.world.filter(|w| *w > devices.len() as i64) {
-        log.add(Severity::Info, "devices-missing", None, || {
-            format!(
-                "groups name {world} devices, and the file holds {}; their numbers in this host are taken for ranks",
-                devices.len()
-            )
-        });
-    }
+    ranks.told_world(known.world, &mut log);
     for meetings in known.meetings.values_mut() {
         meetings.sort_by_key(|m| m.start_ps);
     }
@@ -105,6 +97,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
         ranks,
         steps: reading.steps.clone(),
         host_computes,
+        says_root: false,
         meetings: std::mem::take(&mut known.meetings),
     });
     let mut rows = RowsOf {
@@ -376,7 +369,16 @@ fn element_of<'a>(text: &'a str, number: u64, scanner: &mut Scanner) -> Option<E
     }
     for (name, value) in others {
         // Members of the event itself that have no meaning here.
-        out.said.push(Said { key: Key::Other, name: &text[name], value: datum(value) });
+        let name = match &text[name] {
+            "s" => "$s",
+            "cat" => "$cat",
+            "id" => "$id",
+            "cname" => "$cname",
+            "tts" => "$tts",
+            "tdur" => "$tdur",
+            other => other,
+        };
+        out.said.push(Said { key: Key::Other, name, value: datum(value) });
     }
     Some(out)
 }
@@ -437,6 +439,8 @@ struct Known {
     shifts: BTreeMap<(i64, i64), (i128, bool)>,
     meetings: HashMap<i64, Vec<Meeting>>,
     calls: Meetings,
+    /// Whether an operation communicates, by its text and category.
+    operations: HashMap<String, bool>,
     /// Devices that groups name.
     world: Option<i64>,
 }
@@ -496,22 +500,30 @@ impl Known {
     }
 
     fn operation(&mut self, line: (i64, i64), event: &Event<'_>) {
+        // Each text once: an operation has many events.
+        let (text, category) = (event.text(Key::LongName), event.text(Key::HloCategory));
+        let key = [text.unwrap_or_default(), category.unwrap_or_default()].join("\0");
+        let is_comm = match self.operations.get(&key) {
+            Some(is_comm) => *is_comm,
+            None => {
+                let op = Element::op(event);
+                self.groups(&op);
+                let is_comm = op.class == Class::Comm;
+                if self.operations.len() < MAX_OPERATIONS {
+                    self.operations.insert(key, is_comm);
+                }
+                is_comm
+            }
+        };
         let Some(offset) = event.int(Key::DeviceOffset) else { return };
         let known = self.shifts.get(&line).copied();
-        if known.is_some_and(|(_, by_comm)| by_comm) && self.world.is_some() {
-            return;
-        }
-        let op = Element::op(event);
-        self.groups(&op);
-        let is_comm = op.class == Class::Comm;
         if known.is_none_or(|(_, by_comm)| is_comm && !by_comm) {
             self.shifts.insert(line, (event.start_ps - i128::from(offset), is_comm));
         }
     }
 
     fn groups(&mut self, op: &Op) {
-        let named = op.call.as_ref().and_then(|c| c.groups.as_ref()).and_then(|g| g.devices());
-        self.world = self.world.max(named);
+        self.world = self.world.max(op.devices());
     }
 }
 
@@ -543,7 +555,7 @@ impl RowsOf<'_> {
         let key = (element.pid.unwrap_or(0), element.tid.unwrap_or(0));
         let Some(event) = element.event().filter(|_| element.is_event()) else {
             self.outcome.skipped += 1;
-            self.outcome.log.add(Severity::Loss, "event-broken", None, || {
+            self.outcome.log.add(Severity::Loss, "event-broken", Some(element.number), || {
                 "elements that are no slice and no instant, or have no time; left out".to_owned()
             });
             return Ok(());
@@ -600,8 +612,7 @@ impl RowsOf<'_> {
             name: Box::from(&*event.name),
             op: Arc::new(Element::op(event)),
             category: category.map(Box::from),
-            flops: None,
-            bytes_accessed: None,
+            said: Vec::new(),
             has_row: false,
             step: None,
         });

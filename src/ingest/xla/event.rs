@@ -31,9 +31,11 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// What it says under a name; of what comes twice, the last.
+    /// What it says under a name; of what comes twice, the last. Else what stands once for all events of
+    /// its operation.
     pub fn get(&self, key: Key) -> Option<&'a Datum<'a>> {
-        self.said.iter().rev().find(|s| s.key == key).map(|s| &s.value)
+        let own = self.said.iter().rev().find(|s| s.key == key).map(|s| &s.value);
+        own.or_else(|| self.meta?.get(key))
     }
 
     /// An integer that it says.
@@ -70,8 +72,8 @@ pub struct Meta {
     /// What the device does; None for what is of the host.
     pub op: Arc<Op>,
     pub category: Option<Box<str>>,
-    pub flops: Option<i64>,
-    pub bytes_accessed: Option<i64>,
+    /// Statistics that mean something here.
+    pub said: Vec<(Key, Datum<'static>)>,
     /// Whether its own arguments are a row of `metadata`.
     pub has_row: bool,
     /// Priority of the pattern of steps that its name matches, and the number that it says.
@@ -79,6 +81,23 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Of an event whose operation is not in the file.
+    pub fn unnamed() -> Self {
+        Self {
+            id: 0,
+            name: Box::default(),
+            op: Arc::new(Op::compute()),
+            category: None,
+            said: Vec::new(),
+            has_row: false,
+            step: None,
+        }
+    }
+
+    fn get(&self, key: Key) -> Option<&Datum<'static>> {
+        self.said.iter().rev().find(|(own, _)| *own == key).map(|(_, value)| value)
+    }
+
     /// From an entry of the table of events. Its arguments become JSON in `args`.
     pub fn of_message(
         id: i64,
@@ -89,29 +108,30 @@ impl Meta {
         args: &mut Args,
     ) -> Self {
         let (mut name, mut display) = (Cow::Borrowed(""), Cow::Borrowed(""));
-        let (mut category, mut program) = (None, None);
-        let (mut flops, mut model_flops, mut bytes_accessed) = (None, None, None);
+        let mut said: Vec<(Key, Datum<'static>)> = Vec::new();
         for field in Fields::new(message).flatten() {
             match field {
                 (2, Value::Bytes(bytes)) => name = text(bytes),
                 (4, Value::Bytes(bytes)) => display = text(bytes),
                 (5, Value::Bytes(bytes)) => {
                     let Some((stat, value)) = of_message(bytes, names) else { continue };
-                    match stat.key {
-                        Key::HloCategory => category = value.clone().text(),
-                        Key::Program => program = value.int(),
-                        Key::Flops => flops = value.count(),
-                        Key::ModelFlops => model_flops = value.count(),
-                        Key::BytesAccessed => bytes_accessed = value.count(),
-                        _ => {}
+                    if stat.key == Key::HloProto {
+                        continue;
                     }
-                    if stat.key != Key::HloProto {
-                        value.write(&stat.name, args);
+                    value.write(&stat.name, args);
+                    if stat.key != Key::Other {
+                        said.extend(value.owned().map(|value| (stat.key, value)));
                     }
                 }
                 _ => {}
             }
         }
+        let of = |key| said.iter().rev().find(|(own, _)| *own == key).map(|(_, value)| value);
+        let program = of(Key::Program).and_then(Datum::int);
+        let category = of(Key::HloCategory).and_then(|value| match value {
+            Datum::Text(text) => Some(text.to_string()),
+            _ => None,
+        });
         // The name of an operation on a TPU is its whole text.
         let is_text = name.starts_with('%') || name.starts_with("ROOT %");
         let own_name =
@@ -132,9 +152,8 @@ impl Meta {
             id,
             name: Box::from(shown),
             op,
-            category: category.map(|c| Box::from(&*c)),
-            flops: model_flops.or(flops),
-            bytes_accessed,
+            category: category.map(Box::from),
+            said,
             has_row,
             step: steps.find(shown).filter(|_| !shown.starts_with('$')),
         }

@@ -159,6 +159,11 @@ fn input_of(word: &str, operands: impl Iterator<Item = Size>) -> Size {
 }
 
 impl Op {
+    /// Devices that its groups name.
+    pub fn devices(&self) -> Option<i64> {
+        self.call.as_ref()?.groups.as_ref()?.devices()
+    }
+
     /// One that computes.
     pub fn compute() -> Self {
         Self { class: Class::Compute, half: Half::Whole, bytes: None, direction: None, call: None }
@@ -231,10 +236,7 @@ impl Call {
     /// The ranks of the group of a rank; None where nothing says them.
     pub fn group_of(&self, rank: i64) -> Option<Vec<i64>> {
         if !self.pairs.is_empty() {
-            let mut all: Vec<i64> = self.pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
-            all.sort_unstable();
-            all.dedup();
-            let groups = Groups::of_lists(vec![all])?;
+            let groups = Groups::of_lists(vec![self.paired()])?;
             return groups.of_rank(rank, self.ids, self.grid);
         }
         self.groups.as_ref()?.of_rank(rank, self.ids, self.grid)
@@ -242,13 +244,35 @@ impl Call {
 
     /// Members of the group of any rank.
     pub fn members(&self) -> Option<i64> {
-        self.group_size.or_else(|| self.groups.as_ref()?.size())
+        let paired = Some(self.paired().len() as i64).filter(|n| *n > 0);
+        self.group_size.or(paired).or_else(|| self.groups.as_ref()?.size())
     }
 
-    /// Whom a rank sends to, and from whom it receives, by the ids in the pairs.
+    /// All who send or receive.
+    fn paired(&self) -> Vec<i64> {
+        let mut all: Vec<i64> = self.pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Whom a rank sends to, and from whom it receives.
     pub fn peers(&self, rank: i64) -> (Option<i64>, Option<i64>) {
-        let to = self.pairs.iter().find(|(from, _)| *from == rank).map(|(_, to)| *to);
-        let from = self.pairs.iter().find(|(_, to)| *to == rank).map(|(from, _)| *from);
+        // Ids of partitions or replicas are of those beside the rank.
+        let partitions = self.grid.map_or(1, |g| g.partitions.max(1));
+        let (replica, partition) = (rank / partitions, rank % partitions);
+        let own = match (self.grid, self.ids) {
+            (Some(_), Ids::Partitions) => partition,
+            (Some(_), Ids::Replicas) => replica,
+            _ => rank,
+        };
+        let rank_of = |id: i64| match (self.grid, self.ids) {
+            (Some(_), Ids::Partitions) => (replica * partitions).saturating_add(id),
+            (Some(_), Ids::Replicas) => id.saturating_mul(partitions).saturating_add(partition),
+            _ => id,
+        };
+        let to = self.pairs.iter().find(|(from, _)| *from == own).map(|(_, to)| rank_of(*to));
+        let from = self.pairs.iter().find(|(_, to)| *to == own).map(|(from, _)| rank_of(*from));
         (to, from)
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::super::log::{Log, Severity};
+
 /// A plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaneKind {
@@ -97,6 +99,22 @@ impl Ranks {
         let stated = self.of_device.get(&device).copied().flatten();
         let is_whole = self.world.is_none_or(|world| world <= self.of_device.len() as i64);
         self.by_hand.get(&device).copied().or(stated).or(is_whole.then_some(device))
+    }
+
+    /// Takes the number of devices that groups name, where no program says how many ranks there are.
+    pub fn told_world(&mut self, named: Option<i64>, log: &mut Log) {
+        if self.world.is_some() {
+            return;
+        }
+        self.world = named.filter(|world| *world > 1);
+        let devices = self.of_device.len();
+        if let Some(world) = self.world.filter(|world| *world > devices as i64) {
+            log.add(Severity::Info, "devices-missing", None, || {
+                format!(
+                    "groups name {world} devices, and the file holds {devices}; without ranks it is not known who is in a group"
+                )
+            });
+        }
     }
 
     /// Takes ranks from outside: `first` is that of the first device; `named` counts where there is one

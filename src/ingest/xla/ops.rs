@@ -88,8 +88,11 @@ impl Sequence {
                     self.close(top, encloses, out);
                 }
             }
-            // An instant lies in an operation by accident of the clock.
-            if let (Some((_, encloses)), true) = (self.open.last_mut(), seen.dur_ps > 0) {
+            // An instant lies in an operation by accident of the clock; halves of a pair are leaves.
+            if let Some((top, encloses)) = self.open.last_mut()
+                && seen.dur_ps > 0
+                && top.meta.op.half == Half::Whole
+            {
                 *encloses = true;
             }
             self.open.push((seen, false));
@@ -140,8 +143,7 @@ mod tests {
             name: name.into(),
             op: Arc::new(Op { half, class, ..Op::compute() }),
             category: None,
-            flops: None,
-            bytes_accessed: None,
+            said: Vec::new(),
             has_row: false,
             step: None,
         };

@@ -62,6 +62,8 @@ pub struct Context {
     pub steps: Arc<StepPatterns>,
     /// Whether events of the host with an operation are work of a device.
     pub host_computes: bool,
+    /// Whether markers of steps say `_r`: the Chrome form drops what begins with an underscore.
+    pub says_root: bool,
     /// Meetings of the devices of the host, by line, in the order of their starts.
     pub meetings: HashMap<i64, Vec<Meeting>>,
 }
@@ -217,6 +219,14 @@ impl Outcome {
         }
     }
 
+    /// What an event says, but for what has columns, and where to find what stands once for its operation.
+    fn arguments(&mut self, event: &Event<'_>, columns: &[Key]) {
+        event.arguments(columns, &mut self.args);
+        if let Some(meta) = event.meta.filter(|m| m.has_row) {
+            self.args.int("$metadata_id", meta.id);
+        }
+    }
+
     /// An event of a stream of a GPU.
     fn kernel(&mut self, context: &Context, line: &Line, event: &Event<'_>) {
         let (name, copy) = (&*event.name, event.text(Key::Copy));
@@ -241,7 +251,7 @@ impl Outcome {
         });
         let correlation = event.int(Key::Correlation);
         let columns = [Key::Correlation, Key::HloOp, Key::HloModule, Key::HloCategory];
-        event.arguments(&columns, &mut self.args);
+        self.arguments(event, &columns);
         let row = DeviceRow {
             place: event.place,
             class,
@@ -277,7 +287,7 @@ impl Outcome {
         };
         if control && let Some(dur_ps) = event.dur_ps {
             // What it runs are events of their own.
-            event.arguments(&[], &mut self.args);
+            self.arguments(event, &[]);
             let times = (event.start_ps, dur_ps);
             return self.annotation((device, line.id), &line.name, &event.name, event.place, times);
         }
@@ -293,7 +303,7 @@ impl Outcome {
         };
         let run = event.int(Key::Run);
         let columns = [Key::HloOp, Key::HloModule, Key::HloCategory];
-        event.arguments(&columns, &mut self.args);
+        self.arguments(event, &columns);
         let row = DeviceRow {
             place: event.place,
             class: class.word(),
@@ -343,7 +353,6 @@ impl Outcome {
             (Some(a), Some(b)) => a.checked_add(b),
             (a, b) => a.or(b),
         };
-        let flops = |s: &Seen| s.flops.or(s.meta.flops);
         let row = DeviceRow {
             place: seen.place,
             class: meta.op.class.word(),
@@ -353,8 +362,8 @@ impl Outcome {
             stream: Some(line.id),
             correlation: run,
             bytes: meta.op.bytes,
-            flops: sum(flops(&seen), done.as_ref().and_then(flops)),
-            bytes_accessed: seen.bytes_accessed.or(meta.bytes_accessed),
+            flops: sum(seen.flops, done.as_ref().and_then(|d| d.flops)),
+            bytes_accessed: seen.bytes_accessed,
             category: meta.category.as_deref(),
             module: module.map(|m| &*m.name),
             op: Some(&meta.name),
@@ -401,7 +410,7 @@ impl Outcome {
         if let Some(category) = &seen.meta.category {
             self.args.said("hlo_category", category);
         }
-        if let Some(flops) = seen.flops.or(seen.meta.flops) {
+        if let Some(flops) = seen.flops {
             self.args.int("model_flops", flops);
         }
         let to = (line.device.unwrap_or(0), line.id);
@@ -500,7 +509,8 @@ impl Outcome {
         let place = event.place as i64;
         let dur = event.dur_ps.map(|d| d / 1000);
         let correlation = event.int(Key::Correlation);
-        let step = event.int(Key::StepNumber).filter(|_| event.int(Key::Root) == Some(1));
+        let is_root = || !context.says_root || event.int(Key::Root) == Some(1);
+        let step = event.int(Key::StepNumber).filter(|_| is_root());
         let class = match (is_device, correlation, step) {
             (true, ..) => "device_annotation",
             (_, Some(_), _) => "host_runtime",
@@ -517,10 +527,7 @@ impl Outcome {
             To::Device(device) if !context.ranks.has(device) => To::Host,
             to => to,
         };
-        event.arguments(&[Key::Correlation], &mut self.args);
-        if let Some(meta) = event.meta.filter(|m| m.has_row) {
-            self.args.int("$metadata_id", meta.id);
-        }
+        self.arguments(event, &[Key::Correlation]);
         let mut args = std::mem::take(&mut self.args);
         let end = ts.saturating_add(dur.unwrap_or(0));
         let by_name = match (is_device, event.meta) {

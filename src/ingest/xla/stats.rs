@@ -113,6 +113,17 @@ impl<'a> Datum<'a> {
         }
     }
 
+    /// The same, in memory of its own; None for bytes.
+    pub fn owned(self) -> Option<Datum<'static>> {
+        Some(match self {
+            Self::Int(value) => Datum::Int(value),
+            Self::Uint(value) => Datum::Uint(value),
+            Self::Double(value) => Datum::Double(value),
+            Self::Text(text) => Datum::Text(Cow::Owned(text.into_owned())),
+            Self::Bytes(_) => return None,
+        })
+    }
+
     /// Writes it as a member of the arguments.
     pub fn write(&self, name: &str, args: &mut Args) {
         match self {

@@ -131,13 +131,22 @@ impl Reader<'_> {
         super::not_too_many(known.devices.len()).map_err(|e| e.at(self.reading.place.display()))?;
         let assigned: Vec<Vec<i64>> = known.programs.devices().map(<[i64]>::to_vec).collect();
         let local = (known.local > 0).then_some(known.local);
-        let ranks = Ranks::find(&known.devices, &assigned, &host.partitions, local)
+        let mut ranks = Ranks::find(&known.devices, &assigned, &host.partitions, local)
             .told(self.reading.first_rank, self.reading.name_rank);
+        if known.programs.is_empty() {
+            ranks.told_world(self.named(host.named)?, &mut self.log);
+            if host.computes && !known.devices.is_empty() {
+                self.log.add(Severity::Info, "hlo-missing", None, || {
+                    "the file has no HLO: kinds of collectives are those of their meetings, sizes are not known".to_owned()
+                });
+            }
+        }
         let context = Arc::new(Context {
             programs: Arc::new(std::mem::take(&mut known.programs)),
             ranks,
             steps: self.reading.steps.clone(),
             host_computes: known.local == 0 || known.devices.is_empty() || host.computes,
+            says_root: true,
             meetings: host.meetings,
         });
         let log = std::mem::take(&mut self.log);
@@ -265,8 +274,9 @@ impl Reader<'_> {
                 let look = |message: &[u8]| says_any(message, &wanted);
                 self.each_event(line, &names, base_ps, look, |event| {
                     out.event(event);
-                    if meets {
-                        meetings.extend(known_meetings.of(event));
+                    if meets && let Some(meeting) = known_meetings.of(event) {
+                        out.named = out.named.max(meeting.call.devices());
+                        meetings.push(meeting);
                     }
                     true
                 })?;
@@ -278,6 +288,18 @@ impl Reader<'_> {
         }
         if out.computes {
             known.devices = out.devices.iter().map(|d| (*d, None)).collect();
+        }
+        Ok(out)
+    }
+
+    /// How many devices groups name: those of the host, and those in the texts of operations.
+    fn named(&self, of_host: Option<i64>) -> Result<Option<i64>> {
+        let mut out = of_host;
+        for plane in &self.space.planes {
+            if matches!(PlaneKind::of(&plane.name), PlaneKind::Device(_)) {
+                let names = self.names(plane, &Programs::default(), |_, _| Ok(()))?;
+                out = out.max(names.metas.values().filter_map(|m| m.op.devices()).max());
+            }
         }
         Ok(out)
     }
@@ -489,6 +511,8 @@ struct HostFacts {
     /// Rank that a device of this host runs.
     partitions: BTreeMap<i64, i64>,
     meetings: HashMap<i64, Vec<super::rows::Meeting>>,
+    /// Devices that those who met name.
+    named: Option<i64>,
 }
 
 impl HostFacts {
@@ -716,6 +740,7 @@ where
 /// The rows of a segment; the events of a line of operations, of which the neighbours decide.
 fn rows_of(segment: &Segment, context: &Context) -> (Outcome, Vec<Seen>) {
     let mut out = Outcome::default();
+    let unnamed = Arc::new(Meta::unnamed());
     let mut seen = Vec::new();
     let mut args = Args::default();
     let mut said = Vec::new();
@@ -740,7 +765,8 @@ fn rows_of(segment: &Segment, context: &Context) -> (Outcome, Vec<Seen>) {
             });
         }
         match (segment.line.kind, event.meta) {
-            (LineKind::Ops, Some(meta)) => {
+            (LineKind::Ops, meta) => {
+                let meta = meta.unwrap_or(&unnamed);
                 seen.push(seen_of(&event, meta, segment.line.shift_ps, &mut args));
             }
             _ => out.event(context, &segment.line, &event),
@@ -775,7 +801,7 @@ pub fn seen_of(event: &Event<'_>, meta: &Arc<Meta>, shift_ps: i128, args: &mut A
         dur_ps,
         line_ps: event.start_ps,
         args: args.object().unwrap_or_default().into(),
-        flops: event.number(Key::ModelFlops),
+        flops: event.number(Key::ModelFlops).or(event.number(Key::Flops)),
         bytes_accessed: event.number(Key::BytesAccessed),
     }
 }
