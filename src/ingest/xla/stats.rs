@@ -124,6 +124,17 @@ impl<'a> Datum<'a> {
         })
     }
 
+    /// As plain text.
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Int(value) => value.to_string(),
+            Self::Uint(value) => value.to_string(),
+            Self::Double(value) => format!("{value:?}"),
+            Self::Text(value) => value.to_string(),
+            Self::Bytes(value) => hex(value),
+        }
+    }
+
     /// Writes it as a member of the arguments.
     pub fn write(&self, name: &str, args: &mut Args) {
         match self {

@@ -206,11 +206,7 @@ impl Reader<'_> {
                     }
                     _ => {}
                 }
-                let mut args = Args::default();
-                value.write(&stat.name, &mut args);
-                let text = args.object().unwrap_or("{}");
-                let text = text.splitn(2, ':').nth(1).unwrap_or("}");
-                let text = text[..text.len() - 1].trim_matches('"').to_owned();
+                let text = value.plain();
                 metadata.push((device, format!("{}:{}", plane.name, stat.name), text));
             })?;
             if let Some(device) = device {
@@ -318,7 +314,7 @@ impl Reader<'_> {
         let more = self.source.events(plane, |id, message| {
             args.clear();
             let meta =
-                Meta::of_message(id, message, &stats, programs, &self.reading.steps, &mut args);
+                Meta::of_message(id, message, &stats, programs, self.reading.steps, &mut args);
             if meta.has_row {
                 // Already closed when it is looked at.
                 let text = meta_json(message, &mut args, &stats);
