@@ -73,7 +73,7 @@ class Bench:
         self.binary, self.folder = binary, folder
         self.results = {}
 
-    def ingest(self, name, job, rows):
+    def ingest(self, name, job, rows, count="count(*)"):
         data = self.folder / "data"
 
         def once():
@@ -81,7 +81,7 @@ class Bench:
             found = measure([self.binary, "--data", data, "ingest", job])
             text = subprocess.run(
                 [self.binary, "--data", data, "--format", "csv", "sql",
-                 "SELECT count(*) FROM events"],
+                 f"SELECT {count} FROM events"],
                 check=True, capture_output=True, text=True).stdout
             if int(text.split()[-1]) != rows:
                 sys.exit(f"{name}: {text.split()[-1]} events, {rows} were written")
