@@ -19,6 +19,8 @@ pub struct Local {
     pub path: PathBuf,
     /// Whether it lies in the workspace.
     pub is_copy: bool,
+    /// Why the copy is not all of it.
+    pub cut: Option<Error>,
     hash: Hash,
 }
 
@@ -33,7 +35,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Local {
-    /// The file at `place`; what is compressed, or in an archive, is unpacked into `copy`.
+    /// The file at `place`; what is compressed, or in an archive, is unpacked into `copy`, with
+    /// `keep_partial` as far as that goes.
     ///
     /// # Errors
     /// `file-unreadable`, `trace-truncated`, `gzip-broken`; `io` when the copy cannot be written.
@@ -41,14 +44,18 @@ impl Local {
         place: &Place,
         copy: &Path,
         size_of: SizeOf,
+        keep_partial: bool,
         pool: &Pool,
         watcher: &Watcher,
     ) -> Result<Self> {
         if is_plain(place)? {
             return Ok(Self::at(place.file.clone(), false, place.file.clone(), pool));
         }
-        let sha256 = unpack(place, copy, size_of, watcher)?;
-        Ok(Self { path: copy.to_owned(), is_copy: true, hash: Hash::Known(sha256) })
+        let (sha256, cut) = unpack(place, copy, size_of, watcher)?;
+        if let Some(error) = cut.as_ref().filter(|_| !keep_partial) {
+            return Err(error.clone());
+        }
+        Ok(Self { path: copy.to_owned(), is_copy: true, cut, hash: Hash::Known(sha256) })
     }
 
     /// A file of which `hashed` is the source.
@@ -56,7 +63,7 @@ impl Local {
         let hash = Arc::new(Mutex::new(None));
         let later = hash.clone();
         pool.submit(move || *lock(&later) = Some(input::sha256(&hashed)));
-        Self { path, is_copy, hash: Hash::Later(hash) }
+        Self { path, is_copy, cut: None, hash: Hash::Later(hash) }
     }
 
     /// SHA-256 of the source. The copy is removed.
@@ -91,29 +98,32 @@ fn is_plain(place: &Place) -> Result<bool> {
     Ok(file.read_exact(&mut head).is_err() || head != [0x1f, 0x8b])
 }
 
-/// Unpacks a source; SHA-256 of what lies on disk.
+/// Unpacks a source; SHA-256 of what lies on disk, and why it did not end as it should.
 ///
 /// # Errors
-/// As [`Local::open`].
-pub fn unpack(place: &Place, to: &Path, size_of: SizeOf, watcher: &Watcher) -> Result<String> {
+/// `file-unreadable`; `io` when the copy cannot be written.
+pub fn unpack(
+    place: &Place,
+    to: &Path,
+    size_of: SizeOf,
+    watcher: &Watcher,
+) -> Result<(String, Option<Error>)> {
     let mut opened = input::open(place, watcher)?;
     let mut out = BufWriter::new(File::create(to).map_err(|e| io(to, &e))?);
     let mut reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
     let mut buffer = vec![0; 256 << 10];
-    let (mut head, mut written) = (Vec::new(), 0);
+    let (mut head, mut written, mut cut) = (Vec::new(), 0, None);
     loop {
         let n = match reader.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => n,
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
-                return Err(Error::new("trace-truncated", "the compressed file ends early")
-                    .at(place.display())
-                    .hint("copy the file again"));
+                cut = Some(Error::new("trace-truncated", "the compressed file ends early"));
+                break;
             }
             Err(e) => {
-                return Err(Error::new("gzip-broken", format!("the file cannot be unpacked: {e}"))
-                    .at(place.display())
-                    .hint("copy the file again"));
+                cut = Some(Error::new("gzip-broken", format!("the file cannot be unpacked: {e}")));
+                break;
             }
         };
         head.extend_from_slice(&buffer[..n.min(100_usize.saturating_sub(head.len()))]);
@@ -124,5 +134,6 @@ pub fn unpack(place: &Place, to: &Path, size_of: SizeOf, watcher: &Watcher) -> R
     }
     out.flush().map_err(|e| io(to, &e))?;
     drop(reader);
-    opened.sha256(&place.file)
+    let cut = cut.map(|e| e.at(place.display()).hint("copy the file again"));
+    Ok((opened.sha256(&place.file)?, cut))
 }

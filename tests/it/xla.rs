@@ -385,6 +385,15 @@ fn a_gzip_that_is_cut_or_wrong_is_an_error() {
         let run = place.write("t.xplane.pb", bytes).run(&["ingest", "."]);
         assert_eq!((run.code, run.errors()), (1, vec![code]), "{}", run.stderr);
     }
+    // What can be unpacked is kept when it is asked for; the sum at the end does not fit.
+    let place = Place::new();
+    place.write("t.xplane.pb", &wrong).run(&["ingest", ".", "--keep-partial"]).done();
+    let tables = Tables::open(&place.data());
+    assert_eq!(tables.int("SELECT count(*) FROM ingest_log WHERE code = 'gzip-broken'"), 1);
+    assert!(tables.int("SELECT count(*) FROM events") > 0);
+    let run =
+        Place::new().write("t.xplane.pb", &bytes[..5]).run(&["ingest", ".", "--keep-partial"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["trace-truncated"]), "{}", run.stderr);
 }
 
 #[test]

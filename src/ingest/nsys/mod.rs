@@ -90,12 +90,14 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
     let local = match reading.form {
         Form::Database => {
             let copy = folder.join("unpacked.sqlite");
-            Local::open(place, &copy, database::size, pool, reading.watcher)?
+            Local::open(place, &copy, database::size, false, pool, reading.watcher)?
         }
         Form::Report => {
             if place.member.is_some() {
                 let report = folder.join("report.nsys-rep");
-                local::unpack(place, &report, |_| None, reading.watcher)?;
+                if let (_, Some(cut)) = local::unpack(place, &report, |_| None, reading.watcher)? {
+                    return Err(cut);
+                }
                 let done = report::export(&report, &exported, &shown, reading.watcher);
                 let _ = std::fs::remove_file(&report);
                 done?;

@@ -13,6 +13,8 @@ pub enum Groups {
     Listed(Vec<Vec<i64>>),
     /// All devices: no groups are given.
     All,
+    /// Given in a way that cannot be read, or with more members than any job has.
+    Unread,
 }
 
 /// What the ids in groups count.
@@ -130,6 +132,9 @@ impl Groups {
         let known = grid.filter(|g| g.replicas > 0 && g.partitions > 0);
         let world = known.and_then(|g| g.replicas.checked_mul(g.partitions));
         let world = world.filter(|w| *w <= MAX_MEMBERS);
+        if *self == Self::Unread {
+            return None;
+        }
         let Self::Listed(lists) = self else {
             let (grid, world) = (known?, world?);
             let (replica, partition) = (rank / grid.partitions, rank % grid.partitions);

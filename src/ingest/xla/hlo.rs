@@ -416,7 +416,9 @@ impl<'t> Line<'t> {
             word: word.to_owned(),
             input,
             output,
-            groups: self.attribute("replica_groups").and_then(Groups::of_text),
+            groups: self
+                .attribute("replica_groups")
+                .map(|text| Groups::of_text(text).unwrap_or(Groups::Unread)),
             pairs: pairs.unwrap_or_default(),
             group_size: None,
             channel,
@@ -666,6 +668,7 @@ fn call_of(i: &HloInstruction, word: &str, input: Size, output: Size, grid: Opti
         },
         None => lists(&i.replica_groups),
     };
+    let groups = Some(groups.unwrap_or(Groups::Unread));
     let pairs: Vec<(i64, i64)> =
         i.source_target_pairs.iter().map(|p| (p.source, p.target)).collect();
     Call {

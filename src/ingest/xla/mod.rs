@@ -97,8 +97,9 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Xla, String>> {
         return Ok(Ok(Xla { shares, sha256 }));
     }
     let copy = folder.join("unpacked.pb");
-    let local = Local::open(reading.place, &copy, |_| None, reading.pool, reading.watcher)?;
-    let out = xplane::read(reading, &local.path, folder);
+    let (place, partial) = (reading.place, reading.keep_partial);
+    let local = Local::open(place, &copy, |_| None, partial, reading.pool, reading.watcher)?;
+    let out = xplane::read(reading, &local.path, local.cut.clone(), folder);
     let sha256 = local.close(reading.pool);
     Ok(match out? {
         Ok(shares) => Ok(Xla { shares, sha256: sha256? }),

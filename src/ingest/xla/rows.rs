@@ -11,6 +11,7 @@ use super::super::log::{Log, Severity};
 use super::super::spool::{COMM_ARGS, COUNTERS, HOST};
 use super::super::steps::{STEP_LINE, STEP_NUMBER, StepPatterns};
 use super::event::Event;
+use super::groups::Groups;
 use super::hlo::{Call, Class, Op, Programs, is_control};
 use super::layout::{LineKind, Ranks};
 use super::ops::{Found, Seen};
@@ -485,6 +486,12 @@ impl Outcome {
         run: Option<i64>,
     ) {
         let Some(call) = &op.call else { return };
+        if call.groups == Some(Groups::Unread) {
+            self.log.add(Severity::Info, "groups-unreadable", Some(row.place), || {
+                "collectives whose groups are spelled in a way that is not known; who is in them is not known"
+                    .to_owned()
+            });
+        }
         let rank = context.ranks.known(device);
         let key = (Arc::as_ptr(op) as usize, device);
         // Operations of a file live as long as its reading.
@@ -638,12 +645,11 @@ mod tests {
 
     #[test]
     fn groups_have_names_of_their_ranks() {
-        use crate::ingest::xla::groups::{Groups, Ids};
+        use crate::ingest::xla::groups::Ids;
         let group = |groups: &str, rank: i64| {
             let text = format!("%a = f32[2] all-reduce(f32[2] %p), replica_groups={groups}");
             let call = Op::of_text(Some(&text), None).call.expect("a call");
             assert_eq!(call.ids, Ids::Replicas);
-            let _: &Option<Groups> = &call.groups;
             let g = Group::of(&call, Some(rank));
             (g.name, g.ranks, g.size, g.start.zip(g.stride))
         };

@@ -41,7 +41,7 @@ struct Names {
     broken: u64,
 }
 
-/// Reads the file at `path`; what it is, when it is none.
+/// Reads the file at `path`; what it is, when it is none. `cut` says why it is not all of the source.
 ///
 /// # Errors
 /// `trace-truncated`, `protobuf-invalid` with the place in the unpacked file; `io` when something cannot
@@ -49,6 +49,7 @@ struct Names {
 pub fn read(
     reading: &Reading<'_>,
     path: &Path,
+    cut: Option<Error>,
     folder: PathBuf,
 ) -> Result<Result<Vec<Share>, String>> {
     let file = File::open(path).map_err(|e| io(path, &e))?;
@@ -77,6 +78,14 @@ pub fn read(
         let lost = size - fault.offset.min(size);
         log.add(Severity::Error, error.code, Some(fault.offset), || {
             format!("{}; lost the {lost} bytes from there", error.message)
+        });
+    }
+    if let Some(error) = cut {
+        if space.planes.is_empty() {
+            return Err(error);
+        }
+        log.add(Severity::Error, error.code, None, || {
+            format!("{}; the complete planes before were kept", error.message)
         });
     }
     for said in &space.said {
