@@ -221,10 +221,10 @@ pub struct MetricArgs {
     /// Parameter of a metric
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     pub param: Vec<(String, String)>,
-    /// The same as -p n_chips=N
+    /// The same as -p n_chips=N, for the metrics that have it
     #[arg(long, alias = "n_chips", value_name = "N")]
     pub n_chips: Option<String>,
-    /// The same as -p model_params=N
+    /// The same as -p model_params=N, for the metrics that have it
     #[arg(long, alias = "model_params", value_name = "N")]
     pub model_params: Option<String>,
     /// Only traces of this profiler

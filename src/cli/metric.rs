@@ -76,8 +76,13 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     files.retain(|f| seen.insert(f.id()));
     let mut params: Params = args.param.iter().cloned().collect();
     for (key, value) in [("n_chips", &args.n_chips), ("model_params", &args.model_params)] {
-        if let Some(value) = value {
+        let Some(value) = value else { continue };
+        // Scripts give these whatever the metric is.
+        let is_used = |f: &&SqlFile| f.header.params.iter().any(|p| p.name == key);
+        if files.iter().any(is_used) {
             params.insert(key.to_owned(), value.clone());
+        } else {
+            context.printer.note(&format!("note: {key} changes nothing here"));
         }
     }
     if !args.all {

@@ -376,6 +376,9 @@ fn slips_get_the_nearest_name() {
     error[param-invalid]: metric `straggler_lag` has no parameter `aling`
     hint: did you mean `align`?
     ");
+    let run = place.run(&["metric", "straggler_lag", "--n_chips", "8", "--format", "value"]);
+    assert!(run.stderr.contains("note: n_chips changes nothing here"), "{}", run.stderr);
+    assert!(run.errors().is_empty(), "{}", run.stderr);
     let run = place.run(&["metric", "straggler_lag", "-p", "align=perhaps"]);
     assert_snapshot!(shown(&run, &place), @r#"
     exit code 1
