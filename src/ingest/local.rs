@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::input::{self, Place};
-use super::pool::Pool;
+use super::pool::{Pool, lock};
 use super::watch::Watcher;
 use crate::error::{Error, Result, io};
 
@@ -28,10 +28,6 @@ enum Hash {
     Known(String),
     /// Taken by some thread while the file is read.
     Later(Arc<Mutex<Option<Result<String>>>>),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Local {

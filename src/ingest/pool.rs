@@ -7,6 +7,11 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+/// What is behind a lock, whoever panicked while holding it: the panic is told elsewhere.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 type Task = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
@@ -36,7 +41,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Adds a task; some thread that waits or helps will run it.
@@ -88,25 +93,23 @@ impl Pool {
         items: impl IntoIterator<Item = T>,
         make: impl Fn(T) -> R + Send + Sync + 'static,
     ) -> Vec<R> {
-        let lock =
-            |made: &Mutex<Option<R>>| made.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         let make = Arc::new(make);
         let mut out: Vec<Arc<Mutex<Option<R>>>> = Vec::new();
         for item in items {
             if let Some(at) = out.len().checked_sub(self.threads) {
-                self.wait(|| lock(&out[at]));
+                self.wait(|| lock(&out[at]).is_some());
             }
             let made = Arc::new(Mutex::new(None));
             out.push(made.clone());
             let make = make.clone();
             self.submit(move || {
                 let result = make(item);
-                *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                *lock(&made) = Some(result);
             });
         }
-        self.wait(|| out.iter().all(|made| lock(made)));
+        self.wait(|| out.iter().all(|made| lock(made).is_some()));
         let take = |made: Arc<Mutex<Option<R>>>| {
-            let result = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let result = lock(&made).take();
             result.expect("it was waited for")
         };
         out.into_iter().map(take).collect()

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use super::super::bundle;
 use super::super::log::{Log, Severity};
 use super::super::parquet::BATCH_ROWS;
+use super::super::pool::lock;
 use super::super::record::{RankRow, Share};
 use super::super::rows::Rows;
 use super::super::spool::{self, COMM_ARGS, CROWD, MANY_RANKS, METADATA, Spool};
 use super::super::steps::StepPatterns;
 use super::super::totals::Totals;
+use super::Reading;
 use super::context::Context;
 use super::database::{Database, int, text};
 use super::layout::{Layout, Place, To};
@@ -20,7 +22,6 @@ use super::nccl::{self, Groups};
 use super::rows::{self, Bundle, MAX_PROCESSES, Outcome, SEGMENT_ROWS};
 use super::tables::{Kind, Plan, plans};
 use super::target::Target;
-use super::{Reading, lock};
 use crate::error::{Error, Result};
 
 /// Ranks of a file from which on each gets less memory.

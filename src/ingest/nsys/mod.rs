@@ -23,7 +23,7 @@ mod tables;
 mod target;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use self::database::Database;
 use self::gather::Gather;
@@ -127,10 +127,6 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
         Err(what) => return Ok(Err(what)),
     };
     Ok(Ok(Nsys { shares, sha256: sha256? }))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a database is that holds nothing of Nsight Systems.

@@ -28,10 +28,9 @@ use super::gather::{Device, Facts, Gather};
 use super::hlo::{Class, Op};
 use super::layout::{LineKind, PlaneKind, Ranks};
 use super::meetings::Meetings;
-use super::ops::Sequence;
+use super::ops::{Seen, Sequence};
 use super::rows::{Context, Line, Meeting, Module, Outcome};
 use super::stats::{Datum, Key, key};
-use super::xplane::{seen_of, write};
 use crate::error::{Error, Result};
 
 /// Events after which rows are handed on.
@@ -131,7 +130,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
     for (line, sequence) in std::mem::take(&mut rows.sequences).into_values() {
         let mut found = Vec::new();
         sequence.finish(&mut found);
-        write(&rows.context, &line, found, &mut rows.outcome);
+        rows.outcome.operations(&rows.context, &line, found);
     }
     rows.gather.accept(&mut rows.outcome)?;
     for (key, value) in &second.header {
@@ -584,12 +583,12 @@ impl RowsOf<'_> {
         let line = line.clone();
         if line.kind == LineKind::Ops {
             let meta = self.meta(&event);
-            let seen = seen_of(&event, &meta, line.shift_ps, &mut self.args);
+            let seen = Seen::of(&event, &meta, line.shift_ps, &mut self.args);
             let (_, sequence) =
                 self.sequences.entry(key).or_insert_with(|| (line.clone(), Sequence::default()));
             let mut found = Vec::new();
             sequence.take(vec![seen], &mut found);
-            write(&self.context, &line, found, &mut self.outcome);
+            self.outcome.operations(&self.context, &line, found);
         } else {
             self.outcome.event(&self.context, &line, &event);
         }

@@ -14,6 +14,7 @@ mod meetings;
 mod ops;
 mod proto;
 mod rows;
+mod segments;
 mod shape;
 mod space;
 mod stats;

@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::event::Meta;
+use super::super::args::Args;
+use super::event::{Event, Meta};
 use super::hlo::Half;
+use super::stats::Key;
 
 /// Events that wait for others which may start before them.
 const WINDOW: usize = 4096;
@@ -28,6 +30,37 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Of an event of the line; what the chip says of its times is moved by `shift_ps`.
+    pub fn of(event: &Event<'_>, meta: &Arc<Meta>, shift_ps: i128, args: &mut Args) -> Self {
+        let own = event.number(Key::DeviceOffset).zip(event.number(Key::DeviceDuration));
+        let (start_ps, dur_ps) = match own {
+            Some((offset, dur)) => (shift_ps + i128::from(offset), dur),
+            None => (event.start_ps, event.dur_ps.unwrap_or(0)),
+        };
+        const COLUMNS: [Key; 5] = [
+            Key::HloCategory,
+            Key::ModelFlops,
+            Key::BytesAccessed,
+            Key::DeviceOffset,
+            Key::DeviceDuration,
+        ];
+        args.clear();
+        event.arguments(&COLUMNS[..if own.is_some() { 5 } else { 3 }], args);
+        if let (Some(_), Some(dur)) = (own, event.dur_ps) {
+            args.int("$line_dur_ps", dur);
+        }
+        Self {
+            place: event.place,
+            meta: meta.clone(),
+            start_ps,
+            dur_ps,
+            line_ps: event.start_ps,
+            args: args.object().unwrap_or_default().into(),
+            flops: event.number(Key::ModelFlops).or(event.number(Key::Flops)),
+            bytes_accessed: event.number(Key::BytesAccessed),
+        }
+    }
+
     fn end(&self) -> i128 {
         self.start_ps + i128::from(self.dur_ps)
     }

@@ -326,8 +326,20 @@ impl Outcome {
         self.device(context, device, &line.name, row);
     }
 
-    /// What an event of a line of operations turned out to be.
-    pub fn found(&mut self, context: &Context, line: &Line, found: Found) {
+    /// What the events of a line of operations turned out to be.
+    pub fn operations(&mut self, context: &Context, line: &Line, found: Vec<Found>) {
+        for found in found {
+            if let Found::Alone(seen) = &found {
+                self.log.add(Severity::Info, "async-unpaired", Some(seen.place), || {
+                    "starts or ends of asynchronous operations whose other half is not in the trace; each counts for itself"
+                        .to_owned()
+                });
+            }
+            self.operation(context, line, found);
+        }
+    }
+
+    fn operation(&mut self, context: &Context, line: &Line, found: Found) {
         let (seen, done) = match found {
             Found::Parent(seen) => return self.parent(line, &seen),
             Found::Leaf(seen) if seen.meta.op.class == Class::Control => {

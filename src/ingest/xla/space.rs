@@ -171,7 +171,7 @@ impl Source<'_> {
                     out.fault = Some(Fault {
                         code: "trace-truncated",
                         message: format!(
-                            "the trace ends inside a plane, after {} complete ones",
+                            "the trace ends inside a plane ({} complete before it)",
                             out.planes.len()
                         ),
                         offset: start,

@@ -8,38 +8,27 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::super::args::Args;
 use super::super::log::{Log, Severity};
+use super::super::pool::lock;
 use super::super::record::Share;
 use super::Reading;
-use super::event::{Event, Meta, Said};
+use super::event::{Event, Meta};
 use super::gather::{Device, Facts, Gather};
 use super::hlo::{Class, Programs};
 use super::layout::{LineKind, PlaneKind, Ranks};
 use super::meetings::Meetings;
-use super::ops::{Found, Seen, Sequence};
-use super::rows::{Context, Line, Module, Outcome};
+use super::rows::{Context, Line, Module};
+use super::segments::{Chunks, Flow, Names, Segment, event_of, messages, rows_of, says_any};
 use super::space::{self, Fault, Ids, Plane, Source, Space, Stat};
 use super::stats::{Datum, Key, of_message};
 use super::wire::{Fields, Value, read_at};
 use crate::error::{Error, Result, io};
 
-/// Bytes of a line that a thread reads at a time.
-const SEGMENT_BYTES: usize = 1 << 20;
-/// Longest event that is taken.
-const MAX_EVENT_BYTES: usize = 64 << 20;
 /// Times of lines from here on are epoch times already.
-const EPOCH_FROM_NS: i64 = 100_000_000_000_000_000;
-
-/// Names of a plane, and its operations.
-struct Names {
-    stats: Ids<Stat>,
-    metas: Ids<Arc<Meta>>,
-    /// Entries that cannot be read.
-    broken: u64,
-}
+const ABSOLUTE_FROM_NS: i64 = 100_000_000_000_000_000;
 
 /// Reads the file at `path`; what it is, when it is none. `cut` says why it is not all of the source.
 ///
@@ -117,20 +106,6 @@ struct Known {
     cores: BTreeMap<i64, Core>,
     /// Accelerators of the host.
     local: i64,
-}
-
-/// A task: part of a line.
-struct Segment {
-    bytes: Vec<u8>,
-    offset: u64,
-    names: Arc<Names>,
-    line: Arc<Line>,
-    base_ps: i128,
-    outcome: Mutex<Option<(Outcome, Vec<Seen>)>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reader<'_> {
@@ -503,7 +478,7 @@ impl Reader<'_> {
 impl Known {
     /// What offsets of a line count from, in picoseconds.
     fn base_ps(&self, line: &space::Line) -> i128 {
-        let epoch = if line.base_ns < EPOCH_FROM_NS { self.epoch_ns } else { 0 };
+        let epoch = if line.base_ns < ABSOLUTE_FROM_NS { self.epoch_ns } else { 0 };
         (i128::from(epoch) + i128::from(line.base_ns)) * 1000
     }
 }
@@ -628,235 +603,5 @@ impl Core {
             }
         }
         Some(out)
-    }
-}
-
-/// The events of a line, in pieces that end with an event.
-struct Chunks<'s> {
-    source: &'s Source<'s>,
-    at: u64,
-    end: u64,
-    /// Where the events cannot be told apart any more.
-    fault: Option<u64>,
-}
-
-impl<'s> Chunks<'s> {
-    fn new(source: &'s Source<'s>, line: &space::Line) -> Self {
-        Self { source, at: line.at.0, end: line.at.1, fault: None }
-    }
-
-    /// The next piece, and where it stands.
-    fn next(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
-        let mut wanted = SEGMENT_BYTES;
-        while self.at < self.end && self.fault.is_none() {
-            let left = self.end - self.at;
-            let length = left.min(wanted as u64) as usize;
-            let mut bytes = read_at(self.source.file, self.source.path, self.at, length)?;
-            let mut fields = Fields::new(&bytes);
-            let mut whole = 0;
-            while let Some(Ok(_)) = fields.next() {
-                whole = fields.at;
-            }
-            if whole == 0 || (length as u64 == left && whole < length) {
-                let is_last = length as u64 == left;
-                if is_last || wanted > MAX_EVENT_BYTES {
-                    self.fault = Some(self.at + whole as u64);
-                    if whole == 0 {
-                        break;
-                    }
-                } else {
-                    wanted *= 4;
-                    continue;
-                }
-            }
-            let offset = self.at;
-            bytes.truncate(whole);
-            self.at += whole as u64;
-            return Ok(Some((bytes, offset)));
-        }
-        Ok(None)
-    }
-}
-
-/// The messages of the events in a piece of a line, each with its place in the file.
-fn messages(bytes: &[u8], offset: u64) -> impl Iterator<Item = (u64, &[u8])> {
-    let mut fields = Fields::new(bytes);
-    std::iter::from_fn(move || {
-        loop {
-            let (number, value) = fields.next()?.ok()?;
-            if let (4, Value::Bytes(message)) = (number, value) {
-                return Some((offset + (fields.at - message.len()) as u64, message));
-            }
-        }
-    })
-}
-
-/// Whether an event says any of these statistics.
-fn says_any(message: &[u8], wanted: &[i64]) -> bool {
-    Fields::new(message).flatten().any(|(field, value)| match (field, value) {
-        (4, Value::Bytes(stat)) => {
-            let id = Fields::new(stat).flatten().find_map(|(field, value)| match (field, value) {
-                (1, Value::Int(id)) => Some(id as i64),
-                _ => None,
-            });
-            wanted.contains(&id.unwrap_or(0))
-        }
-        _ => false,
-    })
-}
-
-/// An event; None where it is broken, or has no place on the time axis.
-fn event_of<'a, 's>(
-    message: &'a [u8],
-    place: u64,
-    names: &'a Names,
-    base_ps: i128,
-    said: &'s mut Vec<Said<'a>>,
-) -> Option<Event<'s>>
-where
-    'a: 's,
-{
-    said.clear();
-    let (mut id, mut offset, mut dur) = (0, 0_i64, 0_i64);
-    for field in Fields::new(message) {
-        match field.ok()? {
-            (1, Value::Int(number)) => id = number as i64,
-            (2, Value::Int(number)) => offset = number as i64,
-            (3, Value::Int(number)) => dur = number as i64,
-            (4, Value::Bytes(bytes)) => {
-                let (stat, value) = of_message(bytes, &names.stats)?;
-                said.push(Said { key: stat.key, name: &stat.name, value });
-            }
-            (5, _) => return None,
-            _ => {}
-        }
-    }
-    let meta = names.metas.get(id);
-    Some(Event {
-        place,
-        name: meta.map_or("", |m| &*m.name).into(),
-        meta,
-        start_ps: base_ps + i128::from(offset),
-        dur_ps: (dur >= 0).then_some(dur),
-        said,
-    })
-}
-
-/// The rows of a segment; the events of a line of operations, of which the neighbours decide.
-fn rows_of(segment: &Segment, context: &Context) -> (Outcome, Vec<Seen>) {
-    let mut out = Outcome::default();
-    let unnamed = Arc::new(Meta::unnamed());
-    let mut seen = Vec::new();
-    let mut args = Args::default();
-    let mut said = Vec::new();
-    for (place, message) in messages(&segment.bytes, segment.offset) {
-        let names = &*segment.names;
-        let Some(event) = event_of(message, place, names, segment.base_ps, &mut said) else {
-            out.skipped += 1;
-            out.log.add(Severity::Loss, "event-broken", Some(place), || {
-                "events that cannot be read, or that stand for many without a place in time; left out"
-                    .to_owned()
-            });
-            continue;
-        };
-        if event.dur_ps.is_none() {
-            out.log.add(Severity::Loss, "dur-invalid", Some(place), || {
-                "events whose duration is negative; it is not known".to_owned()
-            });
-        }
-        if event.meta.is_none() {
-            out.log.add(Severity::Loss, "name-missing", Some(place), || {
-                "events whose name is not in the file; kept without one".to_owned()
-            });
-        }
-        match (segment.line.kind, event.meta) {
-            (LineKind::Ops, meta) => {
-                let meta = meta.unwrap_or(&unnamed);
-                seen.push(seen_of(&event, meta, segment.line.shift_ps, &mut args));
-            }
-            _ => out.event(context, &segment.line, &event),
-        }
-    }
-    (out, seen)
-}
-
-/// An event of a line of operations.
-pub fn seen_of(event: &Event<'_>, meta: &Arc<Meta>, shift_ps: i128, args: &mut Args) -> Seen {
-    let own = event.number(Key::DeviceOffset).zip(event.number(Key::DeviceDuration));
-    let (start_ps, dur_ps) = match own {
-        Some((offset, dur)) => (shift_ps + i128::from(offset), dur),
-        None => (event.start_ps, event.dur_ps.unwrap_or(0)),
-    };
-    const COLUMNS: [Key; 5] = [
-        Key::HloCategory,
-        Key::ModelFlops,
-        Key::BytesAccessed,
-        Key::DeviceOffset,
-        Key::DeviceDuration,
-    ];
-    args.clear();
-    event.arguments(&COLUMNS[..if own.is_some() { 5 } else { 3 }], args);
-    if let (Some(_), Some(dur)) = (own, event.dur_ps) {
-        args.int("$line_dur_ps", dur);
-    }
-    Seen {
-        place: event.place,
-        meta: meta.clone(),
-        start_ps,
-        dur_ps,
-        line_ps: event.start_ps,
-        args: args.object().unwrap_or_default().into(),
-        flops: event.number(Key::ModelFlops).or(event.number(Key::Flops)),
-        bytes_accessed: event.number(Key::BytesAccessed),
-    }
-}
-
-/// Segments that are being read, and the line of operations that is open.
-struct Flow {
-    flying: VecDeque<Arc<Segment>>,
-    sequence: Option<(Arc<Line>, Sequence)>,
-    context: Arc<Context>,
-}
-
-impl Flow {
-    /// Takes the rows of the first segment.
-    fn accept(&mut self, reading: &Reading<'_>, gather: &mut Gather<'_>) -> Result<()> {
-        let Some(segment) = self.flying.pop_front() else { return Ok(()) };
-        reading.pool.wait(|| lock(&segment.outcome).is_some());
-        let (mut outcome, seen) = lock(&segment.outcome).take().expect("it was waited for");
-        reading.watcher.tell(|w| w.read(segment.bytes.len() as u64));
-        if self.sequence.as_ref().is_some_and(|(line, _)| !Arc::ptr_eq(line, &segment.line)) {
-            self.finish_line(gather)?;
-        }
-        if segment.line.kind == LineKind::Ops {
-            let (_, sequence) =
-                self.sequence.get_or_insert_with(|| (segment.line.clone(), Sequence::default()));
-            let mut found = Vec::new();
-            sequence.take(seen, &mut found);
-            write(&self.context, &segment.line, found, &mut outcome);
-        }
-        gather.accept(&mut outcome)
-    }
-
-    /// The rest of a line of operations.
-    fn finish_line(&mut self, gather: &mut Gather<'_>) -> Result<()> {
-        let Some((line, sequence)) = self.sequence.take() else { return Ok(()) };
-        let (mut found, mut outcome) = (Vec::new(), Outcome::default());
-        sequence.finish(&mut found);
-        write(&self.context, &line, found, &mut outcome);
-        gather.accept(&mut outcome)
-    }
-}
-
-/// Rows of what is decided of a line of operations.
-pub fn write(context: &Context, line: &Line, found: Vec<Found>, outcome: &mut Outcome) {
-    for found in found {
-        if let Found::Alone(seen) = &found {
-            outcome.log.add(Severity::Info, "async-unpaired", Some(seen.place), || {
-                "starts or ends of asynchronous operations whose other half is not in the trace; each counts for itself"
-                    .to_owned()
-            });
-        }
-        outcome.found(context, line, found);
     }
 }
