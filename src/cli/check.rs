@@ -1,6 +1,7 @@
 //! `check`: lints the SQL files; in the project's own folder also the lock, the generated documents
 //! and the golden cases, which `--write` refreshes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
@@ -61,6 +62,10 @@ fn empty_engine(context: &Context) -> Result<Connection> {
     crate::functions::register(&connection)?;
     empty_tables(&connection)?;
     let of_file = |e: duckdb::Error, path: &str| Error::from(e).at(path.to_owned());
+    for data in context.registry.derived_data() {
+        let sql = format!("CREATE VIEW {} AS {}", sql_name(&data.header.name), data.query());
+        connection.execute_batch(&sql).map_err(|e| of_file(e, &data.path))?;
+    }
     for file in context.registry.derived() {
         if crate::schema::table(&file.header.name).is_none() {
             connection
@@ -72,7 +77,9 @@ fn empty_engine(context: &Context) -> Result<Connection> {
                 .map_err(|e| of_file(e, &file.path))?;
         }
     }
-    let mut left: Vec<_> = context.registry.views().collect();
+    let made: BTreeSet<_> = context.registry.derived_data().map(|d| &d.header.name).collect();
+    let mut left: Vec<_> =
+        context.registry.views().filter(|v| !made.contains(&v.header.name)).collect();
     while !left.is_empty() {
         let before = left.len();
         let mut last = None;

@@ -99,6 +99,7 @@ impl Derive<'_> {
         what: &ToDerive<'_>,
         connection: &Connection,
         by_rank: &[&SqlFile],
+        over_ranks: &BTreeSet<&str>,
         ranks: &[i64],
         part: &str,
     ) -> Result<()> {
@@ -115,7 +116,10 @@ impl Derive<'_> {
             match schema::table(&file.header.name) {
                 Some(_) => keep(connection, &query, target)?,
                 // Written without rows too: then it says the types.
-                None => copy(connection, &query, &target()?)?,
+                None if over_ranks.contains(&*file.header.name) => {
+                    copy(connection, &query, &target()?)?;
+                }
+                None => {}
             }
         }
         let path = part_file(what.directory, "busy_intervals", part)?;
@@ -160,10 +164,18 @@ fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
     Ok(parts)
 }
 
-/// Whether a trace directory has this part of the derived tables. Steps on the way say so: they have
-/// a file even without rows.
-fn has_part(directory: &Path, by_rank: &[&SqlFile], part: &str) -> bool {
-    let mut steps = by_rank.iter().filter(|f| schema::table(&f.header.name).is_none()).peekable();
+/// Whether a trace directory has this part of the derived tables. Steps on the way that are kept say
+/// so: they have a file even without rows.
+fn has_part(
+    directory: &Path,
+    by_rank: &[&SqlFile],
+    over_ranks: &BTreeSet<&str>,
+    part: &str,
+) -> bool {
+    let kept = |f: &&&SqlFile| {
+        schema::table(&f.header.name).is_none() && over_ranks.contains(&*f.header.name)
+    };
+    let mut steps = by_rank.iter().filter(kept).peekable();
     steps.peek().is_some()
         && steps.all(|f| directory.join(&f.header.name).join(format!("{part}.parquet")).exists())
 }
@@ -186,23 +198,31 @@ impl Finish for Derive<'_> {
             derived.into_iter().partition(|f| f.header.by_rank);
         let of_parts = BTreeSet::from(["ranks", "device_events"]);
         show(what.directory, &connection, &of_parts, None)?;
+        for data in self.registry.derived_data() {
+            connection.execute_batch(&format!(
+                "CREATE VIEW {} AS {}",
+                sql_name(&data.header.name),
+                data.query()
+            ))?;
+        }
         // What is per rank is made for a few ranks at a time, so that memory does not grow with
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
+        let of_over_ranks = read_by(&over_ranks);
         for ranks in parts(&connection)? {
             let part = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
             match what.earlier {
                 Some((earlier, changed))
                     if ranks.iter().all(|r| !changed.contains(r))
-                        && has_part(earlier, &by_rank, &part) =>
+                        && has_part(earlier, &by_rank, &of_over_ranks, &part) =>
                 {
                     take_over(earlier, what.directory, &names, &part)?;
                 }
-                _ => self.part(what, &connection, &by_rank, &ranks, &part)?,
+                _ => self.part(what, &connection, &by_rank, &of_over_ranks, &ranks, &part)?,
             }
         }
-        show(what.directory, &connection, &read_by(&over_ranks), None)?;
-        for file in &by_rank {
+        show(what.directory, &connection, &of_over_ranks, None)?;
+        for file in by_rank.iter().filter(|f| of_over_ranks.contains(&*f.header.name)) {
             let name = &file.header.name;
             let files = files_of(what.directory, name);
             let query = match schema::table(name) {

@@ -66,8 +66,16 @@ pub fn write(
         host_events(directory, &files[m.file], m.rank)?;
     }
     let ranks = by_rank(members);
-    let names =
-        ["device_events", "flows", "counters", "metadata", "launches", "comm_args", "step_ranges"];
+    let names = [
+        "device_events",
+        "flows",
+        "counters",
+        "metadata",
+        "launches",
+        "comm_args",
+        "step_ranges",
+        "host_ranges",
+    ];
     for name in names {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
             joined(directory, work, files, part, same_ranks, name, i)?;

@@ -1,5 +1,6 @@
 //! Launches: each device event with its runtime call (by correlation, within a file) and the operators
-//! around that call (by time, on the thread of the call).
+//! around that call (by time, on the thread of the call). On the way, the ranges of each thread that
+//! say what the program does: its annotations, and its outermost operators.
 //!
 //! The reader gives what takes part as records of integers; when the file ends, they are sorted and
 //! joined in memory that does not grow with the file.
@@ -20,6 +21,27 @@ pub type Device = [i64; 3];
 /// Stands for NULL; no process, thread, length or event has this number.
 pub const NONE: i64 = i64::MIN;
 
+/// A row of `launches` without the rank: event, operator, call, delay, start of the call, record,
+/// annotation of NCCL, operator of c10d, process, thread, range.
+pub type Launch = [i64; 11];
+/// A row of `host_ranges` without the source and the rank: event, whether it is an operator, the
+/// range around it, process, thread, start, length.
+pub type HostRange = [i64; 7];
+
+/// Where the found rows go.
+pub trait Found {
+    /// Takes a launch.
+    ///
+    /// # Errors
+    /// `io` when it cannot be written.
+    fn launch(&mut self, row: Launch) -> Result<()>;
+    /// Takes a range of the host.
+    ///
+    /// # Errors
+    /// `io` when it cannot be written.
+    fn range(&mut self, row: HostRange) -> Result<()>;
+}
+
 /// What takes part in the launches of a run of events.
 #[derive(Debug, Default, Clone)]
 pub struct Parts {
@@ -37,9 +59,14 @@ pub struct Launches {
     calls: Spill<6>,
     devices: Spill<3>,
     matched: Spill<4>,
-    enclosed: Spill<5>,
-    launches: Spill<8>,
+    enclosed: Spill<8>,
+    launches: Spill<11>,
     bytes: usize,
+}
+
+/// Process and thread as they are, where they are told apart by nothing else.
+pub fn own_ids(ids: [i64; 2]) -> [Option<i64>; 2] {
+    ids.map(some)
 }
 
 /// The number, or what stands for NULL.
@@ -81,17 +108,12 @@ impl Launches {
         Ok(())
     }
 
-    /// Gives the rows of `launches` (without the rank), by event, `NONE` for NULL; `base_ns` is still
-    /// to be added to relative times.
+    /// Gives the rows of `host_ranges`, by thread and start, then those of `launches`, by event;
+    /// `NONE` for NULL. `base_ns` is still to be added to relative times.
     ///
     /// # Errors
-    /// `io` when records cannot be written or read; what `each` returns.
-    pub fn finish(
-        mut self,
-        folder: &Path,
-        base_ns: i64,
-        mut each: impl FnMut([i64; 8]) -> Result<()>,
-    ) -> Result<()> {
+    /// `io` when records cannot be written or read; what `found` returns.
+    pub fn finish(mut self, folder: &Path, base_ns: i64, found: &mut impl Found) -> Result<()> {
         let mut around = match base_ns {
             0 => self.around,
             // With the base added, relative times may fall between epoch times.
@@ -147,15 +169,23 @@ impl Launches {
                 sweep = Sweep::default();
             }
             if kind == CALL {
-                let [op, record, annotation, comm_op] =
-                    sweep.around(start).map(|found| found.unwrap_or(NONE));
-                self.enclosed.push([event, op, record, annotation, comm_op])?;
-            } else {
-                sweep.enter(start, Open { end: -end, event_id: event, kind });
+                let [op, record, annotation, comm_op, range] =
+                    sweep.around(start).map(|id| id.unwrap_or(NONE));
+                self.enclosed.push([event, op, record, annotation, comm_op, pid, tid, range])?;
+                continue;
+            }
+            let open = Open { end: -end, event_id: event, kind };
+            let length = open.end.saturating_sub(start);
+            let entered = sweep.enter(start, open);
+            let around = entered.range.unwrap_or(NONE);
+            for (wanted, is_op) in [(is_range(kind), 0), (entered.is_outermost, 1)] {
+                if wanted {
+                    found.range([event, is_op, around, pid, tid, start, length])?;
+                }
             }
         }
         let mut enclosed = self.enclosed.sorted()?.peekable();
-        let mut current: Option<[i64; 5]> = None;
+        let mut current: Option<[i64; 8]> = None;
         for row in self.matched.sorted()? {
             let [call, event, start, at] = row?;
             while let Some(next) = enclosed.next_if(|next| match next {
@@ -164,14 +194,15 @@ impl Launches {
             }) {
                 current = Some(next?);
             }
-            let [_, op, record, annotation, comm_op] =
-                current.filter(|found| found[0] == call).unwrap_or([NONE; 5]);
+            let [_, op, record, annotation, comm_op, pid, tid, range] =
+                current.filter(|found| found[0] == call).unwrap_or([NONE; 8]);
             // Times that are no times may lie further apart than an integer holds.
             let delay = start.checked_sub(at).unwrap_or(NONE);
-            self.launches.push([event, op, call, delay, at, record, annotation, comm_op])?;
+            self.launches
+                .push([event, op, call, delay, at, record, annotation, comm_op, pid, tid, range])?;
         }
         for row in self.launches.sorted()? {
-            each(row?)?;
+            found.launch(row?)?;
         }
         Ok(())
     }
@@ -196,16 +227,44 @@ pub const COMM_OP: i64 = 3;
 /// An annotation `nccl:<operation>`.
 pub const ANNOTATION: i64 = 4;
 
+/// An annotation by the program or its framework.
+pub const RANGE: i64 = 5;
+/// An operator that says what the program does, as an annotation would; in nsys any range.
+pub const RANGE_OP: i64 = 6;
+
+/// Beginnings of names by which frameworks annotate what they do, where the source records them like
+/// operators (an operator of FSDP; in nsys every range that PyTorch emits).
+const ANNOTATIONS: [&str; 8] = [
+    "fsdp::",
+    "FSDP::",
+    "FullyShardedDataParallel.",
+    "DistributedDataParallel.",
+    "Optimizer.",
+    "enumerate(DataLoader)",
+    "ProfilerStep#",
+    "## ",
+];
+
 /// What a host event of this class and name is to the launches inside it; None for no more than any
 /// other.
 pub fn kind(class: &str, name: &str) -> Option<i64> {
     match class {
         "host_op" if name == "record_param_comms" => Some(RECORD),
         "host_op" if name.starts_with("c10d::") => Some(COMM_OP),
+        "host_op" if ANNOTATIONS.iter().any(|a| name.starts_with(a)) => Some(RANGE_OP),
         "host_op" => Some(OP),
         "host_annotation" if name.starts_with("nccl:") => Some(ANNOTATION),
+        "host_annotation" => Some(RANGE),
         _ => None,
     }
+}
+
+fn is_op(kind: i64) -> bool {
+    matches!(kind, OP | RECORD | COMM_OP | RANGE_OP)
+}
+
+fn is_range(kind: i64) -> bool {
+    matches!(kind, RANGE | RANGE_OP)
 }
 
 /// The enclosing operators of the calls of one thread, found by one sweep over rows that come
@@ -216,15 +275,38 @@ struct Sweep {
     /// Operator that ended last, and when: times of older traces are whole microseconds, so that a
     /// launch may fall on the end of its operator.
     ended: Option<Open>,
+    /// Latest end of the operators so far; None before the first.
+    reach: Option<i64>,
 }
 
-/// Innermost operator, record, annotation and communication operator around a call.
-type Enclosing = [Option<i64>; 4];
+/// Innermost operator, record, annotation of NCCL, communication operator and range around a call.
+type Enclosing = [Option<i64>; 5];
+
+/// What is said of an operator or range when it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entered {
+    /// The innermost range around it.
+    range: Option<i64>,
+    /// Whether it is an operator, and none before it on its thread lasts as long.
+    is_outermost: bool,
+}
 
 impl Sweep {
-    fn enter(&mut self, start: i64, open: Open) {
+    fn enter(&mut self, start: i64, open: Open) -> Entered {
         self.leave(start);
+        let range = self.innermost(start, is_range);
+        let is_outermost = is_op(open.kind) && self.reach.is_none_or(|reach| open.end > reach);
+        if is_outermost {
+            self.reach = Some(open.end);
+        }
         self.open.push(open);
+        Entered { range, is_outermost }
+    }
+
+    /// The last of what stands open that is of such a kind.
+    fn innermost(&self, now: i64, wanted: impl Fn(i64) -> bool) -> Option<i64> {
+        let open = self.open.iter().rev();
+        open.filter(|o| o.end > now).find(|o| wanted(o.kind)).map(|o| o.event_id)
     }
 
     fn leave(&mut self, now: i64) {
@@ -232,7 +314,7 @@ impl Sweep {
             if top.end > now {
                 break;
             }
-            if top.kind != ANNOTATION && self.ended.is_none_or(|e| e.end < top.end) {
+            if is_op(top.kind) && self.ended.is_none_or(|e| e.end < top.end) {
                 self.ended = Some(*top);
             }
             self.open.pop();
@@ -241,16 +323,16 @@ impl Sweep {
 
     fn around(&mut self, now: i64) -> Enclosing {
         self.leave(now);
-        let innermost = |kinds: &[i64]| {
-            self.open
-                .iter()
-                .rev()
-                .find(|o| o.end > now && kinds.contains(&o.kind))
-                .map(|o| o.event_id)
-        };
-        let op = innermost(&[OP, RECORD, COMM_OP])
+        let op = self
+            .innermost(now, is_op)
             .or_else(|| self.ended.filter(|e| e.end == now).map(|e| e.event_id));
-        [op, innermost(&[RECORD]), innermost(&[ANNOTATION]), innermost(&[COMM_OP])]
+        [
+            op,
+            self.innermost(now, |kind| kind == RECORD),
+            self.innermost(now, |kind| kind == ANNOTATION),
+            self.innermost(now, |kind| kind == COMM_OP),
+            self.innermost(now, is_range),
+        ]
     }
 }
 
@@ -268,10 +350,10 @@ mod tests {
         s.enter(0, open(100, 1, COMM_OP));
         s.enter(10, open(90, 2, RECORD));
         s.enter(20, open(80, 3, ANNOTATION));
-        assert_eq!(s.around(50), [Some(2), Some(2), Some(3), Some(1)]);
-        assert_eq!(s.around(80), [Some(2), Some(2), None, Some(1)]);
-        assert_eq!(s.around(95), [Some(1), None, None, Some(1)]);
-        assert_eq!(s.around(200), [None; 4]);
+        assert_eq!(s.around(50), [Some(2), Some(2), Some(3), Some(1), None]);
+        assert_eq!(s.around(80), [Some(2), Some(2), None, Some(1), None]);
+        assert_eq!(s.around(95), [Some(1), None, None, Some(1), None]);
+        assert_eq!(s.around(200), [None; 5]);
     }
 
     #[test]
@@ -292,5 +374,20 @@ mod tests {
         s.enter(5, open(20, 2, OP));
         s.enter(6, open(7, 3, OP));
         assert_eq!(s.around(12)[0], Some(2));
+    }
+
+    #[test]
+    fn ranges_and_outermost_operators() {
+        let mut s = Sweep::default();
+        let entered = |range, is_outermost| Entered { range, is_outermost };
+        assert_eq!(s.enter(0, open(100, 1, RANGE)), entered(None, false));
+        assert_eq!(s.enter(10, open(50, 2, OP)), entered(Some(1), true));
+        assert_eq!(s.enter(20, open(50, 3, OP)), entered(Some(1), false));
+        assert_eq!(s.enter(25, open(40, 4, RANGE_OP)), entered(Some(1), false));
+        assert_eq!(s.around(30), [Some(4), None, None, None, Some(4)]);
+        // One that lasts longer than all before it is outermost too.
+        assert_eq!(s.enter(45, open(60, 5, OP)), entered(Some(1), true));
+        assert_eq!(s.enter(100, open(110, 6, RANGE)), entered(None, false));
+        assert_eq!(s.enter(120, open(130, 7, OP)), entered(None, true));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 
-use super::launches::{Launches, Parts};
+use super::launches::{Found, HostRange, Launch, Launches, Parts, some};
 use super::parquet::{BATCH_ROWS, Effort, Sink};
 use super::pool::Pool;
 use super::rows::{Rows, schema_without};
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::schema::table;
 
 /// The tables, and the columns that their spool files lack.
-pub const TABLES: [(&str, &[&str]); 8] = [
+pub const TABLES: [(&str, &[&str]); 9] = [
     ("host_events", &["rank"]),
     ("device_events", &["source", "rank"]),
     ("flows", &["rank"]),
@@ -28,6 +28,7 @@ pub const TABLES: [(&str, &[&str]); 8] = [
     ("launches", &["rank"]),
     ("comm_args", &["rank"]),
     ("step_ranges", &["source", "rank"]),
+    ("host_ranges", &["source", "rank"]),
 ];
 
 /// Places in [`TABLES`].
@@ -46,6 +47,8 @@ pub const LAUNCHES: usize = 5;
 pub const COMM_ARGS: usize = 6;
 /// Made when the file ends.
 pub const STEP_RANGES: usize = 7;
+/// Made when the file ends.
+pub const HOST_RANGES: usize = 8;
 
 /// A batch of each table, in the order of [`TABLES`]. Event ids count from the start of a run.
 pub type Batches = [RecordBatch; TABLES.len()];
@@ -215,32 +218,25 @@ impl Spool {
         Ok(())
     }
 
-    /// Finds and writes the launches. `each` is told of every one: the row as integers, `NONE` for
-    /// NULL. `base_ns` is still to be added to relative times.
+    /// Finds and writes the launches and the ranges of the host. `each` is told of every launch: the
+    /// row as integers, `NONE` for NULL. `base_ns` is still to be added to relative times; `ids` makes
+    /// process and thread of what the reader tells threads apart by.
     ///
     /// # Errors
     /// `io` when they cannot be written; what `each` returns.
     pub fn link(
         &mut self,
         base_ns: i64,
-        mut each: impl FnMut(&[i64; 8]) -> Result<()>,
+        ids: fn([i64; 2]) -> [Option<i64>; 2],
+        each: impl FnMut(&Launch) -> Result<()>,
     ) -> Result<()> {
         let launches = std::mem::replace(&mut self.launches, Launches::new(&self.folder, 0));
-        let (sink, pool) = (&self.sinks[LAUNCHES], &self.pool);
-        let mut rows = rows_of(LAUNCHES);
-        launches.finish(&self.folder, base_ns, |launch| {
-            each(&launch)?;
-            for value in launch {
-                rows.int(super::launches::some(value));
-            }
-            rows.end_row();
-            if rows.len() == BATCH_ROWS {
-                sink.push(pool, rows.take()?);
-            }
-            Ok(())
-        })?;
-        sink.push(pool, rows.take()?);
-        Ok(())
+        let to = |table: usize| Target { sink: &self.sinks[table], rows: rows_of(table) };
+        let mut linked =
+            Linked { pool: &self.pool, launches: to(LAUNCHES), ranges: to(HOST_RANGES), ids, each };
+        launches.finish(&self.folder, base_ns, &mut linked)?;
+        linked.launches.flush(&self.pool)?;
+        linked.ranges.flush(&self.pool)
     }
 
     /// Writes rows of `comm_args` whose event ids are whole.
@@ -324,6 +320,56 @@ impl Spool {
             Ok(())
         })?;
         sink.finish(pool)
+    }
+}
+
+/// A table that rows are written to, one by one.
+struct Target<'a> {
+    sink: &'a Arc<Sink>,
+    rows: Rows,
+}
+
+impl Target<'_> {
+    fn end_row(&mut self, pool: &Arc<Pool>) -> Result<()> {
+        self.rows.end_row();
+        if self.rows.len() == BATCH_ROWS { self.flush(pool) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, pool: &Arc<Pool>) -> Result<()> {
+        self.sink.push(pool, self.rows.take()?);
+        Ok(())
+    }
+}
+
+/// Writes what the sweep over the host finds.
+struct Linked<'a, F> {
+    pool: &'a Arc<Pool>,
+    launches: Target<'a>,
+    ranges: Target<'a>,
+    ids: fn([i64; 2]) -> [Option<i64>; 2],
+    each: F,
+}
+
+impl<F: FnMut(&Launch) -> Result<()>> Found for Linked<'_, F> {
+    fn launch(&mut self, row: Launch) -> Result<()> {
+        (self.each)(&row)?;
+        let [said @ .., pid, tid, range] = row;
+        let rows = &mut self.launches.rows;
+        said.map(some).into_iter().chain((self.ids)([pid, tid])).for_each(|value| {
+            rows.int(value);
+        });
+        rows.int(some(range));
+        self.launches.end_row(self.pool)
+    }
+
+    fn range(&mut self, row: HostRange) -> Result<()> {
+        let [event, is_op, around, pid, tid, start, length] = row;
+        let kind = if is_op == 1 { "operator" } else { "annotation" };
+        let rows = &mut self.ranges.rows;
+        rows.int(Some(event)).text(Some(kind)).int(some(around));
+        let [pid, tid] = (self.ids)([pid, tid]);
+        rows.int(pid).int(tid).int(Some(start)).int(Some(length));
+        self.ranges.end_row(self.pool)
     }
 }
 

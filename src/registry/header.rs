@@ -110,6 +110,11 @@ impl Header {
         self.value_column()?.unit.as_deref()
     }
 
+    /// Whether it is data of ours: a view of rows that it holds itself, which derived tables may read too.
+    pub fn is_data(&self) -> bool {
+        self.kind == Kind::View && self.inputs().next().is_none()
+    }
+
     /// Everything that the query reads by its header.
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.requires.iter().chain(&self.reads).map(String::as_str)

@@ -230,7 +230,9 @@ fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Erro
         let derived = registry.derived().iter().any(|d| d.header.name == *name);
         let allowed = match h.kind {
             Kind::Derived => {
-                derived || table.is_some_and(|t| t.made == Made::Ingest) || name == "launches"
+                derived
+                    || table.is_some_and(|t| t.made == Made::Ingest)
+                    || registry.view(name).is_some_and(|v| v.header.is_data())
             }
             Kind::View | Kind::Metric => table.is_some() || view,
         };
@@ -238,7 +240,7 @@ fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Erro
             out.push(fault(
                 file,
                 format!("`{name}` is no table or view that this layer may read"),
-                "derived tables read ingested and derived tables; views and metrics read tables and views; nothing reads a metric",
+                "derived tables read ingested and derived tables, and data; views and metrics read tables and views; nothing reads a metric",
             ));
         }
     }

@@ -260,11 +260,16 @@ impl Registry {
         })
     }
 
-    /// Hash over the SQL of all derived tables.
+    /// Data of ours that the derived tables read.
+    pub fn derived_data(&self) -> impl Iterator<Item = &SqlFile> {
+        let read = |name: &str| self.derived.values().any(|f| f.header.inputs().any(|i| i == name));
+        self.views.values().filter(move |f| f.header.is_data() && read(&f.header.name))
+    }
+
+    /// Hash over the SQL of all derived tables, and of the data that they read.
     pub fn derived_sha256(&self) -> String {
-        let text: String =
-            self.derived.values().map(|f| format!("{} {}\n", f.header.name, f.sha256())).collect();
-        sha256(&text)
+        let files = self.derived.values().chain(self.derived_data());
+        sha256(&files.map(|f| format!("{} {}\n", f.header.name, f.sha256())).collect::<String>())
     }
 }
 

@@ -18,7 +18,7 @@ pub use tables::TABLES;
 ///
 /// 3: sources beside Kineto: `step_ranges`, `source` in `busy_intervals` and `collective_calls`, bytes
 /// in `comm_args`, class `graph`.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// Column types, each with its Arrow and its SQL form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use ccl_sql::derive::Derive;
-use ccl_sql::ingest::launches::{Launches, NONE, Parts, kind, some};
+use ccl_sql::error::Result;
+use ccl_sql::ingest::launches::{Found, HostRange, Launch, Launches, NONE, Parts, kind, some};
 use ccl_sql::ingest::manifest::Manifest;
 use ccl_sql::ingest::rows::Rows;
 use ccl_sql::ingest::{Finish, ToDerive, count_rows};
@@ -58,9 +59,11 @@ pub fn build(case: &str, data: &Path) {
         write(&connection, &directory, table("sources").expect("in the schema"), &sources);
     }
     let has = |name: &str| seen.contains(&name.to_owned());
-    if has("device_events") && !has("launches") {
-        let made = launches(&connection, has("host_events"), data);
-        write(&connection, &directory, table("launches").expect("in the schema"), &made);
+    let [made_launches, made_ranges] = linked(&connection, &has, data);
+    for (name, made) in [("launches", made_launches), ("host_ranges", made_ranges)] {
+        if !has(name) && !made.rows.is_empty() {
+            write(&connection, &directory, table(name).expect("in the schema"), &made);
+        }
     }
     if !has("comm_args") {
         let made = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
@@ -124,25 +127,58 @@ fn with_rank(rows: &mut Rows, rank: &str, csv: &mut Csv) {
     }
 }
 
-/// What a reader makes of the launches in a fixture.
-fn launches(connection: &Connection, has_host: bool, work: &Path) -> Csv {
-    let mut csv = Csv { columns: Vec::new(), rows: Vec::new() };
+/// Rows as the sweep over the host finds them.
+struct Linked {
+    launches: Rows,
+    ranges: Rows,
+}
+
+impl Found for Linked {
+    fn launch(&mut self, row: Launch) -> Result<()> {
+        row.into_iter().for_each(|value| _ = self.launches.int(some(value)));
+        self.launches.end_row();
+        Ok(())
+    }
+
+    fn range(&mut self, row: HostRange) -> Result<()> {
+        let [event, is_op, rest @ ..] = row;
+        self.ranges.int(Some(event));
+        self.ranges.text(Some(if is_op == 1 { "operator" } else { "annotation" }));
+        rest.into_iter().for_each(|value| _ = self.ranges.int(some(value)));
+        self.ranges.end_row();
+        Ok(())
+    }
+}
+
+/// What a reader makes of the launches and of the ranges of the host in a fixture.
+fn linked(connection: &Connection, has: &dyn Fn(&str) -> bool, work: &Path) -> [Csv; 2] {
+    let empty = || Csv { columns: Vec::new(), rows: Vec::new() };
+    let [mut launches, mut ranges] = [empty(), empty()];
     let number = |cell: &Cell| cell.as_ref().map_or(NONE, |text| text.parse().expect("a number"));
-    for rank in cells(connection, "SELECT DISTINCT rank::VARCHAR FROM device_events ORDER BY 1") {
+    let of = |table: &str, query: &str| match has(table) {
+        true => cells(connection, query),
+        false => Vec::new(),
+    };
+    let ranks = "SELECT DISTINCT rank::VARCHAR FROM";
+    let mut all = of("device_events", &format!("{ranks} device_events"));
+    all.extend(of("host_events", &format!("{ranks} host_events")));
+    all.sort();
+    all.dedup();
+    for rank in all {
         let rank = rank[0].clone().expect("every event of a fixture has a rank");
         let mut parts = Parts::default();
         let text = "correlation::VARCHAR, event_id::VARCHAR, ts_ns::VARCHAR";
         let only = format!("rank = {rank}");
         let query =
             format!("SELECT {text} FROM device_events WHERE {only} AND correlation IS NOT NULL");
-        for row in cells(connection, &query) {
+        for row in of("device_events", &query) {
             parts.devices.push([number(&row[0]), number(&row[1]), number(&row[2])]);
         }
         let query = format!(
             "SELECT {text}, class, name, pid::VARCHAR, tid::VARCHAR, dur_ns::VARCHAR
              FROM host_events WHERE {only}"
         );
-        for row in if has_host { cells(connection, &query) } else { Vec::new() } {
+        for row in of("host_events", &query) {
             let [correlation, event, ts, pid, tid, dur] =
                 [0, 1, 2, 5, 6, 7].map(|i| number(&row[i]));
             let class = row[3].clone().unwrap_or_default();
@@ -155,18 +191,18 @@ fn launches(connection: &Connection, has_host: bool, work: &Path) -> Csv {
                 parts.around.push([pid, tid, ts, ts + dur, event, kind]);
             }
         }
-        let mut launches = Launches::new(work, 1 << 20);
-        launches.add(parts, 0).expect("it fits in memory");
-        let mut rows = Rows::new(table("launches").expect("in the schema"), &["rank"]);
-        let mut row = |launch: [i64; 8]| {
-            launch.into_iter().for_each(|value| _ = rows.int(some(value)));
-            rows.end_row();
-            Ok(())
+        let mut sweep = Launches::new(work, 1 << 20);
+        sweep.add(parts, 0).expect("it fits in memory");
+        let rows = |name: &str, without| Rows::new(table(name).expect("in the schema"), without);
+        let mut found = Linked {
+            launches: rows("launches", &["rank"]),
+            ranges: rows("host_ranges", &["source", "rank"]),
         };
-        launches.finish(work, 0, &mut row).expect("it fits in memory");
-        with_rank(&mut rows, &rank, &mut csv);
+        sweep.finish(work, 0, &mut found).expect("it fits in memory");
+        with_rank(&mut found.launches, &rank, &mut launches);
+        with_rank(&mut found.ranges, &rank, &mut ranges);
     }
-    csv
+    [launches, ranges]
 }
 
 /// What a reader makes of the arguments of communication in a fixture.

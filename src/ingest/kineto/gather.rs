@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::json;
+use super::super::launches::own_ids;
 use super::super::log::{Log, Severity};
 use super::super::pool::Pool;
 use super::super::rows::Rows;
@@ -142,7 +143,7 @@ impl Gather {
                 "the trace has no events: only its header was read".to_owned()
             });
         }
-        self.spool.link(base, |_| Ok(()))?;
+        self.spool.link(base, own_ids, |_| Ok(()))?;
         if let Some(steps) = &self.steps {
             self.spool.mark_steps(steps)?;
         }

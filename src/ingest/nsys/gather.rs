@@ -19,7 +19,7 @@ use super::context::Context;
 use super::database::{Database, int, text};
 use super::layout::{Layout, Place, To};
 use super::nccl::{self, Groups};
-use super::rows::{self, Bundle, MAX_PROCESSES, Outcome, SEGMENT_ROWS};
+use super::rows::{self, Bundle, MAX_PROCESSES, Outcome, SEGMENT_ROWS, thread_ids};
 use super::tables::{Kind, Plan, plans};
 use super::target::Target;
 use crate::error::{Error, Result};
@@ -485,7 +485,7 @@ fn finish_share(
     let (target, steps) = (&shared.target, &*shared.steps);
     let Of { key, folder, mut spool, mut groups, totals, .. } = of;
     let mut kernels = groups.kernels(&folder)?;
-    spool.link(0, |launch| groups.launch(&mut kernels, launch))?;
+    spool.link(0, thread_ids, |launch| groups.launch(&mut kernels, launch))?;
     drop(kernels);
     let mut rows = spool::rows(0);
     let device = key.and_then(|k| k.1);

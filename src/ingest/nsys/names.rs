@@ -86,6 +86,7 @@ impl RangeName {
         // others. record_param_comms says nothing here, for its arguments are not recorded.
         let kind = match launches::kind(class, name) {
             Some(launches::RECORD) | None => Some(launches::OP),
+            Some(launches::RANGE) => Some(launches::RANGE_OP),
             known => known,
         };
         Self {
@@ -213,6 +214,7 @@ mod tests {
             (name.class, name.kind, name.step.is_some(), name.call.matters())
         };
         let op = Some(launches::OP);
+        let range = Some(launches::RANGE_OP);
         assert_eq!(of("aten::mm, op_id = 3"), ("host_op", op, false, false));
         assert_eq!(
             of("c10d::alltoall_base_, op_id = 3"),
@@ -223,7 +225,7 @@ mod tests {
             of("nccl:all_to_all, op_id = 3"),
             ("host_annotation", Some(launches::ANNOTATION), false, false)
         );
-        assert_eq!(of("step 3"), ("host_annotation", op, true, false));
-        assert_eq!(of("ncclGroupEnd"), ("host_annotation", op, false, true));
+        assert_eq!(of("step 3"), ("host_annotation", range, true, false));
+        assert_eq!(of("ncclGroupEnd"), ("host_annotation", range, false, true));
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::job::Communicator;
-use super::super::launches::{NONE, some};
+use super::super::launches::{Launch, NONE, some};
 use super::super::rows::Rows;
 use super::super::spill::{Sorted, Spill};
 use crate::error::Result;
@@ -282,7 +282,7 @@ impl Groups {
     pub fn launch(
         &mut self,
         kernels: &mut std::iter::Peekable<Sorted<2>>,
-        launch: &[i64; 8],
+        launch: &Launch,
     ) -> Result<()> {
         let [event, _, _, _, at, range, ..] = *launch;
         while let Some(kernel) = kernels.next_if(|k| !matches!(k, Ok([k, _]) if *k >= event)) {

@@ -784,6 +784,12 @@ pub fn process_of(global: Option<i64>, by_process: bool) -> i64 {
     }
 }
 
+/// Process and thread of what threads are told apart by: the global id of the thread.
+pub fn thread_ids([_, thread]: [i64; 2]) -> [Option<i64>; 2] {
+    let thread = launches::some(thread);
+    ids(thread, thread)
+}
+
 /// The process of a global id, as the operating system numbers it.
 pub fn pid_of(global: i64) -> Option<i64> {
     ids(Some(global), None)[0]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::bundle;
+use super::super::launches::own_ids;
 use super::super::log::{Log, Severity};
 use super::super::record::{RankRow, Share};
 use super::super::rows::Rows;
@@ -182,7 +183,7 @@ fn finish_share(
     facts: &Facts,
 ) -> Result<Share> {
     let Of { device, is_rank, mut spool, mut totals, mut metadata } = of;
-    spool.link(0, |_| Ok(()))?;
+    spool.link(0, own_ids, |_| Ok(()))?;
     let marked = spool.mark_steps(steps)?;
     if let Some((marker, count)) = marked.filter(|_| is_rank) {
         let by = if steps.by_user { "--step-range" } else { "known pattern" };

@@ -1,0 +1,30 @@
+-- @derived  _fsdp_ranges
+-- @partition rank
+-- @summary  Ranges of FSDP with their step, layer and own time: that of the ranges of FSDP inside them is theirs.
+-- @requires _ranges steps
+-- @source   metrics 2.H (defect D59: nested ranges are not added up)
+WITH
+    ranges AS (
+        SELECT
+            r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.fsdp AS operation, r.layer_around AS layer,
+            p.fsdp_event_id AS parent_event_id
+        FROM _ranges AS r
+        LEFT JOIN _ranges AS p ON p.event_id = r.parent_event_id AND p.kind = 'annotation'
+        WHERE r.kind = 'annotation' AND r.fsdp IS NOT NULL
+    ),
+
+    inner_times AS (
+        SELECT parent_event_id, sum(end_ns - ts_ns) AS inner_ns
+        FROM ranges
+        WHERE parent_event_id IS NOT NULL
+        GROUP BY parent_event_id
+    )
+
+SELECT
+    r.source, r.rank, r.event_id, r.operation, r.layer,
+    CASE WHEN r.ts_ns < s.ts_ns + s.dur_ns THEN s.step END AS step,
+    CAST(greatest(r.end_ns - r.ts_ns - coalesce(i.inner_ns, 0), 0) AS BIGINT) AS own_ns
+FROM ranges AS r
+LEFT JOIN inner_times AS i ON i.parent_event_id = r.event_id
+ASOF LEFT JOIN steps AS s
+    ON s.source = r.source AND s.rank = r.rank AND s.ts_ns <= r.ts_ns

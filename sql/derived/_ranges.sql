@@ -1,0 +1,87 @@
+-- @derived  _ranges
+-- @partition rank
+-- @summary  The ranges of each rank with their names, and what they or the annotations around them state: phase, operation of FSDP, layer.
+-- @requires host_events host_ranges range_patterns
+-- @source   metrics 2.H
+WITH RECURSIVE
+    ranges AS (
+        SELECT
+            r.source, r.rank, r.event_id, r.kind, r.parent_event_id, r.pid, r.tid, r.ts_ns,
+            r.ts_ns + r.dur_ns AS end_ns, h.name
+        FROM host_ranges AS r
+        INNER JOIN host_events AS h ON h.event_id = r.event_id
+    ),
+
+    names AS (
+        SELECT DISTINCT name
+        FROM ranges
+    ),
+
+    meanings AS (
+        SELECT n.name, p.purpose, p.label
+        FROM names AS n
+        INNER JOIN range_patterns AS p ON n.name LIKE p.pattern
+        QUALIFY row_number() OVER (
+            PARTITION BY n.name, p.purpose ORDER BY length(p.pattern) DESC, p.pattern
+        ) = 1
+    ),
+
+    said AS (
+        SELECT
+            n.name,
+            phase.label AS phase,
+            fsdp.label AS fsdp,
+            -- layers.3, blocks.3, h.3, layer_3: what the modules of a stack are called.
+            nullif(regexp_extract(
+                n.name, '(?:^|[^A-Za-z0-9_.])((?:[A-Za-z0-9_]+\.)*(?:layers?|blocks?|h)[._]\d+)', 1
+            ), '') AS layer
+        FROM names AS n
+        LEFT JOIN meanings AS phase ON phase.name = n.name AND phase.purpose = 'phase'
+        LEFT JOIN meanings AS fsdp ON fsdp.name = n.name AND fsdp.purpose = 'fsdp'
+    ),
+
+    named AS (
+        SELECT
+            r.source, r.rank, r.event_id, r.kind, r.parent_event_id, r.pid, r.tid, r.ts_ns, r.end_ns,
+            r.name, s.phase, s.fsdp, s.layer
+        FROM ranges AS r
+        INNER JOIN said AS s ON s.name = r.name
+    ),
+
+    -- Annotations from the outermost inwards: what one does not state, the one around it does.
+    stated AS (
+        SELECT
+            event_id, phase, layer,
+            CASE WHEN fsdp IS NOT NULL THEN event_id END AS fsdp_event_id,
+            CASE WHEN layer IS NOT NULL THEN event_id END AS layer_event_id,
+            1 AS depth
+        FROM named
+        WHERE kind = 'annotation' AND parent_event_id IS NULL
+        UNION ALL
+        SELECT
+            n.event_id,
+            -- What stands inside an optimizer is of it, whatever its name.
+            CASE
+                WHEN s.phase IN ('optimizer', 'zero_grad', 'data_loading') THEN s.phase
+                ELSE coalesce(n.phase, s.phase)
+            END,
+            coalesce(n.layer, s.layer),
+            CASE WHEN n.fsdp IS NOT NULL THEN n.event_id ELSE s.fsdp_event_id END,
+            CASE WHEN n.layer IS NOT NULL THEN n.event_id ELSE s.layer_event_id END,
+            s.depth + 1
+        FROM named AS n
+        INNER JOIN stated AS s ON s.event_id = n.parent_event_id
+        -- A trace may nest as deep as it likes; programs do not.
+        WHERE n.kind = 'annotation' AND s.depth < 100
+    )
+
+SELECT
+    n.source, n.rank, n.event_id, n.kind, n.parent_event_id, n.pid, n.tid, n.ts_ns, n.end_ns,
+    n.name, n.phase, n.fsdp, n.layer,
+    s.phase AS phase_around,
+    s.layer AS layer_around,
+    s.fsdp_event_id,
+    s.layer_event_id
+FROM named AS n
+LEFT JOIN stated AS s
+    ON s.event_id = CASE n.kind WHEN 'annotation' THEN n.event_id ELSE n.parent_event_id END
