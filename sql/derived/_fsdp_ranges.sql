@@ -6,7 +6,7 @@
 WITH
     ranges AS (
         SELECT
-            r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.fsdp AS operation, r.layer_around AS layer,
+            r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.fsdp AS operation, r.module_around AS layer,
             p.fsdp_event_id AS parent_event_id
         FROM _ranges AS r
         LEFT JOIN _ranges AS p ON p.event_id = r.parent_event_id AND p.kind = 'annotation'
@@ -21,7 +21,7 @@ WITH
     )
 
 SELECT
-    r.source, r.rank, r.event_id, r.operation, r.layer,
+    r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.operation, r.layer,
     CASE WHEN r.ts_ns < s.ts_ns + s.dur_ns THEN s.step END AS step,
     CAST(greatest(r.end_ns - r.ts_ns - coalesce(i.inner_ns, 0), 0) AS BIGINT) AS own_ns
 FROM ranges AS r

@@ -31,6 +31,11 @@ WITH RECURSIVE
             n.name,
             phase.label AS phase,
             fsdp.label AS fsdp,
+            -- FSDP says the module in parentheses, or behind a `for`; the root has none.
+            CASE WHEN fsdp.label IS NOT NULL THEN nullif(trim(coalesce(
+                nullif(regexp_extract(n.name, '\(([^()]*)\)', 1), ''),
+                regexp_extract(n.name, ' for (.*)$', 1)
+            )), '') END AS module,
             -- layers.3, blocks.3, h.3, layer_3: what the modules of a stack are called.
             nullif(regexp_extract(
                 n.name, '(?:^|[^A-Za-z0-9_.])((?:[A-Za-z0-9_]+\.)*(?:layers?|blocks?|h)[._]\d+)', 1
@@ -43,7 +48,7 @@ WITH RECURSIVE
     named AS (
         SELECT
             r.source, r.rank, r.event_id, r.kind, r.parent_event_id, r.pid, r.tid, r.ts_ns, r.end_ns,
-            r.name, s.phase, s.fsdp, s.layer
+            r.name, s.phase, s.fsdp, s.module, s.layer
         FROM ranges AS r
         INNER JOIN said AS s ON s.name = r.name
     ),
@@ -51,9 +56,8 @@ WITH RECURSIVE
     -- Annotations from the outermost inwards: what one does not state, the one around it does.
     stated AS (
         SELECT
-            event_id, phase, layer,
+            event_id, phase, layer, module,
             CASE WHEN fsdp IS NOT NULL THEN event_id END AS fsdp_event_id,
-            CASE WHEN layer IS NOT NULL THEN event_id END AS layer_event_id,
             1 AS depth
         FROM named
         WHERE kind = 'annotation' AND parent_event_id IS NULL
@@ -66,8 +70,8 @@ WITH RECURSIVE
                 ELSE coalesce(n.phase, s.phase)
             END,
             coalesce(n.layer, s.layer),
+            coalesce(n.module, s.module),
             CASE WHEN n.fsdp IS NOT NULL THEN n.event_id ELSE s.fsdp_event_id END,
-            CASE WHEN n.layer IS NOT NULL THEN n.event_id ELSE s.layer_event_id END,
             s.depth + 1
         FROM named AS n
         INNER JOIN stated AS s ON s.event_id = n.parent_event_id
@@ -77,11 +81,11 @@ WITH RECURSIVE
 
 SELECT
     n.source, n.rank, n.event_id, n.kind, n.parent_event_id, n.pid, n.tid, n.ts_ns, n.end_ns,
-    n.name, n.phase, n.fsdp, n.layer,
+    n.name, n.phase, n.fsdp, n.module, n.layer,
     s.phase AS phase_around,
     s.layer AS layer_around,
-    s.fsdp_event_id,
-    s.layer_event_id
+    s.module AS module_around,
+    s.fsdp_event_id
 FROM named AS n
 LEFT JOIN stated AS s
     ON s.event_id = CASE n.kind WHEN 'annotation' THEN n.event_id ELSE n.parent_event_id END

@@ -12,8 +12,11 @@ WITH
             coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm'), []) AS comm,
             coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class <> 'comm'), []) AS copy,
             coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (
-                WHERE class = 'comm' AND operation IN ('all_gather', 'all_gather_copy_in', 'pre_forward', 'pre_backward', 'prefetch')
-            ), []) AS gather
+                WHERE collective = 'all_gather'
+            ), []) AS gather,
+            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (
+                WHERE collective IN ('reduce_scatter', 'all_reduce')
+            ), []) AS reduce
         FROM _fsdp_events
         GROUP BY source, rank, step, device
     ),
@@ -34,7 +37,7 @@ WITH
     ),
 
     hidden AS (
-        SELECT w.source, w.rank, w.step, w.comm, w.copy, w.gather, coalesce(o.spans, []) AS others
+        SELECT w.source, w.rank, w.step, w.comm, w.copy, w.gather, w.reduce, coalesce(o.spans, []) AS others
         FROM work AS w
         LEFT JOIN others AS o
             ON o.source = w.source AND o.rank = w.rank AND o.step IS NOT DISTINCT FROM w.step
@@ -47,6 +50,8 @@ SELECT
     CAST(sum(interval_union_ns(copy)) AS BIGINT) AS copy_ns,
     CAST(sum(interval_union_ns(gather)) AS BIGINT) AS gather_ns,
     CAST(sum(interval_overlap_ns(gather, others)) AS BIGINT) AS hidden_gather_ns,
+    CAST(sum(interval_union_ns(reduce)) AS BIGINT) AS reduce_ns,
+    CAST(sum(interval_overlap_ns(reduce, others)) AS BIGINT) AS hidden_reduce_ns,
     CAST(sum(interval_subtract_ns(comm, others)) AS BIGINT) AS exposed_comm_ns,
     CAST(sum(interval_subtract_ns(list_concat(comm, copy), others)) AS BIGINT) AS overhead_ns
 FROM hidden

@@ -13,9 +13,10 @@ WITH
                 WHEN r.phase_around IN ('optimizer', 'zero_grad', 'data_loading') THEN r.phase_around
                 -- On a thread of autograd, what calls itself forward is computed again for the backward.
                 WHEN r.kind = 'annotation' THEN CASE WHEN t.is_main OR r.phase <> 'forward' THEN r.phase END
-                WHEN r.phase = 'backward' OR NOT t.is_main THEN 'backward'
+                WHEN r.phase IN ('backward', 'backward_end') THEN r.phase
+                WHEN NOT t.is_main THEN 'backward'
                 ELSE coalesce(r.phase_around, 'forward')
-            END AS phase
+            END AS stated
         FROM _ranges AS r
         INNER JOIN _threads AS t
             ON t.source = r.source AND t.rank = r.rank
@@ -30,14 +31,30 @@ WITH
         SELECT source, rank FROM steps GROUP BY source, rank
     ),
 
-    items AS (
+    within AS (
         SELECT
-            t.source, t.rank, t.step, t.phase, t.ts_ns,
-            coalesce(t.clipped_ns, t.end_ns) AS end_ns
+            t.source, t.rank, t.step, t.stated, t.ts_ns,
+            coalesce(t.clipped_ns, t.end_ns) AS end_ns,
+            -- What of the backward comes next.
+            first_value(CASE WHEN t.stated IN ('backward', 'backward_end') THEN t.stated END IGNORE NULLS) OVER (
+                PARTITION BY t.source, t.rank, t.step ORDER BY t.ts_ns, t.end_ns DESC, t.stated
+                ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+            ) AS next_backward
         FROM training AS t
         LEFT JOIN stepped AS s ON s.source = t.source AND s.rank = t.rank
-        WHERE t.phase IS NOT NULL
+        WHERE t.stated IS NOT NULL
             AND (s.rank IS NULL OR t.ts_ns < t.clipped_ns)
+    ),
+
+    items AS (
+        SELECT
+            source, rank, step, ts_ns, end_ns,
+            CASE
+                WHEN stated = 'backward_end' OR stated = 'forward' AND next_backward = 'backward_end'
+                    THEN 'backward'
+                ELSE stated
+            END AS phase
+        FROM within
     ),
 
     last_backward AS (

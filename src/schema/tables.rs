@@ -433,9 +433,13 @@ pub const TABLES: &[Table] = &[
             column(
                 "operation",
                 Type::Text,
-                "all_gather, all_gather_copy_in, all_gather_copy_out, reduce_scatter, reshard, prefetch, pre_forward, post_forward, pre_backward, post_backward, accumulate, wait or other.",
+                "all_gather, all_gather_copy_in, all_gather_copy_out, reduce_scatter, reduce_scatter_copy_in, reshard, prefetch, pre_forward, post_forward, pre_backward, post_backward, accumulate, wait or other.",
             ),
-            column("layer", Type::Text, "Layer that its name or an annotation around it says."),
+            column(
+                "layer",
+                Type::Text,
+                "Module that its name or an annotation around it says; NULL for the root.",
+            ),
             column("ranges", Type::Int, "Ranges of the operation."),
             column(
                 "host_ns",
@@ -466,6 +470,16 @@ pub const TABLES: &[Table] = &[
             column("gather_ns", Type::Int, "Union of the communication that gathers parameters."),
             column(
                 "hidden_gather_ns",
+                Type::Int,
+                "Part of that beside which compute runs that is not of FSDP.",
+            ),
+            column(
+                "reduce_ns",
+                Type::Int,
+                "Union of the communication that reduces gradients: reduce_scatter and all_reduce.",
+            ),
+            column(
+                "hidden_reduce_ns",
                 Type::Int,
                 "Part of that beside which compute runs that is not of FSDP.",
             ),
