@@ -20,6 +20,12 @@ WITH
         SELECT source, rank, step, CAST(sum(dur_ns) AS BIGINT) AS step_ns
         FROM steps
         GROUP BY source, rank, step
+        UNION ALL
+        -- Without steps, from the first phase to the last.
+        SELECT p.source, p.rank, CAST(NULL AS BIGINT), max(p.ts_ns + p.dur_ns) - min(p.ts_ns)
+        FROM phases AS p
+        WHERE NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.source = p.source AND s.rank = p.rank)
+        GROUP BY p.source, p.rank
     ),
 
     rest AS (
@@ -29,7 +35,8 @@ WITH
             CAST(NULL AS BIGINT) AS windows
         FROM lengths AS l
         INNER JOIN training AS t ON t.source = l.source AND t.rank = l.rank
-        LEFT JOIN host AS h ON h.source = l.source AND h.rank = l.rank AND h.step = l.step
+        LEFT JOIN host AS h
+            ON h.source = l.source AND h.rank = l.rank AND h.step IS NOT DISTINCT FROM l.step
         GROUP BY l.source, l.rank, l.step, l.step_ns
     ),
 
@@ -39,7 +46,7 @@ WITH
         FROM _phased AS p
         INNER JOIN training AS t ON t.source = p.source AND t.rank = p.rank
         WHERE p.step IS NOT NULL
-            OR NOT EXISTS (SELECT 1 FROM lengths AS l WHERE l.source = p.source AND l.rank = p.rank)
+            OR NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.source = p.source AND s.rank = p.rank)
     ),
 
     work AS (

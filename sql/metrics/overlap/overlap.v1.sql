@@ -1,0 +1,87 @@
+-- @metric   overlap
+-- @version  1
+-- @area     overlap
+-- @summary  How much of the communication of a rank its device computes beside, and how long the device does nothing; means over ranks.
+-- @grain    trace
+-- @requires device_events
+-- @reads    _rank_times
+-- @value    overlap_efficiency_pct
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @null     no rank communicates on a device
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   overlap_efficiency_pct DOUBLE value pct higher | |comm ∩ compute| / |comm| of a rank, mean over the ranks that communicate.
+-- @column   compute_time_ms DOUBLE value ms | Union of compute; mean over ranks, as all times here.
+-- @column   communication_time_ms DOUBLE value ms | Union of communication.
+-- @column   overlap_time_ms DOUBLE value ms | What lies in both.
+-- @column   exposed_communication_ms DOUBLE value ms lower | Communication without compute beside it.
+-- @column   bubble_time_ms DOUBLE value ms lower | Window - union of all device events: the device does nothing.
+-- @column   compute_pct DOUBLE value pct higher | Compute, of the window; mean over ranks.
+-- @column   communication_pct DOUBLE value pct | Communication, of the window; mean over ranks.
+-- @column   bubble_pct DOUBLE value pct lower | Bubble, of the window; mean over ranks.
+-- @column   total_compute_kernels BIGINT value - | Kernels that compute, all ranks.
+-- @column   total_comm_kernels BIGINT value - | Kernels that communicate, all ranks.
+-- @column   per_rank LIST value - | The same of each rank.
+-- @column   num_ranks BIGINT value count | Ranks with device events.
+-- @caveat   A mean of ratios: comm_comp_overlap divides the sums instead. Waiting inside a kernel of communication is no bubble; see bubble_time_s.
+-- @source   metrics 2.E overlap_of_comm_pct and bubble_time_s (defects D11, D41, D43)
+WITH
+    counts AS (
+        SELECT
+            trace, rank,
+            count(*) FILTER (WHERE class = 'comm') AS comm_kernels,
+            count(*) FILTER (WHERE class = 'compute') AS compute_kernels
+        FROM device_events
+        WHERE rank IS NOT NULL
+        GROUP BY trace, rank
+    ),
+
+    times AS (
+        SELECT
+            t.trace, t.rank, c.comm_kernels, c.compute_kernels,
+            t.compute_ns / 1e6 AS compute_ms,
+            t.comm_ns / 1e6 AS comm_ms,
+            t.overlap_ns / 1e6 AS overlap_ms,
+            (t.comm_ns - t.overlap_ns) / 1e6 AS exposed_ms,
+            (t.window_ns - t.busy_ns) / 1e6 AS bubble_ms,
+            100.0 * t.overlap_ns / nullif(t.comm_ns, 0) AS efficiency_pct,
+            100.0 * t.compute_ns / nullif(t.window_ns, 0) AS compute_pct,
+            100.0 * t.comm_ns / nullif(t.window_ns, 0) AS comm_pct,
+            100.0 * (t.window_ns - t.busy_ns) / nullif(t.window_ns, 0) AS bubble_pct
+        FROM _rank_times AS t
+        INNER JOIN counts AS c ON c.trace = t.trace AND c.rank = t.rank
+        WHERE t.basis = 'device'
+    ),
+
+    final AS (
+        SELECT
+            trace,
+            avg(efficiency_pct ORDER BY rank) AS overlap_efficiency_pct,
+            avg(compute_ms ORDER BY rank) AS compute_time_ms,
+            avg(comm_ms ORDER BY rank) AS communication_time_ms,
+            avg(overlap_ms ORDER BY rank) AS overlap_time_ms,
+            avg(exposed_ms ORDER BY rank) AS exposed_communication_ms,
+            avg(bubble_ms ORDER BY rank) AS bubble_time_ms,
+            avg(compute_pct ORDER BY rank) AS compute_pct,
+            avg(comm_pct ORDER BY rank) AS communication_pct,
+            avg(bubble_pct ORDER BY rank) AS bubble_pct,
+            CAST(sum(compute_kernels) AS BIGINT) AS total_compute_kernels,
+            CAST(sum(comm_kernels) AS BIGINT) AS total_comm_kernels,
+            array_agg({
+                rank: rank, overlap_efficiency_pct: efficiency_pct, compute_time_ms: compute_ms,
+                communication_time_ms: comm_ms, overlap_time_ms: overlap_ms,
+                exposed_communication_ms: exposed_ms, bubble_time_ms: bubble_ms,
+                compute_pct: compute_pct, communication_pct: comm_pct, bubble_pct: bubble_pct,
+                compute_kernels: compute_kernels, comm_kernels: comm_kernels
+            } ORDER BY rank) AS per_rank,
+            count(*) AS num_ranks
+        FROM times
+        GROUP BY trace
+    )
+
+SELECT
+    trace, overlap_efficiency_pct, compute_time_ms, communication_time_ms, overlap_time_ms,
+    exposed_communication_ms, bubble_time_ms, compute_pct, communication_pct, bubble_pct,
+    total_compute_kernels, total_comm_kernels, per_rank, num_ranks
+FROM final
+ORDER BY trace

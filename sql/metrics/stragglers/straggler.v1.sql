@@ -1,0 +1,214 @@
+-- @metric   straggler
+-- @version  1
+-- @area     stragglers
+-- @summary  Which ranks hold up the others: imbalance of compute, who is waited for, and how times vary over steps and ranks.
+-- @grain    trace
+-- @requires ranks
+-- @reads    _rank_times _step_times _waits steps
+-- @value    load_imbalance_pct
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @null     no rank computes on a device
+-- @param    slowdown_pct DOUBLE 10 | A rank that computes so much longer than the median of the others, and waits no more than they do, is a straggler.
+-- @param    wait_pct DOUBLE 10 | A rank that waits less than the median of the others, by so much of its window, is a straggler: they wait for it.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   load_imbalance_pct DOUBLE value pct lower | (largest - least) / mean of the compute time of the ranks.
+-- @column   has_stragglers BOOLEAN value - | Whether a rank is a straggler by slowdown_pct or wait_pct.
+-- @column   num_stragglers BIGINT value - | How many are.
+-- @column   stragglers LIST value - | Those ranks, the one that is waited for most first: compute, wait, slowdown, robust deviation, and why (compute, waited_for, both).
+-- @column   straggler_rank BIGINT value - | The rank that waits least in matched calls, where the others wait for it longer than it waits; NULL where none stands out or no call is matched.
+-- @column   slowest_rank BIGINT value - | The rank that computes longest (the lowest of equals).
+-- @column   fastest_rank BIGINT value - | The rank that computes shortest.
+-- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of matched calls in a step (in the window without steps); mean over ranks.
+-- @column   compute_time_stats STRUCT value - | mean, std (n - 1), min, max, range in ms and cv in percent of the compute time of the ranks.
+-- @column   communication_time_stats STRUCT value - | The same of communication.
+-- @column   duration_stats STRUCT value - | The same of the windows.
+-- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation of step times over steps, of their mean; mean over ranks. NULL below two steps.
+-- @column   rank_step_time_cv_pct DOUBLE value pct lower | Standard deviation of the mean step time over ranks, of their mean.
+-- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last, robust deviation of compute, slowdown.
+-- @column   num_ranks BIGINT value count | Ranks compared.
+-- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ, their offset is in it. The windows of ranks say little: collectives end them together.
+-- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does not wait; compute and not the span; a rule that works for two ranks)
+WITH
+    waits AS (
+        SELECT
+            trace, rank, sum(wait_ns) AS wait_ns, count(*) FILTER (WHERE is_last) AS times_last,
+            count(*) AS calls
+        FROM _waits
+        GROUP BY trace, rank
+    ),
+
+    step_counts AS (
+        SELECT trace, rank, count(*) AS step_count
+        FROM steps
+        GROUP BY trace, rank
+    ),
+
+    times AS (
+        SELECT
+            t.trace, t.rank, t.window_ns, t.compute_ns, t.comm_ns, w.wait_ns,
+            coalesce(w.times_last, 0) AS times_last, coalesce(w.calls, 0) AS calls,
+            coalesce(s.step_count, 1) AS step_count
+        FROM _rank_times AS t
+        LEFT JOIN waits AS w ON w.trace = t.trace AND w.rank = t.rank
+        LEFT JOIN step_counts AS s ON s.trace = t.trace AND s.rank = t.rank
+    ),
+
+    medians AS (
+        SELECT
+            a.trace, a.rank,
+            median(b.compute_ns) FILTER (WHERE b.rank <> a.rank) AS others_compute_ns,
+            median(b.wait_ns) FILTER (WHERE b.rank <> a.rank) AS others_wait_ns,
+            median(b.compute_ns) AS compute_ns
+        FROM times AS a
+        INNER JOIN times AS b ON b.trace = a.trace
+        GROUP BY a.trace, a.rank
+    ),
+
+    deviations AS (
+        SELECT t.trace, median(abs(t.compute_ns - m.compute_ns)) AS deviation_ns
+        FROM times AS t
+        INNER JOIN medians AS m ON m.trace = t.trace AND m.rank = t.rank
+        GROUP BY t.trace
+    ),
+
+    judged AS (
+        SELECT
+            t.trace, t.rank, t.window_ns, t.compute_ns, t.comm_ns, t.wait_ns, t.times_last, t.calls,
+            t.step_count,
+            100.0 * (t.compute_ns - m.others_compute_ns) / nullif(m.others_compute_ns, 0) AS slowdown_pct,
+            -- 0.6745: the median deviation of a normal distribution, in standard deviations.
+            0.6745 * (t.compute_ns - m.compute_ns) / nullif(d.deviation_ns, 0) AS deviation,
+            100.0 * (m.others_wait_ns - t.wait_ns) / nullif(t.window_ns, 0) AS waited_for_pct
+        FROM times AS t
+        INNER JOIN medians AS m ON m.trace = t.trace AND m.rank = t.rank
+        INNER JOIN deviations AS d ON d.trace = t.trace
+    ),
+
+    reasons AS (
+        SELECT
+            trace, rank, window_ns, compute_ns, comm_ns, wait_ns, times_last, calls, step_count,
+            slowdown_pct, deviation, waited_for_pct,
+            -- Who waits more than the others holds up nobody.
+            coalesce(slowdown_pct > $slowdown_pct AND coalesce(waited_for_pct, 0) >= 0, FALSE) AS by_compute,
+            coalesce(waited_for_pct > $wait_pct, FALSE) AS by_wait
+        FROM judged
+    ),
+
+    lists AS (
+        SELECT
+            trace,
+            array_agg({
+                rank: rank, compute_ms: compute_ns / 1e6, wait_ms: wait_ns / 1e6,
+                slowdown_pct: slowdown_pct, deviation: deviation, waited_for_pct: waited_for_pct,
+                reason: CASE
+                    WHEN by_compute AND by_wait THEN 'both'
+                    WHEN by_compute THEN 'compute'
+                    ELSE 'waited_for'
+                END
+            } ORDER BY waited_for_pct DESC NULLS LAST, rank) AS stragglers,
+            count(*) AS num_stragglers
+        FROM reasons
+        WHERE by_compute OR by_wait
+        GROUP BY trace
+    ),
+
+    least_waits AS (
+        SELECT trace, rank, waited_for_pct
+        FROM reasons
+        WHERE wait_ns IS NOT NULL
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY wait_ns, rank) = 1
+    ),
+
+    slowest AS (
+        SELECT trace, rank
+        FROM reasons
+        WHERE compute_ns > 0
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY compute_ns DESC, rank) = 1
+    ),
+
+    fastest AS (
+        SELECT trace, rank
+        FROM reasons
+        WHERE compute_ns > 0
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY compute_ns, rank) = 1
+    ),
+
+    step_ranks AS (
+        SELECT
+            trace, rank, avg(time_ns) AS mean_ns,
+            100.0 * stddev_samp(CAST(time_ns AS DOUBLE)) / nullif(avg(time_ns), 0) AS cv_pct
+        FROM _step_times
+        GROUP BY trace, rank
+    ),
+
+    step_totals AS (
+        SELECT
+            trace,
+            avg(cv_pct ORDER BY rank) AS step_time_cv_pct,
+            100.0 * stddev_samp(mean_ns ORDER BY rank) / nullif(avg(mean_ns ORDER BY rank), 0)
+                AS rank_step_time_cv_pct
+        FROM step_ranks
+        GROUP BY trace
+    ),
+
+    totals AS (
+        SELECT
+            trace,
+            CASE WHEN max(compute_ns) > 0
+                THEN 100.0 * (max(compute_ns) - min(compute_ns)) / avg(compute_ns)
+            END AS load_imbalance_pct,
+            avg(wait_ns / 1e6 / step_count ORDER BY rank) AS sync_overhead_ms,
+            {
+                mean: avg(compute_ns) / 1e6, std: stddev_samp(compute_ns / 1e6 ORDER BY rank),
+                min: min(compute_ns) / 1e6, max: max(compute_ns) / 1e6,
+                range: (max(compute_ns) - min(compute_ns)) / 1e6,
+                cv_pct: 100.0 * stddev_samp(CAST(compute_ns AS DOUBLE) ORDER BY rank) / nullif(avg(compute_ns), 0)
+            } AS compute_time_stats,
+            {
+                mean: avg(comm_ns) / 1e6, std: stddev_samp(comm_ns / 1e6 ORDER BY rank),
+                min: min(comm_ns) / 1e6, max: max(comm_ns) / 1e6,
+                range: (max(comm_ns) - min(comm_ns)) / 1e6,
+                cv_pct: 100.0 * stddev_samp(CAST(comm_ns AS DOUBLE) ORDER BY rank) / nullif(avg(comm_ns), 0)
+            } AS communication_time_stats,
+            {
+                mean: avg(window_ns) / 1e6, std: stddev_samp(window_ns / 1e6 ORDER BY rank),
+                min: min(window_ns) / 1e6, max: max(window_ns) / 1e6,
+                range: (max(window_ns) - min(window_ns)) / 1e6,
+                cv_pct: 100.0 * stddev_samp(CAST(window_ns AS DOUBLE) ORDER BY rank) / nullif(avg(window_ns), 0)
+            } AS duration_stats,
+            array_agg({
+                rank: rank, window_ms: window_ns / 1e6, compute_ms: compute_ns / 1e6,
+                communication_ms: comm_ns / 1e6, wait_ms: wait_ns / 1e6, calls: calls,
+                times_last: times_last, slowdown_pct: slowdown_pct, deviation: deviation,
+                waited_for_pct: waited_for_pct
+            } ORDER BY rank) AS per_rank,
+            count(*) AS num_ranks
+        FROM reasons
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace, t.load_imbalance_pct,
+            l.trace IS NOT NULL AS has_stragglers,
+            coalesce(l.num_stragglers, 0) AS num_stragglers,
+            coalesce(l.stragglers, []) AS stragglers,
+            CASE WHEN w.waited_for_pct > 0 THEN w.rank END AS straggler_rank,
+            s.rank AS slowest_rank,
+            f.rank AS fastest_rank,
+            t.sync_overhead_ms, t.compute_time_stats, t.communication_time_stats, t.duration_stats,
+            p.step_time_cv_pct, p.rank_step_time_cv_pct, t.per_rank, t.num_ranks
+        FROM totals AS t
+        LEFT JOIN lists AS l ON l.trace = t.trace
+        LEFT JOIN least_waits AS w ON w.trace = t.trace
+        LEFT JOIN slowest AS s ON s.trace = t.trace
+        LEFT JOIN fastest AS f ON f.trace = t.trace
+        LEFT JOIN step_totals AS p ON p.trace = t.trace
+    )
+
+SELECT
+    trace, load_imbalance_pct, has_stragglers, num_stragglers, stragglers, straggler_rank, slowest_rank,
+    fastest_rank, sync_overhead_ms, compute_time_stats, communication_time_stats, duration_stats,
+    step_time_cv_pct, rank_step_time_cv_pct, per_rank, num_ranks
+FROM final
+ORDER BY trace

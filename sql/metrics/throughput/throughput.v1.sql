@@ -1,0 +1,84 @@
+-- @metric   throughput
+-- @version  1
+-- @area     throughput
+-- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length of the card) over the mean step time; by rank too.
+-- @grain    trace
+-- @requires cards steps
+-- @reads    _step_times ranks
+-- @value    throughput_tokens_per_s
+-- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
+-- @check    (SELECT max(seq_len) FROM cards) > 0 | the workload card has no seq_len
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   throughput_tokens_per_s DOUBLE value tokens_per_s higher | Tokens of a step / mean step time (that of avg_step_time).
+-- @column   tokens_per_step BIGINT value tokens | batch_size x seq_len of the card: the tokens of the whole job.
+-- @column   iteration_time_s DOUBLE value s lower | Mean step time of a rank, mean over ranks.
+-- @column   min_iteration_time_s DOUBLE value s | Mean step time of the fastest rank.
+-- @column   max_iteration_time_s DOUBLE value s | Mean step time of the slowest rank.
+-- @column   device_tokens_per_s DOUBLE value tokens_per_s higher | Tokens per second of one device: over the devices of the card, else the ranks of the job.
+-- @column   per_rank_throughput MAP value tokens_per_s | Tokens of the job's step / mean step time of the rank: the pace of the rank, not its share; they do not add up.
+-- @column   per_rank_iteration_time_s MAP value s | Mean step time of each rank.
+-- @column   num_ranks BIGINT value count | Ranks with steps.
+-- @source   metrics 2.B throughput_tokens_per_s and per_rank_throughput (defects D13, D14: no default for a missing field; a step and not the whole profile)
+WITH
+    workload AS (
+        SELECT
+            trace, max(batch_size) * max(seq_len) AS step_tokens, max(total_count) AS devices
+        FROM cards
+        GROUP BY trace
+    ),
+
+    jobs AS (
+        SELECT trace, coalesce(max(world_size), count(DISTINCT rank)) AS job_ranks
+        FROM ranks
+        GROUP BY trace
+    ),
+
+    per_rank AS (
+        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s
+        FROM _step_times
+        GROUP BY trace, rank
+    ),
+
+    paces AS (
+        SELECT p.trace, p.rank, p.mean_s, w.step_tokens / nullif(p.mean_s, 0) AS tokens_per_s
+        FROM per_rank AS p
+        INNER JOIN workload AS w ON w.trace = p.trace
+    ),
+
+    totals AS (
+        SELECT
+            trace,
+            avg(mean_s ORDER BY rank) AS step_s,
+            min(mean_s) AS min_s,
+            max(mean_s) AS max_s,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(tokens_per_s ORDER BY rank))
+                AS per_rank_throughput,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(mean_s ORDER BY rank))
+                AS per_rank_iteration_time_s,
+            count(*) AS num_ranks
+        FROM paces
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace,
+            w.step_tokens / nullif(t.step_s, 0) AS throughput_tokens_per_s,
+            w.step_tokens AS tokens_per_step,
+            t.step_s AS iteration_time_s,
+            t.min_s AS min_iteration_time_s,
+            t.max_s AS max_iteration_time_s,
+            w.step_tokens / nullif(t.step_s, 0) / coalesce(w.devices, j.job_ranks) AS device_tokens_per_s,
+            t.per_rank_throughput,
+            t.per_rank_iteration_time_s,
+            t.num_ranks
+        FROM totals AS t
+        INNER JOIN workload AS w ON w.trace = t.trace
+        INNER JOIN jobs AS j ON j.trace = t.trace
+    )
+
+SELECT
+    trace, throughput_tokens_per_s, tokens_per_step, iteration_time_s, min_iteration_time_s,
+    max_iteration_time_s, device_tokens_per_s, per_rank_throughput, per_rank_iteration_time_s, num_ranks
+FROM final
+ORDER BY trace
