@@ -1,7 +1,7 @@
 -- @derived  _collective_events
 -- @partition rank
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself says.
--- @requires device_events host_events launches comm_args metadata
+-- @reads    device_events host_events launches comm_args metadata
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
     stepped_devices AS (

@@ -1,6 +1,6 @@
 -- @derived  _collective_matches
 -- @summary  Which events of the ranks are one call: by sequence number, else in order.
--- @requires _collective_events process_groups ranks
+-- @reads    _collective_events process_groups ranks
 -- @caveat   Where ranks have different numbers of calls, each takes the shift against the reference with the least spread of end-time differences: ranks leave a call together, and a constant clock offset does not matter.
 -- @source   product 6.1
 WITH

@@ -1,6 +1,6 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
--- @requires collectives
+-- @reads    collectives
 -- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
 WITH
     shares AS (

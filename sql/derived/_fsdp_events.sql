@@ -1,7 +1,19 @@
 -- @derived  _fsdp_events
 -- @partition rank
 -- @summary  Device events that a range of FSDP launched, with the innermost such range.
--- @requires _collective_events _fsdp_ranges _launched _ranges
+-- @requires _fsdp_ranges
+-- @reads    _collective_events _launched _ranges
+-- @column   source VARCHAR value - | Profiler.
+-- @column   rank BIGINT value - | Global rank.
+-- @column   event_id BIGINT value - | The event.
+-- @column   device BIGINT value - | Accelerator.
+-- @column   class VARCHAR value - | Class.
+-- @column   collective VARCHAR value - | Kind of a communication.
+-- @column   start_ns BIGINT value ns | Start.
+-- @column   end_ns BIGINT value ns | End.
+-- @column   step BIGINT value - | Step that launched it.
+-- @column   operation VARCHAR value - | Operation of FSDP.
+-- @column   layer VARCHAR value - | Module; NULL for the root.
 -- @caveat   Without devices (gloo), a communication on the host is of the range of the main thread in which it starts.
 -- @source   metrics 2.H
 WITH

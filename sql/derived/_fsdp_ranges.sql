@@ -1,7 +1,17 @@
 -- @derived  _fsdp_ranges
 -- @partition rank
 -- @summary  Ranges of FSDP with their step, layer and own time: that of the ranges of FSDP inside them is theirs.
--- @requires _ranges steps
+-- @requires _ranges
+-- @reads    steps
+-- @column   source VARCHAR value - | Profiler.
+-- @column   rank BIGINT value - | Global rank.
+-- @column   event_id BIGINT value - | The event.
+-- @column   ts_ns BIGINT value ns | Start.
+-- @column   end_ns BIGINT value ns | End.
+-- @column   operation VARCHAR value - | Operation.
+-- @column   layer VARCHAR value - | Module; NULL for the root.
+-- @column   step BIGINT value - | Step in which it begins.
+-- @column   own_ns BIGINT value ns | Time without the ranges of FSDP inside it.
 -- @source   metrics 2.H (defect D59: nested ranges are not added up)
 WITH
     ranges AS (

@@ -1,7 +1,20 @@
 -- @derived  _launched
 -- @partition rank
 -- @summary  Device events with the call that launched them: its time and thread, the step, and the annotation around it.
--- @requires device_events launches steps
+-- @requires launches device_events
+-- @reads    steps
+-- @column   source VARCHAR value - | Profiler.
+-- @column   rank BIGINT value - | Global rank.
+-- @column   event_id BIGINT value - | The event.
+-- @column   device BIGINT value - | Accelerator.
+-- @column   class VARCHAR value - | Class.
+-- @column   start_ns BIGINT value ns | Start on the device.
+-- @column   end_ns BIGINT value ns | End on the device.
+-- @column   launch_ts_ns BIGINT value ns | Start of the call.
+-- @column   pid BIGINT value - | Process of the call.
+-- @column   tid BIGINT value - | Thread of the call.
+-- @column   range_event_id BIGINT value - | Innermost annotation around the call.
+-- @column   step BIGINT value - | Step of the call.
 -- @source   formats_kineto section 3: the launch is found by correlation, never by the time on the device
 WITH
     linked AS (

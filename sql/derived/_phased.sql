@@ -1,7 +1,18 @@
 -- @derived  _phased
 -- @partition rank
 -- @summary  Launched device events with the phase whose window on the host launched them, by a thread that trains; rest for all others.
--- @requires _launched _threads phases
+-- @requires _launched _threads
+-- @reads    phases
+-- @column   source VARCHAR value - | Profiler.
+-- @column   rank BIGINT value - | Global rank.
+-- @column   event_id BIGINT value - | The event.
+-- @column   device BIGINT value - | Accelerator.
+-- @column   class VARCHAR value - | Class.
+-- @column   start_ns BIGINT value ns | Start on the device.
+-- @column   end_ns BIGINT value ns | End on the device.
+-- @column   step BIGINT value - | Step that launched it.
+-- @column   range_event_id BIGINT value - | Innermost annotation around the call.
+-- @column   phase VARCHAR value - | Phase that launched it.
 -- @source   metrics 2.H
 WITH
     windowed AS (

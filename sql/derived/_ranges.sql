@@ -1,7 +1,26 @@
 -- @derived  _ranges
 -- @partition rank
 -- @summary  The ranges of each rank with their names, and what they or the annotations around them state: phase, operation of FSDP, layer.
--- @requires host_events host_ranges range_patterns
+-- @requires host_ranges host_events
+-- @reads    range_patterns
+-- @column   source VARCHAR value - | Profiler.
+-- @column   rank BIGINT value - | Global rank.
+-- @column   event_id BIGINT value - | The event.
+-- @column   kind VARCHAR value - | annotation or operator.
+-- @column   parent_event_id BIGINT value - | Innermost annotation around it.
+-- @column   pid BIGINT value - | Process.
+-- @column   tid BIGINT value - | Thread.
+-- @column   ts_ns BIGINT value ns | Start.
+-- @column   end_ns BIGINT value ns | End.
+-- @column   name VARCHAR value - | Name.
+-- @column   phase VARCHAR value - | Phase that its name states.
+-- @column   fsdp VARCHAR value - | Operation of FSDP that its name states.
+-- @column   module VARCHAR value - | Module that a range of FSDP names.
+-- @column   layer VARCHAR value - | Layer that its name states.
+-- @column   phase_around VARCHAR value - | Phase that it or an annotation around it states.
+-- @column   layer_around VARCHAR value - | Layer likewise.
+-- @column   module_around VARCHAR value - | Module likewise.
+-- @column   fsdp_event_id BIGINT value - | Innermost range of FSDP: itself, or around it.
 -- @source   metrics 2.H
 WITH RECURSIVE
     ranges AS (

@@ -1,7 +1,14 @@
 -- @derived  _threads
 -- @partition rank
 -- @summary  The threads of each rank that train: the main one, and those of autograd.
--- @requires _ranges steps
+-- @requires _ranges
+-- @reads    steps
+-- @column   source VARCHAR value - | Profiler.
+-- @column   rank BIGINT value - | Global rank.
+-- @column   pid BIGINT value - | Process.
+-- @column   tid BIGINT value - | Thread.
+-- @column   has_backward BOOLEAN value - | Whether operators of autograd run on it.
+-- @column   is_main BOOLEAN value - | Whether it is the main one.
 -- @caveat   The main thread is the one that the steps stand on, else the one whose operators (other than of autograd) take longest.
 -- @source   metrics 2.A cpu_overhead_s and 2.H
 WITH

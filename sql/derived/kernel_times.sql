@@ -1,7 +1,8 @@
 -- @derived  kernel_times
 -- @partition rank
 -- @summary  Kernels of each rank by name and by the operator that launched them.
--- @requires device_events host_events launches
+-- @requires device_events
+-- @reads    host_events launches
 -- @source   metrics 2.F kernel_breakdown
 SELECT
     d.source, d.rank, d.device, d.class, d.name, h.name AS op_name,

@@ -1,7 +1,8 @@
 -- @derived  phase_times
 -- @partition rank
 -- @summary  Host and device time of each phase in each step of a rank.
--- @requires _phased phases steps
+-- @requires phases
+-- @reads    _phased steps
 -- @source   metrics 2.H: device time is that of what a phase launched
 WITH
     host AS (

@@ -1,7 +1,8 @@
 -- @derived  phases
 -- @partition rank
 -- @summary  Windows of training phases on the host of each rank: they do not overlap.
--- @requires _ranges _threads steps
+-- @requires _ranges _threads
+-- @reads    steps
 -- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. Between them the operators of the main thread and those of autograd follow each other: a run of operators of autograd, from the first start to the last end, is backward; a run of others that comes before a backward of the same step is forward. What is left of a step is the rest.
 -- @source   metrics 2.H (defect D58: nested operators are not added up)
 WITH

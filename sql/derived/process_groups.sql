@@ -1,6 +1,6 @@
 -- @derived  process_groups
 -- @summary  Process groups of the job: the rank set and the name together are the identity.
--- @requires _collective_events metadata
+-- @reads    _collective_events metadata
 -- @source   formats_kineto section 5 (pg_config); metrics 2.C traffic_distribution (descriptions)
 WITH
     configs AS (

@@ -1,7 +1,7 @@
 -- @derived  steps
 -- @partition rank
 -- @summary  Steps of each rank, from the markers on its host.
--- @requires host_events step_ranges
+-- @reads    host_events step_ranges
 -- @caveat   Ranges that the reader took as steps (--step-range, or a name that frameworks use) stand in step_ranges; with --step-range they replace the profiler's own markers.
 -- @caveat   Markers that Kineto repeats on the device are no steps: they span device work.
 -- @source   formats_kineto section 6: ProfilerStep#N, an Operator before 2022 and a user_annotation since

@@ -17,6 +17,7 @@ use crate::error::{Error, Result, io};
 use crate::functions::interval::Merger;
 use crate::ingest::assemble::rank_folder;
 use crate::ingest::{Finish, TableWriter, ToDerive};
+use crate::registry::header::Header;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
 use crate::sql_text::{sql_name, sql_path, sql_string};
@@ -106,11 +107,15 @@ impl Derive<'_> {
         show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
         for file in by_rank {
             let name = sql_name(&file.header.name);
-            self.execute(
-                connection,
-                &format!("CREATE OR REPLACE TABLE {name} AS {}", file.query()),
-            )
-            .map_err(|e| e.at(file.path.clone()))?;
+            let query = match empty_columns(&file.header) {
+                // Planning a query costs more than it does on nothing.
+                Some(columns) if lacks(connection, &file.header.requires)? => {
+                    format!("SELECT {columns} WHERE false")
+                }
+                _ => file.query().to_owned(),
+            };
+            self.execute(connection, &format!("CREATE OR REPLACE TABLE {name} AS {query}"))
+                .map_err(|e| e.at(file.path.clone()))?;
             let query = kept_columns(&file.header.name);
             let target = || part_file(what.directory, &file.header.name, part);
             match schema::table(&file.header.name) {
@@ -271,6 +276,27 @@ impl Finish for Derive<'_> {
         }
         Ok(())
     }
+}
+
+/// The columns of a derived table or step without values; None where nothing says their types.
+fn empty_columns(header: &Header) -> Option<String> {
+    let columns: Vec<(&str, &str)> = match schema::table(&header.name) {
+        Some(table) => table.columns.iter().map(|c| (c.name, c.ty.sql())).collect(),
+        None => header.columns.iter().map(|c| (&*c.name, &*c.ty)).collect(),
+    };
+    let column = |(name, ty): &(&str, &str)| format!("CAST(NULL AS {ty}) AS {}", sql_name(name));
+    (!columns.is_empty()).then(|| columns.iter().map(column).collect::<Vec<_>>().join(", "))
+}
+
+/// Whether one of these tables has no rows.
+fn lacks(connection: &Connection, names: &[String]) -> Result<bool> {
+    for name in names {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", sql_name(name));
+        if !connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// `SELECT` of a derived table: the columns of the schema, in its order and types; all of a step.
