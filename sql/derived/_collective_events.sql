@@ -295,13 +295,13 @@ WITH
             ) AS in_dims,
             CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END
                 AS out_dims,
-            coalesce(m.group_size, t.group_size) AS meta_group_size,
-            coalesce(m.pg_name, t.pg_name) AS pg_name,
-            coalesce(m.pg_desc, t.pg_desc) AS pg_desc,
+            coalesce(m.group_size, g.group_size) AS meta_group_size,
+            coalesce(m.pg_name, g.pg_name) AS pg_name,
+            coalesce(m.pg_desc, g.pg_desc) AS pg_desc,
             m.pg_ranks AS pg_ranks_text,
-            coalesce(r.rank_start, m.rank_start, t.rank_start) AS rank_start,
-            coalesce(r.rank_stride, m.rank_stride, t.rank_stride) AS rank_stride,
-            m.group_size IS NULL AND t.group_size IS NOT NULL AS group_is_traced,
+            coalesce(r.rank_start, m.rank_start, g.rank_start) AS rank_start,
+            coalesce(r.rank_stride, m.rank_stride, g.rank_stride) AS rank_stride,
+            g.group_size IS NOT NULL AS group_is_traced,
             m.seq,
             m.src_rank,
             m.dst_rank,
@@ -314,6 +314,11 @@ WITH
         LEFT JOIN comm_args AS m ON m.event_id = n.meta_event_id
         LEFT JOIN comm_args AS r ON r.event_id = n.record_event_id
         LEFT JOIN traced AS t ON t.event_id = n.traced_event_id
+        -- A group is of one source as a whole.
+        LEFT JOIN traced AS g
+            ON g.event_id = n.traced_event_id
+            AND m.group_size IS NULL AND m.pg_name IS NULL AND m.rank_start IS NULL
+            AND r.rank_start IS NULL
     ),
 
     -- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10, [] says nothing.

@@ -68,7 +68,7 @@ WITH
             n.source_id,
             'et-unlinked',
             count(*),
-            'communication calls of the execution trace that are no event of the trace of their rank: no ids in common, and not the same calls in order'
+            'records of communication (waits too) of the execution trace that are no event of the trace of their rank: no ids in common, and not the same calls in order'
         FROM et_nodes AS n
         LEFT JOIN et_links AS l
             ON l.rank = n.rank AND l.source_id = n.source_id AND l.node_id = n.node_id

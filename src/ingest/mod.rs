@@ -160,7 +160,7 @@ pub fn ingest(
             "source-unsupported",
             format!("this version does not read {source} yet"),
         )
-        .hint("traces of Kineto, Nsight Systems and XLA are read; leave --source away to see what a folder holds"));
+        .hint("traces of Kineto, Nsight Systems and XLA and execution traces are read; leave --source away to see what a folder holds"));
     }
     if let Some(name) = &options.name {
         valid_name(name)?;
