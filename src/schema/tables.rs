@@ -470,7 +470,11 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
+            column(
+                "source",
+                Type::Text,
+                "Profiler that recorded it: kineto, nsys, xla, or et for an execution trace that lies alone.",
+            ),
             column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
             column("source_id", Type::Int, "File, key of sources."),
             column("host", Type::Text, "Host, where the trace names it."),
