@@ -1,7 +1,7 @@
 -- @derived  _collective_events
 -- @partition rank
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself says.
--- @reads    device_events host_events launches comm_args metadata
+-- @reads    device_events host_events launches comm_args metadata et_nodes et_links
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
     stepped_devices AS (
@@ -76,12 +76,30 @@ WITH
         QUALIFY row_number() OVER (PARTITION BY h.event_id ORDER BY o.event_id) = 1
     ),
 
+    -- Calls as the execution trace of the rank has them, by the record of Kineto (gloo: the annotation).
+    traced AS (
+        SELECT
+            l.event_id, n.collective_name, n.dtype, n.in_elems, n.out_elems, n.in_split, n.out_split,
+            n.group_size, n.rank_start, n.rank_stride,
+            -- A name alone does not say which ranks are meant.
+            CASE WHEN n.rank_stride > 0 THEN n.pg_name END AS pg_name,
+            CASE WHEN n.rank_stride > 0 THEN n.pg_desc END AS pg_desc
+        FROM et_links AS l
+        INNER JOIN et_nodes AS n
+            ON n.rank = l.rank AND n.source_id = l.source_id AND n.node_id = l.node_id
+        WHERE n.collective_name IS NOT NULL AND n.collective_name <> 'wait'
+        QUALIFY row_number() OVER (PARTITION BY l.event_id ORDER BY n.name, n.inputs) = 1
+    ),
+
     -- Every word that may name a kind, once. A wait is no call.
     words AS MATERIALIZED (
         SELECT DISTINCT word, by_kernel
         FROM (
             SELECT collective_name AS word, false AS by_kernel
             FROM comm_args
+            UNION ALL
+            SELECT collective_name, false
+            FROM traced
             UNION ALL
             SELECT name, true
             FROM device_calls
@@ -216,12 +234,14 @@ WITH
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.operation, c.stall_ns, c.record_event_id, c.meta_event_id,
-            coalesce(c.kind, a.kind, o.kind, c.nvtx_kind, c.kernel_kind, 'unknown') AS collective,
+            coalesce(c.kind, a.kind, o.kind, c.nvtx_kind, e.kind, c.kernel_kind, 'unknown')
+                AS collective,
             CASE
                 WHEN c.kind IS NOT NULL THEN c.word
                 WHEN a.kind IS NOT NULL THEN c.annotation_word
                 WHEN o.kind IS NOT NULL THEN c.op_word
                 WHEN c.nvtx_kind IS NOT NULL THEN c.nvtx_word
+                WHEN e.kind IS NOT NULL THEN t.collective_name
                 ELSE c.kernel_word
             END AS collective_raw,
             CASE
@@ -230,8 +250,13 @@ WITH
                 WHEN a.kind IS NOT NULL AND c.source = 'nsys' THEN 'nvtx_range'
                 WHEN a.kind IS NOT NULL THEN 'annotation'
                 WHEN o.kind IS NOT NULL THEN 'op'
+                WHEN e.kind IS NOT NULL THEN 'et'
                 ELSE 'kernel_name'
             END AS coll_source,
+            -- Where both name a kind and not the same one, the execution trace is of another call.
+            CASE
+                WHEN e.kind = coalesce(c.kind, a.kind, o.kind, c.nvtx_kind, e.kind) THEN t.event_id
+            END AS traced_event_id,
             -- Without such an event, the recorded shapes.
             CASE WHEN c.kind IS NULL THEN c.annotation_args END AS annotation_args,
             CASE WHEN c.kind IS NULL THEN c.op_args END AS op_args,
@@ -240,12 +265,19 @@ WITH
         FROM calls AS c
         LEFT JOIN known AS a ON a.word = c.annotation_word
         LEFT JOIN known AS o ON o.word = c.op_word
+        LEFT JOIN traced AS t ON t.event_id = coalesce(c.record_event_id, c.event_id)
+        LEFT JOIN known AS e ON e.word = t.collective_name
     ),
 
     fields AS (
         SELECT
             n.source, n.rank, n.event_id, n.device, n.stream, n.ts_ns, n.dur_ns, n.step_ts_ns,
             n.operation, n.stall_ns, n.collective, n.collective_raw, n.coll_source,
+            t.dtype AS traced_dtype,
+            t.in_elems AS traced_in,
+            t.out_elems AS traced_out,
+            CASE WHEN t.in_split <> '[]' THEN t.in_split END AS traced_in_split,
+            CASE WHEN t.out_split <> '[]' THEN t.out_split END AS traced_out_split,
             coalesce(
                 m.dtype,
                 json_extract_string(n.annotation_args, '$."Input type"[0]'),
@@ -263,12 +295,13 @@ WITH
             ) AS in_dims,
             CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END
                 AS out_dims,
-            m.group_size AS meta_group_size,
-            m.pg_name,
-            m.pg_desc,
+            coalesce(m.group_size, g.group_size) AS meta_group_size,
+            coalesce(m.pg_name, g.pg_name) AS pg_name,
+            coalesce(m.pg_desc, g.pg_desc) AS pg_desc,
             m.pg_ranks AS pg_ranks_text,
-            coalesce(r.rank_start, m.rank_start) AS rank_start,
-            coalesce(r.rank_stride, m.rank_stride) AS rank_stride,
+            coalesce(r.rank_start, m.rank_start, g.rank_start) AS rank_start,
+            coalesce(r.rank_stride, m.rank_stride, g.rank_stride) AS rank_stride,
+            g.group_size IS NOT NULL AS group_is_traced,
             m.seq,
             m.src_rank,
             m.dst_rank,
@@ -280,6 +313,12 @@ WITH
         FROM named AS n
         LEFT JOIN comm_args AS m ON m.event_id = n.meta_event_id
         LEFT JOIN comm_args AS r ON r.event_id = n.record_event_id
+        LEFT JOIN traced AS t ON t.event_id = n.traced_event_id
+        -- A group is of one source as a whole.
+        LEFT JOIN traced AS g
+            ON g.event_id = n.traced_event_id
+            AND m.group_size IS NULL AND m.pg_name IS NULL AND m.rank_start IS NULL
+            AND r.rank_start IS NULL
     ),
 
     -- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10, [] says nothing.
@@ -308,6 +347,32 @@ WITH
                     THEN TRY_CAST(list_sum(list_transform(out_nested, lambda x: list_product(x))) AS BIGINT)
             END AS out_count
         FROM shapes
+    ),
+
+    -- What the rank's own trace says counts first. Its empty splits are even, and no gap.
+    completed AS (
+        SELECT
+            f.event_id,
+            coalesce(f.dtype, f.traced_dtype) AS dtype,
+            coalesce(f.meta_in, c.in_count, f.traced_in) AS in_elems,
+            coalesce(f.meta_out, c.out_count, f.traced_out) AS out_elems,
+            CASE WHEN json_valid(f.in_split_text) THEN f.in_split_text ELSE f.traced_in_split END
+                AS in_split_text,
+            CASE WHEN json_valid(f.out_split_text) THEN f.out_split_text ELSE f.traced_out_split END
+                AS out_split_text,
+            CASE
+                WHEN f.group_is_traced
+                    OR (f.dtype IS NULL AND f.traced_dtype IS NOT NULL)
+                    OR (coalesce(f.meta_in, c.in_count) IS NULL AND f.traced_in IS NOT NULL)
+                    OR (coalesce(f.meta_out, c.out_count) IS NULL AND f.traced_out IS NOT NULL)
+                    OR (f.traced_in_split IS NOT NULL
+                        AND coalesce(NOT json_valid(f.in_split_text), true))
+                    OR (f.traced_out_split IS NOT NULL
+                        AND coalesce(NOT json_valid(f.out_split_text), true))
+                    THEN 'et'
+            END AS size_source
+        FROM fields AS f
+        LEFT JOIN counts AS c ON c.event_id = f.event_id
     ),
 
     widths (dtype, elem_bytes) AS (
@@ -367,12 +432,12 @@ WITH
     sized AS (
         SELECT
             f.source, f.rank, f.event_id, f.device, f.stream, f.ts_ns, f.dur_ns, f.step_ts_ns,
-            f.operation, f.stall_ns, f.collective, f.collective_raw, f.coll_source, f.dtype, f.seq,
+            f.operation, f.stall_ns, f.collective, f.collective_raw, f.coll_source, c.dtype, f.seq,
             g.pg_name, g.pg_desc, g.pg_ranks, g.stated_size,
-            coalesce(f.meta_in, c.in_count) AS in_elems,
-            coalesce(f.meta_out, c.out_count) AS out_elems,
-            coalesce(f.meta_in_bytes, coalesce(f.meta_in, c.in_count) * w.elem_bytes) AS in_bytes,
-            coalesce(f.meta_out_bytes, coalesce(f.meta_out, c.out_count) * w.elem_bytes) AS out_bytes,
+            c.in_elems,
+            c.out_elems,
+            coalesce(f.meta_in_bytes, c.in_elems * w.elem_bytes) AS in_bytes,
+            coalesce(f.meta_out_bytes, c.out_elems * w.elem_bytes) AS out_bytes,
             CASE
                 WHEN f.collective IN ('broadcast', 'scatter') THEN coalesce(f.src_rank, f.concrete_rank)
                 WHEN f.collective IN ('reduce', 'gather') THEN coalesce(f.dst_rank, f.concrete_rank)
@@ -381,14 +446,15 @@ WITH
                 WHEN f.collective = 'send' THEN coalesce(f.dst_rank, f.concrete_rank)
                 WHEN f.collective = 'recv' THEN coalesce(f.src_rank, f.concrete_rank)
             END AS peer_rank,
-            CASE WHEN json_valid(f.in_split_text) AND f.in_split_text <> '[]'
-                THEN TRY_CAST(f.in_split_text::JSON AS BIGINT[]) END AS in_split,
-            CASE WHEN json_valid(f.out_split_text) AND f.out_split_text <> '[]'
-                THEN TRY_CAST(f.out_split_text::JSON AS BIGINT[]) END AS out_split
+            CASE WHEN json_valid(c.in_split_text) AND c.in_split_text <> '[]'
+                THEN TRY_CAST(c.in_split_text::JSON AS BIGINT[]) END AS in_split,
+            CASE WHEN json_valid(c.out_split_text) AND c.out_split_text <> '[]'
+                THEN TRY_CAST(c.out_split_text::JSON AS BIGINT[]) END AS out_split,
+            c.size_source
         FROM fields AS f
-        LEFT JOIN counts AS c ON c.event_id = f.event_id
+        INNER JOIN completed AS c ON c.event_id = f.event_id
         LEFT JOIN grouped AS g ON g.event_id = f.event_id
-        LEFT JOIN widths AS w ON w.dtype = replace(lower(f.dtype), 'c10::', '')
+        LEFT JOIN widths AS w ON w.dtype = replace(lower(c.dtype), 'c10::', '')
     ),
 
     final AS (
@@ -405,13 +471,13 @@ WITH
             ) AS stated_size,
             in_elems, out_elems,
             in_bytes, out_bytes,
-            root_rank, peer_rank, in_split, out_split
+            root_rank, peer_rank, in_split, out_split, size_source
         FROM sized
     )
 
 SELECT
     source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns, collective,
     collective_raw, coll_source, dtype, seq, pg_name, pg_desc, pg_ranks, stated_size, in_elems,
-    out_elems, in_bytes, out_bytes, root_rank, peer_rank, in_split, out_split
+    out_elems, in_bytes, out_bytes, root_rank, peer_rank, in_split, out_split, size_source
 FROM final
 ORDER BY rank, ts_ns, event_id

@@ -1,6 +1,6 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
--- @reads    collectives
+-- @reads    collectives et_nodes et_links ranks
 -- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
 WITH
     shares AS (
@@ -32,19 +32,59 @@ WITH
         GROUP BY s.collective_id
     ),
 
-    final AS (
+    apart AS (
         SELECT count(*) AS finding_count
         FROM aligned
         WHERE first_end_ns < last_start_ns
+    ),
+
+    -- Nodes that share their number with another of their file.
+    doubled AS (
+        SELECT rank, source_id, node_id, count(*) AS node_count
+        FROM et_nodes
+        WHERE node_id IS NOT NULL
+        GROUP BY rank, source_id, node_id
+        HAVING count(*) > 1
+    ),
+
+    final AS (
+        SELECT
+            CAST(NULL AS BIGINT) AS source_id,
+            'calls-apart' AS code,
+            finding_count,
+            'calls whose spans on the ranks do not overlap, clock offsets removed: perhaps matched wrongly, or ranks leave them at different times'
+                AS message
+        FROM apart
+        UNION ALL
+        SELECT
+            source_id,
+            'et-node-twice',
+            CAST(sum(node_count) AS BIGINT),
+            'nodes that share their number with another of the file; they are linked to nothing'
+        FROM doubled
+        GROUP BY source_id
+        UNION ALL
+        SELECT
+            n.source_id,
+            'et-unlinked',
+            count(*),
+            'records of communication (waits too) of the execution trace that are no event of the trace of their rank: no ids in common, and not the same calls in order'
+        FROM et_nodes AS n
+        LEFT JOIN et_links AS l
+            ON l.rank = n.rank AND l.source_id = n.source_id AND l.node_id = n.node_id
+        WHERE n.name = 'record_param_comms'
+            AND n.rank IN (SELECT rank FROM ranks WHERE source = 'kineto')
+            AND l.event_id IS NULL
+        GROUP BY n.source_id
     )
 
 SELECT
-    CAST(NULL AS BIGINT) AS source_id,
-    'calls-apart' AS code,
+    source_id,
+    code,
     'info' AS severity,
     finding_count AS "count",
     CAST(NULL AS BIGINT) AS first_offset,
-    'calls whose spans on the ranks do not overlap, clock offsets removed: perhaps matched wrongly, or ranks leave them at different times'
-        AS message
+    message
 FROM final
 WHERE finding_count > 0
+ORDER BY code, source_id

@@ -45,7 +45,8 @@ WITH
             coalesce(e.stated_size, g.group_size, v.world_size) AS group_size,
             g.pg_id,
             e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
-            e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.stall_ns,
+            e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.size_source,
+            e.stall_ns,
             CASE
                 WHEN coalesce(e.stated_size, g.group_size) IS NOT NULL THEN 'stated'
                 WHEN v.world_size IS NOT NULL THEN 'assumed_world'
@@ -64,7 +65,7 @@ WITH
         SELECT
             source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
             group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, seq, root_rank, peer_rank,
-            in_split, out_split, coll_source, group_source, collective_id, step, stall_ns,
+            in_split, out_split, coll_source, size_source, group_source, collective_id, step, stall_ns,
             CASE
                 WHEN collective IN ('barrier', 'unknown') THEN NULL
                 WHEN collective = 'all_gather' THEN coalesce(out_bytes, in_bytes * group_size)
@@ -87,7 +88,7 @@ WITH
                 WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv')
                     THEN message_bytes
             END AS wire_bytes,
-            seq, root_rank, peer_rank, in_split, out_split, coll_source, group_source,
+            seq, root_rank, peer_rank, in_split, out_split, coll_source, size_source, group_source,
             collective_id, step, stall_ns
         FROM sized
     )
@@ -95,6 +96,7 @@ WITH
 SELECT
     source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
     group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes, wire_bytes, seq,
-    root_rank, peer_rank, in_split, out_split, coll_source, group_source, collective_id, step, stall_ns
+    root_rank, peer_rank, in_split, out_split, coll_source, size_source, group_source, collective_id,
+    step, stall_ns
 FROM final
 ORDER BY rank, ts_ns, event_id

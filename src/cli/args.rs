@@ -150,6 +150,8 @@ pub enum Source {
     Nsys,
     /// XLA: JAX and PyTorch/XLA (XPlane, and the trace JSON made of it)
     Xla,
+    /// PyTorch execution traces (torch_et_0.json)
+    Et,
     /// torch memory snapshots; not read by this version
     Memory,
 }

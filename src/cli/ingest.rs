@@ -18,6 +18,7 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
             Source::Kineto => Some("kineto".to_owned()),
             Source::Nsys => Some("nsys".to_owned()),
             Source::Xla => Some("xla".to_owned()),
+            Source::Et => Some("et".to_owned()),
             Source::Memory => Some("memory".to_owned()),
         },
         ranks: args.rank.clone(),

@@ -41,8 +41,7 @@ pub fn grid(context: &Context, what: What) -> Grid {
         }
         What::Traces => {
             let rows = context.store.manifests().into_iter().map(|(_, m)| {
-                let ranks: std::collections::BTreeSet<_> =
-                    m.sources.iter().filter_map(|s| s.rank).collect();
+                let ranks = m.ranks();
                 vec![
                     m.trace.as_str().into(),
                     m.kinds().join("+").into(),

@@ -120,6 +120,9 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     Ok(Answers { files, results, errors })
 }
 
+/// Why nothing that is measured can be said of execution traces.
+const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing of devices; ingest them together with the Kineto traces of the run";
+
 /// What each metric says of a trace.
 fn of_trace(
     context: &Context,
@@ -140,6 +143,11 @@ fn of_trace(
         for file in files {
             let mut outcome =
                 run_metric(directory, &manifest, registry, file, params, source, &settings);
+            if let (Ok(result), ["et"]) = (&mut outcome, &sources[..])
+                && result.value.is_null()
+            {
+                result.reason = Some(ET_ALONE.to_owned());
+            }
             if let (Ok(result), Some(wanted)) = (&mut outcome, wanted) {
                 if !sources.contains(&wanted) {
                     without_source(result, wanted);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::card::Card;
 use super::job::Member;
 use super::log::Log;
-use super::manifest::Source;
+use super::manifest::{self, Source};
 use super::parquet::TableWriter;
 use super::record::{self, Record};
 use super::sort::Sorter;
@@ -75,6 +75,7 @@ pub fn write(
         "comm_args",
         "step_ranges",
         "host_ranges",
+        "et_nodes",
     ];
     for name in names {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
@@ -285,6 +286,7 @@ fn source_word(source: &str) -> &'static str {
     match source {
         "nsys" => "nsys",
         "xla" => "xla",
+        "et" => "et",
         _ => "kineto",
     }
 }
@@ -296,7 +298,12 @@ fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
 
 fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
     let mut out = writer(directory, "ranks")?;
+    // An execution trace beside other traces is no rank of its own.
+    let is_beside = manifest::beside(members.iter().map(|m| &*files[m.file].record.source.source));
     for m in members.iter().filter(|m| m.rank.is_some()) {
+        if is_beside && files[m.file].record.source.source == "et" {
+            continue;
+        }
         let record = &files[m.file].record;
         let (row, totals) = (&record.row, &record.totals);
         let w = out.row();

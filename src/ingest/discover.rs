@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::input::{self, Place};
+use super::json::{self, Scanner};
 use super::watch::Watcher;
 use crate::error::{Error, Result};
 
@@ -16,6 +17,8 @@ pub enum Kind {
     Json,
     /// JSON whose first lines are those of XLA's profiler.
     XlaJson,
+    /// JSON whose first members are those of an execution trace of PyTorch.
+    ExecutionTrace,
     /// A profile of XLA in protocol buffers, by its name.
     XPlane,
     /// An SQLite database: perhaps an export of Nsight Systems.
@@ -38,6 +41,7 @@ impl Kind {
         match self {
             Self::Sqlite | Self::NsysReport | Self::NsysFolder => "nsys",
             Self::XPlane | Self::XlaJson => "xla",
+            Self::ExecutionTrace => "et",
             _ => "kineto",
         }
     }
@@ -169,6 +173,28 @@ fn is_of_xla(head: &[u8]) -> bool {
     has("\"highres-ticks\"") || has("process_name") && (has("\"/host:CPU\"") || has("\"/device:"))
 }
 
+/// Whether JSON begins as an execution trace of PyTorch does: with the version of its schema, or with
+/// the nodes; and with nothing that a trace of Kineto begins with.
+fn is_execution_trace(head: &[u8]) -> bool {
+    let start = json::skip_space(head, 0);
+    if head.get(start) != Some(&b'{') {
+        return false;
+    }
+    let (mut has_schema, mut has_nodes, mut is_other) = (false, false, false);
+    // The head is cut somewhere: what comes before the cut says it.
+    let _ = Scanner::default().members(head, start, |scanner, key, value| {
+        let rest = &head[value..];
+        match &head[key] {
+            b"schema" => has_schema = rest.len() > 1 && rest[0] == b'"' && rest[1].is_ascii_digit(),
+            b"nodes" => has_nodes = rest.starts_with(b"["),
+            b"traceEvents" | b"schemaVersion" | b"deviceProperties" => is_other = true,
+            _ => {}
+        }
+        scanner.skip(head, value)
+    });
+    (has_schema || has_nodes) && !is_other
+}
+
 /// Whether a name in small letters says JSON.
 fn names_json(name: &str) -> bool {
     name.ends_with(".json") || name.ends_with(".json.gz")
@@ -206,6 +232,7 @@ fn kind_of(place: &Place) -> Kind {
     let head = &head[..have];
     let text = head.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(head);
     match text.iter().find(|b| !b.is_ascii_whitespace()) {
+        Some(b'{') if is_execution_trace(text) => Kind::ExecutionTrace,
         Some(b'{' | b'[') if is_of_xla(text) => Kind::XlaJson,
         Some(b'{' | b'[') => Kind::Json,
         _ if head.starts_with(b"SQLite format 3\0") => Kind::Sqlite,
@@ -293,8 +320,24 @@ pub fn rank_in_name(path: &Path, root: &Path) -> Option<i64> {
     })
 }
 
+/// The rank that the path of an execution trace says: as [`rank_in_name`], and `et_0`, `eg_0` as words
+/// (`torch_et_0`, `dlrm_eg_3`). Of other files these words say nothing.
+pub fn rank_in_name_of_et(path: &Path, root: &Path) -> Option<i64> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    rank_after(&name, &WORDS)
+        .or_else(|| rank_after(&name, &["et", "eg"]))
+        .or_else(|| rank_in_name(path, root))
+}
+
+/// Words before a rank.
+const WORDS: [&str; 5] = ["rank", "worker", "kineto_trace", "kineto", "tp"];
+
 fn rank_in_word(name: &str) -> Option<i64> {
-    for word in ["rank", "worker", "kineto_trace", "kineto", "tp"] {
+    rank_after(name, &WORDS)
+}
+
+fn rank_after(name: &str, words: &[&str]) -> Option<i64> {
+    for word in words {
         let mut from = 0;
         while let Some(at) = name[from..].find(word).map(|i| i + from) {
             from = at + word.len();
@@ -303,8 +346,12 @@ fn rank_in_word(name: &str) -> Option<i64> {
             let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
             let length = digits.bytes().take_while(u8::is_ascii_digit).count();
             let ends = !digits[length..].starts_with(|c: char| c.is_ascii_alphanumeric());
-            // `tp` alone needs its dash: `tp4` in a name is a degree.
-            let joined = word != "tp" || rest.starts_with('-');
+            let joined = match *word {
+                // `tp` alone needs its dash: `tp4` in a name is a degree.
+                "tp" => rest.starts_with('-'),
+                "et" | "eg" => rest.starts_with(['_', '-']),
+                _ => true,
+            };
             if bounded && joined && ends && (1..=7).contains(&length) {
                 return digits[..length].parse().ok();
             }
@@ -381,6 +428,51 @@ mod tests {
         }
         assert_eq!(rank_in_name(Path::new("a/rank3/trace.json"), Path::new("a")), Some(3));
         assert_eq!(rank_in_name(Path::new("rank3/a/trace.json"), Path::new("rank3/a")), None);
+    }
+
+    #[test]
+    fn ranks_in_names_of_execution_traces() {
+        for (name, rank) in [
+            ("torch_et_1.json", Some(1)),
+            ("pytorch_et_12.json.gz", Some(12)),
+            ("dlrm_eg_3.json", Some(3)),
+            ("rank3_et_1.json", Some(3)),
+            ("et-0.json", Some(0)),
+            ("et0.json", None),
+            ("budget_3.json", None),
+            ("leg_3.json", None),
+            ("et_3a.json", None),
+            ("resnet_2gpu_et.json.gz", None),
+            ("resnet_et__v3.json.gz", None),
+            ("1.0.2-chakra.0.0.4.json", None),
+        ] {
+            let path = Path::new(name);
+            assert_eq!(rank_in_name_of_et(path, Path::new("")), rank, "{name}");
+        }
+        let below = Path::new("a/rank5/et.json");
+        assert_eq!(rank_in_name_of_et(below, Path::new("a")), Some(5));
+        // Words of execution traces say nothing of other files.
+        assert_eq!(rank_in_name(Path::new("torch_et_1.json"), Path::new("")), None);
+    }
+
+    #[test]
+    fn execution_traces_by_their_first_members() {
+        for (head, is) in [
+            (r#"{ "schema": "1.0.2-chakra.0.0.4", "pid": 1, "nodes": [ {"id": 1, "na"#, true),
+            (r#"{"pid": 1, "schema":"1.0.1"}"#, true),
+            (r#"{"nodes":[{"id":1}"#, true),
+            (r#"{"schema":"1.0.1","traceEvents":["#, false),
+            (r#"{"schemaVersion": 1, "nodes": [], "traceEvents": []"#, false),
+            (r#"{"schemaVersion": 1, "note": "\"schema\": \"1.0\""#, false),
+            (r#"{"traceName": "x", "a": {"schema": "1.0", "nodes": []}, "traceEvents": ["#, false),
+            (r#"{"schema": {"type": 1}, "rows": []}"#, false),
+            (r#"{"schema": "https://json-schema.org"}"#, false),
+            (r#"[{"schema": "1.0.1"}]"#, false),
+            (r#"{"#, false),
+            ("", false),
+        ] {
+            assert_eq!(is_execution_trace(head.as_bytes()), is, "{head}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub const FILE: &str = "manifest.json";
 pub struct Source {
     /// Number in the trace.
     pub source_id: i64,
-    /// Profiler that wrote it: kineto, nsys or xla.
+    /// Profiler that wrote it: kineto, nsys, xla, or et for an execution trace.
     pub source: String,
     /// Path as given.
     pub path: String,
@@ -40,6 +40,11 @@ pub struct Source {
     pub events: u64,
     /// Events left out.
     pub skipped: u64,
+}
+
+/// Whether execution traces of these sources lie beside traces of a profiler.
+pub fn beside<'a>(sources: impl IntoIterator<Item = &'a str>) -> bool {
+    sources.into_iter().any(|source| source != "et")
 }
 
 /// What a trace directory was made from, and by what.
@@ -183,10 +188,21 @@ impl Manifest {
         std::fs::write(&path, text + "\n").map_err(|e| crate::error::io(&path, &e))
     }
 
-    /// Profilers that its files are of, each once.
+    /// Profilers that its files are of, each once. An execution trace counts where it lies alone: beside
+    /// a trace it only tells more of that.
     pub fn kinds(&self) -> Vec<&str> {
-        let kinds: BTreeSet<&str> = self.sources.iter().map(|s| s.source.as_str()).collect();
+        let mut kinds: BTreeSet<&str> = self.sources.iter().map(|s| s.source.as_str()).collect();
+        if beside(kinds.iter().copied()) {
+            kinds.remove("et");
+        }
         kinds.into_iter().collect()
+    }
+
+    /// Ranks that were recorded.
+    pub fn ranks(&self) -> BTreeSet<i64> {
+        let kinds = self.kinds();
+        let counted = self.sources.iter().filter(|s| kinds.contains(&s.source.as_str()));
+        counted.filter_map(|s| s.rank).collect()
     }
 
     /// One hash that says which bytes the trace was made from.

@@ -10,6 +10,7 @@ mod bundle;
 pub mod card;
 pub mod comm_args;
 pub mod discover;
+pub mod et;
 pub mod input;
 pub mod job;
 pub mod json;
@@ -159,7 +160,7 @@ pub fn ingest(
             "source-unsupported",
             format!("this version does not read {source} yet"),
         )
-        .hint("traces of Kineto, Nsight Systems and XLA are read; leave --source away to see what a folder holds"));
+        .hint("traces of Kineto, Nsight Systems and XLA and execution traces are read; leave --source away to see what a folder holds"));
     }
     if let Some(name) = &options.name {
         valid_name(name)?;
@@ -232,7 +233,7 @@ fn ingest_root(
     let bytes = to_read.filter_map(|c| manifest::stat(&c.place.file).ok()).map(|(bytes, _)| bytes);
     let (job, bytes) = (short_name(&root.path, labels), bytes.sum());
     options.watcher.tell(|w| w.start(&job, bytes));
-    let (mut files, set_aside, failed, traces, errors) = loop {
+    let (mut files, facts, mut set_aside, failed, traces, errors) = loop {
         let (files, set_aside, failed) = read_all(root, &work.path, options, &known)?;
         let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
         let (traces, errors) = job::split(&facts);
@@ -248,7 +249,7 @@ fn ingest_root(
         let moved: Vec<PathBuf> =
             traces.iter().flat_map(|t| t.iter().filter_map(|m| moved(t, m))).collect();
         if moved.is_empty() {
-            break (files, set_aside, failed, traces, errors);
+            break (files, facts, set_aside, failed, traces, errors);
         }
         known.add(&files);
         known.forget(&moved);
@@ -265,17 +266,33 @@ fn ingest_root(
             outcome.set_aside.push((text, what.clone()));
         }
     }
+    for file in job::left_over(&facts, &traces) {
+        let (path, why) =
+            (&facts[file].path, "an execution trace of no rank that was recorded here");
+        log.add(Severity::Info, "et-apart", None, || {
+            format!("{path}: {why}: neither its process nor its name says one; set aside")
+        });
+        outcome.set_aside.push((path.clone(), why.to_owned()));
+        let own = root.candidates.iter().find(|c| c.place.display() == *path);
+        set_aside.extend(own.map(|c| (c.clone(), why.to_owned())));
+    }
     outcome.errors.extend(errors);
     // A damaged file stops the job that it belongs to, and only that.
     let failed_stems: BTreeSet<String> =
         failed.iter().map(|(c, _)| discover::stem(&c.place.logical())).collect();
+    let is_et = job::is_execution_trace;
     let damaged = |members: &[Member], files: &[ReadFile]| {
         // One file that is left of a job of several ranks says so itself.
         let facts = |m: &Member| &files[m.file].record.facts;
         let of_several = |m: &Member| facts(m).world_size.is_some_and(|world| world > 1);
-        (members.len() > 1 || members.iter().any(of_several))
-            && members.iter().any(|m| failed_stems.contains(&facts(m).stem))
+        // Without an execution trace that cannot be read the ranks are whole.
+        let beside = members.iter().any(|m| !is_et(facts(m)));
+        let own: Vec<&Member> = members.iter().filter(|m| !(beside && is_et(facts(m)))).collect();
+        (own.len() > 1 || own.iter().any(|m| of_several(m)))
+            && own.iter().any(|m| failed_stems.contains(&facts(m).stem))
     };
+    // Nor do execution traces stand in for a trace that cannot be read.
+    let others_failed = failed.iter().any(|(c, _)| c.kind != Kind::ExecutionTrace);
     // A damaged file is read again when it is whole; the others need not be.
     work.keep = !failed.is_empty();
     outcome.errors.extend(failed.into_iter().map(|(_, error)| error));
@@ -291,7 +308,8 @@ fn ingest_root(
     let mut names = BTreeSet::new();
     let all_bytes = files.iter().map(|f| f.record.bytes).sum::<u64>().max(1);
     for members in &traces {
-        if damaged(members, &files) {
+        let all_et = members.iter().all(|m| is_et(&files[m.file].record.facts));
+        if damaged(members, &files) || all_et && others_failed {
             continue;
         }
         let started = Instant::now();
@@ -396,6 +414,38 @@ struct AssembleTrace<'a> {
     finish: &'a dyn Finish,
 }
 
+/// The ranks of a trace: those of execution traces only where there is nothing else.
+fn recorded(a: &AssembleTrace<'_>) -> BTreeSet<Option<i64>> {
+    let is_et = |m: &Member| job::is_execution_trace(&a.files[m.file].record.facts);
+    let beside = a.members.iter().any(|m| !is_et(m));
+    a.members.iter().filter(|m| !(beside && is_et(m))).map(|m| m.rank).collect()
+}
+
+/// What is odd about execution traces beside the traces of the ranks.
+fn beside_findings(a: &AssembleTrace<'_>, log: &mut Log) {
+    let recorded = recorded(a);
+    let facts = |m: &Member| &a.files[m.file].record.facts;
+    for m in a.members.iter().filter(|m| job::is_execution_trace(facts(m))) {
+        if !recorded.contains(&m.rank) {
+            log.add(Severity::Info, "et-rank-missing", None, || {
+                "execution traces of ranks without a trace; their nodes are kept, and linked to nothing".to_owned()
+            });
+        }
+        let same = a.members.iter().filter(|o| o.rank == m.rank && o.file != m.file);
+        let mut pids = same.filter(|o| !job::is_execution_trace(facts(o))).map(|o| facts(o).pid);
+        let own = facts(m).pid;
+        if m.rank_source == "pid" && facts(m).name_rank.is_some_and(|r| Some(r) != m.rank) {
+            log.add(Severity::Info, "et-rank-by-pid", None, || {
+                "execution traces whose name says another rank than their process; they count for the rank of the process".to_owned()
+            });
+        } else if m.rank_source != "pid" && own.is_some() && pids.any(|p| p.is_some() && p != own) {
+            log.add(Severity::Info, "et-other-process", None, || {
+                "execution traces of another process than the trace of their rank: another run, so their nodes are linked to nothing".to_owned()
+            });
+        }
+    }
+}
+
 fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let paths: Vec<PathBuf> =
         a.members.iter().map(|m| a.files[m.file].record.source.absolute.clone()).collect();
@@ -432,6 +482,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
             });
         }
     }
+    beside_findings(&a, &mut log);
     let ranks: BTreeSet<Option<i64>> = a.members.iter().map(|m| m.rank).collect();
     let before = a.earlier.of_ranks(a.files, a.members, &ranks);
     a.options.watcher.tell(|w| w.phase("joining ranks"));
@@ -486,14 +537,15 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     claim()?;
     a.store.publish(&directory, &a.name)?;
     drop(turn);
+    let recorded = recorded(&a);
     let read = |m: &&Member| a.files[m.file].read_now;
     let ranks_read: BTreeSet<i64> = a.members.iter().filter(read).filter_map(|m| m.rank).collect();
     Ok(Summary {
         trace: a.name,
         origin: a.origin.to_owned(),
         sources: kinds.into_iter().collect(),
-        ranks: ranks.iter().flatten().count(),
-        ranks_read: ranks_read.len(),
+        ranks: recorded.iter().flatten().count(),
+        ranks_read: ranks_read.iter().filter(|rank| recorded.contains(&Some(**rank))).count(),
         events,
         bytes: a.members.iter().filter(read).map(|m| a.files[m.file].record.bytes).sum(),
         seconds: 0.0,

@@ -14,7 +14,7 @@ use super::record::{self, Header, Record, Share};
 use super::reuse::Known;
 use super::roots::Root;
 use super::steps::StepPatterns;
-use super::{Options, input, kineto, nsys, source_of, store, xla};
+use super::{Options, et, input, kineto, nsys, source_of, store, xla};
 use crate::error::{Error, Result};
 
 pub(super) type SetAside = Vec<(Candidate, String)>;
@@ -127,6 +127,8 @@ enum Answer {
     Content(Content),
     /// It is of XLA.
     Xla,
+    /// It is of this kind, which its first bytes do not say.
+    Is(Kind),
     /// It is no trace, but this.
     Other(String),
 }
@@ -140,6 +142,7 @@ impl Ask<'_> {
             Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => self.nsys(candidate, &source),
             Kind::XPlane => self.xla(candidate, &source, xla::Form::XPlane),
             Kind::XlaJson => self.xla(candidate, &source, xla::Form::Chrome),
+            Kind::ExecutionTrace => self.execution_trace(candidate, &source),
             _ => self.kineto(candidate, &source),
         };
         if matches!(&content, Ok(Answer::Xla)) {
@@ -152,6 +155,9 @@ impl Ask<'_> {
                 _ => self.xla(candidate, &source, xla::Form::Chrome),
             };
         }
+        if let Ok(Answer::Is(kind)) = content {
+            content = self.as_other(candidate, &mut source, kind);
+        }
         if !matches!(&content, Err(e) if e.code == "io") {
             // Half of a file may look damaged, or like no trace at all.
             still_same(candidate, &source)?;
@@ -159,6 +165,7 @@ impl Ask<'_> {
         let Content { shares, sha256 } = match content? {
             Answer::Content(content) => content,
             Answer::Xla => unreachable!("the reader of XLA does not say so"),
+            Answer::Is(_) => unreachable!("it was read as what it is"),
             Answer::Other(what) => {
                 // The spool of a file that turned out to be none may hold rows.
                 let spool = self.spool(source_id, 0);
@@ -186,7 +193,10 @@ impl Ask<'_> {
                 flag_rank: candidate.rank,
                 trace_rank: share.trace_rank,
                 nccl: share.nccl,
-                name_rank: discover::rank_in_name(&source.absolute, &self.root.path),
+                name_rank: match source.source == Kind::ExecutionTrace.source() {
+                    true => discover::rank_in_name_of_et(&source.absolute, &self.root.path),
+                    false => discover::rank_in_name(&source.absolute, &self.root.path),
+                },
                 world_size: share.row.world_size,
                 pid: share.totals.pid(),
                 span_ns: share.totals.span_ns,
@@ -240,6 +250,7 @@ impl Ask<'_> {
         let mut kineto = match kineto::read(&candidate.place, reader, &reading)? {
             kineto::Content::Trace(kineto) => *kineto,
             kineto::Content::Xla => return Ok(Answer::Xla),
+            kineto::Content::ExecutionTrace => return Ok(Answer::Is(Kind::ExecutionTrace)),
             kineto::Content::Other(what) => return Ok(Answer::Other(what)),
         };
         let header = Header(&kineto.header);
@@ -260,6 +271,48 @@ impl Ask<'_> {
             pending_base_ns: kineto.pending_base_ns,
             bytes: kineto.bytes,
             spool: kineto.spool,
+        };
+        let sha256 = opened.sha256(&candidate.place.file)?;
+        Ok(Answer::Content(Content { shares: vec![share], sha256 }))
+    }
+
+    /// A file of another kind than its first bytes say.
+    fn as_other(&self, candidate: &Candidate, source: &mut Source, kind: Kind) -> Result<Answer> {
+        if let Some(wanted) = &self.options.source
+            && wanted != kind.source()
+        {
+            let (is, wanted) = (kind.source(), wanted);
+            return Ok(Answer::Other(format!("it is of {is}, and --source {wanted} was given")));
+        }
+        kind.source().clone_into(&mut source.source);
+        let answer = match kind {
+            Kind::ExecutionTrace => self.execution_trace(candidate, source),
+            _ => self.kineto(candidate, source),
+        }?;
+        Ok(match answer {
+            Answer::Is(_) | Answer::Xla => Answer::Other(
+                "JSON with both `traceEvents` and `nodes`: no trace that is known".to_owned(),
+            ),
+            answer => answer,
+        })
+    }
+
+    /// An execution trace of PyTorch.
+    fn execution_trace(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
+        let spool = self.fresh(source.source_id, 0)?;
+        let mut opened = input::open(&candidate.place, &self.options.watcher)?;
+        let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
+        let reading = et::Reading {
+            place: &candidate.place,
+            spool: &spool,
+            source_id: source.source_id,
+            keep_partial: self.options.asked.keep_partial,
+            pool: self.pool,
+        };
+        let share = match et::read(&reading, reader)? {
+            et::Content::Trace(share) => *share,
+            et::Content::Kineto => return Ok(Answer::Is(Kind::Json)),
+            et::Content::Other(what) => return Ok(Answer::Other(what)),
         };
         let sha256 = opened.sha256(&candidate.place.file)?;
         Ok(Answer::Content(Content { shares: vec![share], sha256 }))

@@ -106,7 +106,7 @@ impl Earlier {
         let mut out = Vec::new();
         for (directory, manifest) in self.traces {
             let manifest = store.refresh(&directory, manifest, finish)?;
-            let ranks: BTreeSet<i64> = manifest.sources.iter().filter_map(|s| s.rank).collect();
+            let ranks = manifest.ranks();
             out.push(Summary {
                 trace: manifest.trace,
                 origin: root.path.clone(),

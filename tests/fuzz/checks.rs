@@ -20,7 +20,7 @@ use ccl_sql::ingest::record::Share;
 use ccl_sql::ingest::steps::StepPatterns;
 use ccl_sql::ingest::time::micros_to_nanos;
 use ccl_sql::ingest::watch::Watcher;
-use ccl_sql::ingest::{nsys, xla};
+use ccl_sql::ingest::{et, nsys, xla};
 use ccl_sql::registry;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -108,6 +108,61 @@ pub fn xla(data: &[u8]) {
         read.map(|file| file.map(|file| file.shares)),
         &["trace-truncated", "protobuf-invalid", "json-invalid", "value-too-large"],
     );
+}
+
+/// An execution trace: a byte that says in which pieces the reader gets the text (0 for the whole at
+/// once), then the text.
+///
+/// The pieces change nothing; there is a row for each node that counts, whose lists and arguments are
+/// JSON; an error says where.
+pub fn et(data: &[u8]) {
+    let Some((piece, text)) = data.split_first() else { return };
+    let read = |piece: u8| {
+        let folder = spool();
+        let pool = Pool::new(1);
+        let place = Place::file("et.json");
+        let reading = et::Reading {
+            place: &place,
+            spool: folder.path(),
+            source_id: 0,
+            keep_partial: true,
+            pool: &pool,
+        };
+        let most = if piece == 0 { usize::MAX } else { usize::from(piece) };
+        let outcome = et::read(&reading, Box::new(Pieces(Cursor::new(text.to_vec()), most)));
+        let rows = match &outcome {
+            Ok(et::Content::Trace(share)) => share.spool.get("et_nodes").map(|path| rows_of(path)),
+            _ => None,
+        };
+        (outcome, rows)
+    };
+    let (outcome, rows) = read(0);
+    let (pieces, rows_of_pieces) = read(*piece);
+    assert_eq!(rows, rows_of_pieces, "pieces of {piece} bytes");
+    match (&outcome, &pieces) {
+        (Ok(et::Content::Trace(share)), Ok(et::Content::Trace(_))) => {
+            assert_eq!(rows.as_ref().map_or(0, RecordBatch::num_rows) as u64, share.totals.events);
+            for finding in &share.log.findings {
+                assert!(finding.first_offset.unwrap_or(0) <= text.len() as u64, "{finding:?}");
+            }
+        }
+        (Ok(_), Ok(_)) => {}
+        (Err(error), Err(other)) => {
+            assert_eq!(error, other);
+            assert!(matches!(error.code, "trace-truncated" | "json-invalid"), "{error:?}");
+            let place = error.place.as_deref().unwrap_or_default();
+            let byte = place.strip_prefix("et.json, byte ").expect("an error says where");
+            let byte: usize = byte.split(',').next().and_then(|b| b.parse().ok()).expect("a byte");
+            assert!(byte <= text.len(), "{place}, of {} bytes", text.len());
+        }
+        _ => panic!("{outcome:?}, and in pieces {pieces:?}"),
+    }
+    for name in ["inputs", "input_shapes", "outputs", "output_types", "args"] {
+        let column = rows.as_ref().and_then(|rows| rows.column_by_name(name));
+        for json in column.iter().flat_map(|c| c.as_string::<i32>().iter().flatten()) {
+            assert!(serde_json::from_str::<&RawValue>(json).is_ok(), "no JSON: {json}");
+        }
+    }
 }
 
 /// What holds for the shares of a file, or for the error instead of them.
@@ -208,7 +263,7 @@ fn rows_of(path: &Path) -> RecordBatch {
 fn sound(outcome: &Outcome, text: &[u8]) {
     let trace = match &outcome.content {
         Ok(Content::Trace(trace)) => trace,
-        Ok(Content::Xla | Content::Other(_)) => return,
+        Ok(Content::Xla | Content::ExecutionTrace | Content::Other(_)) => return,
         Err(error) => {
             assert!(matches!(error.code, "trace-truncated" | "json-invalid"), "{error:?}");
             let place = error.place.as_deref().unwrap_or_default();
@@ -366,7 +421,10 @@ fn as_serde_reads(outcome: &Outcome, text: &[u8]) {
         }
     };
     if lists.is_empty() {
-        let is_none = matches!(outcome.content, Ok(Content::Xla | Content::Other(_)));
+        let is_none = matches!(
+            outcome.content,
+            Ok(Content::Xla | Content::ExecutionTrace | Content::Other(_))
+        );
         assert!(is_none, "{}", outcome.said);
         return;
     }
@@ -393,10 +451,11 @@ fn as_serde_reads(outcome: &Outcome, text: &[u8]) {
             let says = expected.process_named || members.last("metadata").is_some();
             return assert!(says, "{expected:?}");
         }
+        Content::ExecutionTrace => return assert!(members.last("nodes").is_some()),
         Content::Other(what) => {
             let untyped = expected.elements > 0
                 && expected.elements == expected.no_object + expected.no_phase;
-            return assert!(untyped || members.last("nodes").is_some(), "{what}: {expected:?}");
+            return assert!(untyped, "{what}: {expected:?}");
         }
     };
     for code in NOT_STRICT {

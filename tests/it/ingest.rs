@@ -324,3 +324,25 @@ fn a_name_of_two_million_characters_is_read_whole_and_shown_short() {
     let shown = place.run(&["sql", "SELECT name FROM device_events"]).done();
     assert!(shown.len() < 1000, "{} bytes in a table", shown.len());
 }
+
+#[test]
+fn an_execution_trace_that_comes_later_is_linked_and_one_that_goes_is_not() {
+    let case = project().join("tests/ingest/et/order_of_threads");
+    let read = |name: &str| std::fs::read(case.join(name)).expect("the case can be read");
+    let place = Place::new();
+    let links = || {
+        place.run(&["ingest", ".", "--name", "job", "-q"]).done();
+        let found = place.query("SELECT count(*), count(DISTINCT event_id) FROM et_links").rows;
+        let kinds = "SELECT count(*) FILTER (coll_source = 'et'), count(*) FROM collectives";
+        (found, place.query(kinds).rows)
+    };
+    let row = |a: &str, b: &str| vec![vec![Some(a.to_owned()), Some(b.to_owned())]];
+    place.write("rank0.json", read("rank0.json"));
+    assert_eq!(links(), (row("0", "0"), row("0", "2")));
+    place.write("torch_et_0.json", read("torch_et_0.json"));
+    assert_eq!(links(), (row("3", "3"), row("2", "2")));
+    // The same once more, from what is there.
+    assert_eq!(links(), (row("3", "3"), row("2", "2")));
+    std::fs::remove_file(place.input().join("torch_et_0.json")).expect("it is there");
+    assert_eq!(links(), (row("0", "0"), row("0", "2")));
+}

@@ -20,6 +20,7 @@ mod nsys_example;
 mod program;
 mod properties;
 mod real;
+mod real_et;
 mod tables;
 mod xla;
 mod xla_real;

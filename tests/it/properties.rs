@@ -255,6 +255,7 @@ fn read_by(name: &str, reader: Box<dyn Read + Send>, segment_bytes: usize) -> Wh
     let mut trace = match content.expect("the file can be read") {
         Content::Trace(trace) => *trace,
         Content::Xla => panic!("a trace of XLA"),
+        Content::ExecutionTrace => panic!("an execution trace"),
         Content::Other(what) => panic!("{what}"),
     };
     let tables = std::mem::take(&mut trace.spool);

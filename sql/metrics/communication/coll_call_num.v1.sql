@@ -76,6 +76,8 @@ WITH
     files AS (
         SELECT trace, count(*) AS num_traces
         FROM sources
+        -- An execution trace only tells more of a rank.
+        WHERE source IS DISTINCT FROM 'et'
         GROUP BY trace
     ),
 

@@ -11,9 +11,15 @@
 //! 5. Files of Nsight Systems hold several ranks each, and follow rules of their own (`nodes`). A
 //!    trace of Kineto and one of Nsight Systems of the same ranks are one trace.
 //! 6. So do files of XLA (`hosts`).
+//! 7. Execution traces belong to the ranks of the traces beside them (`beside`); where there are no
+//!    traces, the rules for files of one rank each are theirs.
 
+mod beside;
 mod hosts;
 mod nodes;
+
+pub(in crate::ingest) use self::beside::is_execution_trace;
+pub use self::beside::left_over;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +91,7 @@ pub struct Member {
     pub file: usize,
     /// Its rank; None for what is of no rank.
     pub rank: Option<i64>,
-    /// Where the rank was found: `flag`, `trace`, `name` or `order`.
+    /// Where the rank was found: `flag`, `trace`, `name` or `order`; of an execution trace also `pid`.
     pub rank_source: &'static str,
     /// Ranks of the job.
     pub world_size: Option<i64>,
@@ -95,10 +101,12 @@ pub struct Member {
 /// files that make none.
 pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     let (mut nsys, mut xla, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ets = Vec::new();
     for (i, file) in files.iter().enumerate() {
         match &*file.source {
             "nsys" => nsys.push(i),
             "xla" => xla.push(i),
+            "et" => ets.push(i),
             _ => others.push(i),
         }
     }
@@ -119,9 +127,19 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     }
     traces.extend(hosts::split(files, &xla));
     errors.extend(more);
+    if ets.len() == files.len() {
+        let (alone, more) = by_file(files, &ets);
+        traces.extend(alone);
+        errors.extend(more);
+    } else {
+        beside::join(files, &ets, &mut traces);
+    }
     for trace in &mut traces {
-        // What is of no rank comes last.
-        trace.sort_by_key(|m| (m.rank.is_none(), m.rank, files[m.file].span_ns, m.file));
+        // What is of no rank comes last, and what only tells more of a rank after the rank.
+        trace.sort_by_key(|m| {
+            let f = &files[m.file];
+            (m.rank.is_none(), m.rank, is_execution_trace(f), f.span_ns, m.file)
+        });
     }
     traces.sort_by_key(|trace| trace.iter().map(|m| m.file).min());
     (traces, errors)

@@ -16,6 +16,7 @@ mod event;
 mod gather;
 mod pairs;
 mod part;
+pub(super) use self::part::note_mended;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -59,6 +60,8 @@ pub enum Content {
     Trace(Box<Kineto>),
     /// A trace of XLA in the same form.
     Xla,
+    /// An execution trace: it has `nodes`.
+    ExecutionTrace,
     /// Readable, and no trace: what it is.
     Other(String),
 }
@@ -111,7 +114,7 @@ pub fn read(
     match outcome {
         _ if gather.totals.is_xla => return Ok(Content::Xla),
         Ok(None) => {}
-        Ok(Some(other)) => return Ok(Content::Other(other)),
+        Ok(Some(other)) => return Ok(other),
         Err(error) => {
             let error = error.at_event(place, gather.elements);
             // Nothing is kept of a file without one complete event, or with a monster in it.
@@ -293,8 +296,8 @@ impl Reader {
         }
     }
 
-    /// The whole file; `Some(what)` when it is readable and no Chrome trace.
-    fn run(&mut self) -> Result<Option<String>, Failure> {
+    /// The whole file; what it is, when it is readable and no Chrome trace.
+    fn run(&mut self) -> Result<Option<Content>, Failure> {
         // A pipe or a gzip member may give the first bytes one by one.
         while self.window.bytes().len() < HEAD_BYTES && self.window.fill() {}
         if self.window.bytes().starts_with(&[0xEF, 0xBB, 0xBF]) {
@@ -319,7 +322,7 @@ impl Reader {
                 });
                 self.array()?;
             }
-            Some(_) => return Ok(Some(describe(self.window.bytes()))),
+            Some(_) => return Ok(Some(Content::Other(describe(self.window.bytes())))),
         }
         if self.window.peek().is_some() {
             let offset = self.window.offset;
@@ -335,7 +338,7 @@ impl Reader {
         }
     }
 
-    fn object(&mut self) -> Result<Option<String>, Failure> {
+    fn object(&mut self) -> Result<Option<Content>, Failure> {
         let mut has_events = false;
         let mut keys = Vec::new();
         loop {
@@ -367,7 +370,7 @@ impl Reader {
                         continue;
                     }
                     if key == "nodes" && !has_events && first == Some(b'[') {
-                        return Ok(Some("an execution trace (top-level `nodes`)".to_owned()));
+                        return Ok(Some(Content::ExecutionTrace));
                     }
                     let offset = self.window.offset;
                     let found = self.value("the header")?;
@@ -400,7 +403,8 @@ impl Reader {
             return Ok(None);
         }
         keys.sort();
-        Ok(Some(format!("JSON without `traceEvents` (its keys: {})", keys.join(", "))))
+        let keys = keys.join(", ");
+        Ok(Some(Content::Other(format!("JSON without `traceEvents` (its keys: {keys})"))))
     }
 
     /// Runs `body` on the strict form of a found value and consumes it.

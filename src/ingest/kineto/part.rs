@@ -156,7 +156,7 @@ pub(super) fn read(
 }
 
 /// Says what was mended in the value at `offset`.
-pub(super) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
+pub(in crate::ingest) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
     let mut add = |code, count: u32, message: &str| {
         log.add_many(Severity::Info, code, u64::from(count), Some(offset), || message.to_owned());
     };
