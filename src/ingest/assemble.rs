@@ -66,8 +66,19 @@ pub fn write(
         host_events(directory, &files[m.file], m.rank)?;
     }
     let ranks = by_rank(members);
-    let names =
-        ["device_events", "flows", "counters", "metadata", "launches", "comm_args", "step_ranges"];
+    let names = [
+        "device_events",
+        "flows",
+        "counters",
+        "metadata",
+        "launches",
+        "comm_args",
+        "step_ranges",
+        "memory_segments",
+        "memory_blocks",
+        "memory_events",
+        "memory_stacks",
+    ];
     for name in names {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
             joined(directory, work, files, part, same_ranks, name, i)?;
@@ -277,6 +288,7 @@ fn source_word(source: &str) -> &'static str {
     match source {
         "nsys" => "nsys",
         "xla" => "xla",
+        "memory" => "memory",
         _ => "kineto",
     }
 }

@@ -15,12 +15,14 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 18] = [
+const UNITS: [&str; 20] = [
     "ns",
     "us",
     "ms",
     "s",
     "bytes",
+    "gib",
+    "mib",
     "gb_per_s",
     "s_per_gb",
     "s_per_byte",
@@ -37,8 +39,8 @@ const UNITS: [&str; 18] = [
 ];
 
 /// Units that a column name carries as its last part.
-const SUFFIXES: [&str; 10] =
-    ["ns", "us", "ms", "s", "bytes", "gb_per_s", "s_per_gb", "count", "ratio", "pct"];
+const SUFFIXES: [&str; 12] =
+    ["ns", "us", "ms", "s", "bytes", "gib", "mib", "gb_per_s", "s_per_gb", "count", "ratio", "pct"];
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.

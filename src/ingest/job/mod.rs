@@ -11,8 +11,10 @@
 //! 5. Files of Nsight Systems hold several ranks each, and follow rules of their own (`nodes`). A
 //!    trace of Kineto and one of Nsight Systems of the same ranks are one trace.
 //! 6. So do files of XLA (`hosts`).
+//! 7. Snapshots of memory join the trace of their rank (`memory`).
 
 mod hosts;
+mod memory;
 mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,14 +93,25 @@ pub struct Member {
     pub world_size: Option<i64>,
 }
 
+/// A file that belongs to no trace, and why: no fault, but worth a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Index into the facts.
+    pub file: usize,
+    /// What is said of it and of others like it.
+    pub why: String,
+}
+
 /// The traces that the files make, each in the order of its ranks; then what is wrong with the
-/// files that make none.
-pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
+/// files that make none; then what is left out.
+pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
     let (mut nsys, mut xla, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let mut snapshots = Vec::new();
     for (i, file) in files.iter().enumerate() {
         match &*file.source {
             "nsys" => nsys.push(i),
             "xla" => xla.push(i),
+            "memory" => snapshots.push(i),
             _ => others.push(i),
         }
     }
@@ -119,12 +132,15 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     }
     traces.extend(hosts::split(files, &xla));
     errors.extend(more);
+    let lost = !errors.is_empty();
+    let (left, more) = memory::join(files, &snapshots, &mut traces, lost);
+    errors.extend(more);
     for trace in &mut traces {
         // What is of no rank comes last.
         trace.sort_by_key(|m| (m.rank.is_none(), m.rank, files[m.file].span_ns, m.file));
     }
     traces.sort_by_key(|trace| trace.iter().map(|m| m.file).min());
-    (traces, errors)
+    (traces, errors, left)
 }
 
 /// Whether traces of two profilers may be of one run: ranks that are known on one side at least, or the
@@ -340,7 +356,7 @@ mod tests {
 
     /// Ranks of the files of each trace, by path.
     fn shape(files: &[Facts]) -> Vec<Vec<(String, i64)>> {
-        let (traces, errors) = split(files);
+        let (traces, errors, _) = split(files);
         assert_eq!(errors, []);
         traces
             .iter()
@@ -379,7 +395,7 @@ mod tests {
         files[1].span_ns = Some((100, 200));
         assert_eq!(shape(&files)[0].len(), 3);
         files[1].span_ns = Some((99, 200));
-        let (traces, errors) = split(&files);
+        let (traces, errors, _) = split(&files);
         assert!(traces.is_empty());
         assert_eq!(errors[0].code, "duplicate-rank");
     }
