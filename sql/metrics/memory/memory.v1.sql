@@ -13,10 +13,10 @@
 -- @column   peak_active_gib DOUBLE value gib lower | The same with what waits for a stream before it is free.
 -- @column   peak_reserved_gib DOUBLE value gib lower | The same of the segments that the allocator held.
 -- @column   peak_above_start_gib DOUBLE value gib lower | Largest rise above what was allocated when the recording began; known even where that is not.
--- @column   current_allocated_gib DOUBLE value gib - | Allocated when the snapshot was taken (rounded up), the largest over ranks and devices.
--- @column   current_active_gib DOUBLE value gib - | Active when the snapshot was taken, likewise.
--- @column   current_reserved_gib DOUBLE value gib - | Reserved when the snapshot was taken, likewise.
--- @column   current_requested_gib DOUBLE value gib - | Asked for and still in use when the snapshot was taken, likewise.
+-- @column   current_allocated_gib DOUBLE value gib | Allocated when the snapshot was taken (rounded up), the largest over ranks and devices.
+-- @column   current_active_gib DOUBLE value gib | Active when the snapshot was taken, likewise.
+-- @column   current_reserved_gib DOUBLE value gib | Reserved when the snapshot was taken, likewise.
+-- @column   current_requested_gib DOUBLE value gib | Asked for and still in use when the snapshot was taken, likewise.
 -- @column   active_over_allocated DOUBLE value ratio | Active / allocated bytes at the snapshot, mean over ranks: 1 where nothing waits for a stream.
 -- @column   requested_over_reserved DOUBLE value ratio higher | Requested / reserved bytes at the snapshot, mean over ranks.
 -- @column   external_fragmentation_ratio DOUBLE value ratio lower | (reserved - allocated) / reserved at the snapshot, mean over ranks.
