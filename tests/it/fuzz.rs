@@ -18,6 +18,7 @@ fn the_corpus_of_the_fuzz_targets_holds() {
             "header" => checks::header,
             "nsys" => checks::nsys,
             "xla" => checks::xla,
+            "pickle" => checks::pickle,
             other => panic!("no target is called {other}"),
         };
         for file in files(&folder).into_iter().filter(|file| selected(file)) {

@@ -18,7 +18,7 @@
 -- @source   seed 002 "memory allocation patterns"; formats_kineto section 11
 WITH
     alive AS (
-        SELECT a.trace, a.rank, a.alive_bytes, a.allocation_count, n.frames
+        SELECT a.trace, a.rank, a.alive_bytes, a.allocation_count, n.frames, n.whole
         FROM _memory_alive AS a
         LEFT JOIN _memory_stack_names AS n ON n.trace = a.trace AND n.stack_id = a.stack_id
         WHERE a.moment = 'peak'
@@ -28,7 +28,7 @@ WITH
         SELECT
             trace,
             sum(alive_bytes) AS all_bytes,
-            sum(CASE WHEN frames IS NOT NULL THEN alive_bytes ELSE 0 END) AS known_bytes
+            sum(CASE WHEN whole IS NOT NULL THEN alive_bytes ELSE 0 END) AS known_bytes
         FROM alive
         GROUP BY trace
     ),
@@ -37,16 +37,17 @@ WITH
     stacks AS (
         SELECT
             trace,
-            frames,
+            whole,
+            any_value(frames) AS frames,
             sum(alive_bytes) AS bytes,
             sum(allocation_count) AS allocation_count,
             count(DISTINCT rank) AS rank_count,
             row_number() OVER (
-                PARTITION BY trace ORDER BY sum(alive_bytes) DESC, frames
+                PARTITION BY trace ORDER BY sum(alive_bytes) DESC, whole
             ) AS place
         FROM alive
-        WHERE frames IS NOT NULL
-        GROUP BY trace, frames
+        WHERE whole IS NOT NULL
+        GROUP BY trace, whole
     ),
 
     stack_lists AS (
