@@ -407,7 +407,7 @@ mod tests {
             file("rank5.json", Some(5), Some(8)),
             file("rank5_retry.json", Some(5), Some(8)),
         ];
-        let (_, errors) = split(&files);
+        let (_, errors, _) = split(&files);
         assert_eq!(errors[0].message, "two traces claim rank 5");
         assert_eq!(errors[0].place.as_deref(), Some("rank5.json and rank5_retry.json"));
     }

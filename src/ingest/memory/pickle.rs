@@ -118,7 +118,7 @@ pub fn read(bytes: &[u8]) -> Result<Pickle<'_>, Fault> {
         bytes,
         at: 0,
         opcode: 0,
-        arena: Arena::new(),
+        arena: Arena::default(),
         stack: Vec::new(),
         marks: Vec::new(),
         memo: Vec::new(),
@@ -220,7 +220,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Everything above the last mark, which is taken away.
-    fn to_mark(&mut self) -> Outcome<Vec<Value>> {
+    fn since_mark(&mut self) -> Outcome<Vec<Value>> {
         match self.marks.pop() {
             Some(mark) => Ok(self.stack.split_off(mark)),
             None => self.invalid("the pickle closes a mark that it did not set"),
@@ -337,7 +337,7 @@ impl<'a> Machine<'a> {
                 Ok(())
             }
             b'0' => self.pop_or_mark(),
-            b'1' => self.to_mark().map(drop),
+            b'1' => self.since_mark().map(drop),
             b'2' => self.top().and_then(|top| self.push(top)),
             b'N' => self.push(Value::None),
             0x88 => self.push(Value::Bool(true)),
@@ -402,24 +402,24 @@ impl<'a> Machine<'a> {
         match opcode {
             b']' => self.list(Vec::new()).and_then(|list| self.push(Value::List(list))),
             b'l' => {
-                let items = self.to_mark()?;
+                let items = self.since_mark()?;
                 let list = self.list(items)?;
                 self.push(Value::List(list))
             }
             b'a' => self.pop().and_then(|item| self.append(&[item])),
-            b'e' => self.to_mark().and_then(|items| self.append(&items)),
+            b'e' => self.since_mark().and_then(|items| self.append(&items)),
             b')' => self.tuple(0),
             0x85 => self.tuple(1),
             0x86 => self.tuple(2),
             0x87 => self.tuple(3),
             b't' => {
-                let items = self.to_mark()?;
+                let items = self.since_mark()?;
                 let tuple = self.list(items)?;
                 self.push(Value::Tuple(tuple))
             }
             b'}' => self.empty_dict().and_then(|dict| self.push(Value::Dict(dict))),
             b'd' => {
-                let pairs = self.to_mark()?;
+                let pairs = self.since_mark()?;
                 let dict = self.empty_dict()?;
                 self.fill(dict, &pairs)?;
                 self.push(Value::Dict(dict))
@@ -429,7 +429,7 @@ impl<'a> Machine<'a> {
                 let key = self.pop()?;
                 self.set_items(&[key, value])
             }
-            b'u' => self.to_mark().and_then(|pairs| self.set_items(&pairs)),
+            b'u' => self.since_mark().and_then(|pairs| self.set_items(&pairs)),
             _ => self.memo(opcode),
         }
     }

@@ -59,9 +59,8 @@ const JSON_DEPTH: usize = 16;
 /// Bytes of one value that is written as JSON.
 const JSON_BYTES: usize = 1 << 20;
 
-impl<'a> Arena<'a> {
-    /// An empty one.
-    pub fn new() -> Self {
+impl Default for Arena<'_> {
+    fn default() -> Self {
         Self {
             texts: Vec::new(),
             by_text: HashMap::new(),
@@ -72,7 +71,9 @@ impl<'a> Arena<'a> {
             grown: HashMap::new(),
         }
     }
+}
 
+impl<'a> Arena<'a> {
     /// The number of a text; equal ones have one number.
     pub fn intern(&mut self, text: &'a [u8]) -> u32 {
         *self.by_text.entry(text).or_insert_with(|| {
