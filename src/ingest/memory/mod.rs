@@ -60,6 +60,8 @@ pub struct Memory {
 
 /// Unpacked bytes of the largest file that is read. A snapshot of a million events has some 200 MB.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
+/// The same of a timeline, which takes four times its size in memory: some ten million entries.
+const MAX_TIMELINE_BYTES: u64 = 1 << 28;
 
 /// Reads a file; what it is, when it is no snapshot.
 ///
@@ -71,7 +73,11 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Memory, String>> {
     let shown = reading.place.display();
     let mut opened = input::open(reading.place, reading.watcher)?;
     let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-    let bytes = unpacked(reader, &shown)?;
+    let most = match reading.form {
+        Form::Pickle => MAX_FILE_BYTES,
+        Form::Timeline => MAX_TIMELINE_BYTES,
+    };
+    let bytes = unpacked(reader, most, &shown)?;
     let out = match reading.form {
         Form::Timeline => timeline::read(&bytes, &shown, &reading.folder, reading.source_id)?,
         Form::Pickle => match snapshot(reading, &bytes, &shown)? {
@@ -99,10 +105,10 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Memory, String>> {
     Ok(Ok(Memory { share, sha256 }))
 }
 
-/// Every byte of a source.
-fn unpacked(reader: Box<dyn Read + Send>, shown: &str) -> Result<Vec<u8>> {
+/// Every byte of a source that holds at most so many.
+fn unpacked(reader: Box<dyn Read + Send>, most: u64, shown: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
+    let read = reader.take(most + 1).read_to_end(&mut bytes);
     if let Err(e) = read {
         let (code, what) = match e.kind() {
             ErrorKind::UnexpectedEof => ("trace-truncated", "the compressed file ends early"),
@@ -113,10 +119,10 @@ fn unpacked(reader: Box<dyn Read + Send>, shown: &str) -> Result<Vec<u8>> {
             .at(format!("{shown}, byte {}", bytes.len()))
             .hint("copy the file again"));
     }
-    if bytes.len() as u64 > MAX_FILE_BYTES {
+    if bytes.len() as u64 > most {
         return Err(Error::new("value-too-large", "the snapshot is larger than any that is read")
             .at(shown.to_owned())
-            .facts(format!("at most {MAX_FILE_BYTES} bytes are read"))
+            .facts(format!("at most {most} bytes are read"))
             .hint(
                 "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",
             ));

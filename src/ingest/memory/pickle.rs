@@ -3,17 +3,19 @@
 //! In: the bytes of a pickle. Out: its value. A pickle is a program; the opcodes that look up or call
 //! anything (`GLOBAL`, `REDUCE`, `BUILD` and their kin) are refused by name and offset, and nothing is
 //! read on. Lengths are checked against the bytes that are there before anything is made of them, memory
-//! grows with the file and no faster than [`CELLS_PER_BYTE`], and nothing here recurses.
+//! grows no faster than the file times [`CELLS_PER_BYTE`], up to [`MAX_CELLS`], and nothing here recurses.
 
 use std::collections::HashMap;
 
 use super::value::{Arena, Value};
 use crate::error::Error;
 
-/// Cells of 16 bytes that a byte of the file may make: real snapshots take less than one.
-const CELLS_PER_BYTE: usize = 2;
+/// Cells of 16 bytes that a byte of the file may make: real snapshots take less than 0.6.
+const CELLS_PER_BYTE: usize = 1;
 /// Cells that any file may make: 4 MiB.
 const FREE_CELLS: usize = 1 << 18;
+/// Cells that no file may pass: 4 GiB, a snapshot of some eight million events.
+const MAX_CELLS: usize = 1 << 28;
 /// Marks that are open at a time: one for each container that is being filled. Real snapshots nest six.
 const MAX_MARKS: usize = 1000;
 /// Bytes of the number of a memo entry in text.
@@ -124,7 +126,7 @@ pub fn read(bytes: &[u8]) -> Result<Pickle<'_>, Fault> {
         memo: Vec::new(),
         far_memo: HashMap::new(),
         cells: 0,
-        max_cells: FREE_CELLS.saturating_add(bytes.len().saturating_mul(CELLS_PER_BYTE)),
+        max_cells: FREE_CELLS.saturating_add(bytes.len() * CELLS_PER_BYTE).min(MAX_CELLS),
     };
     let root = machine.run()?;
     Ok(Pickle { root, end: machine.at, arena: machine.arena })

@@ -50,7 +50,7 @@ fn every_opcode_of_data_is_read() {
         (b"NK\x010.", "null"),
         (b"N(0.", "null"),
         (b"N(K\x01K\x021.", "null"),
-        (b"]K\x012\x86a.", "pickle-invalid at 5"),
+        (b"]K\x012\x86a.", "[[1,1]]"),
         (b"]\x94h\x00a.", JSON_OF_A_CYCLE),
         (b"K\x05\x94]h\x00a.", "pickle-invalid at 7"),
         (b"](K\x05q\x00h\x00j\x00\x00\x00\x00g0\ne.", "[5,5,5,5]"),
@@ -149,7 +149,7 @@ fn memory_is_bounded_by_the_file() {
     assert!(said(&bytes).starts_with("value-too-large"));
     // As many dicts with a key of their own are as large as their text.
     let mut bytes = b"](".to_vec();
-    for i in 0..100_000_u32 {
+    for i in 0..20_000_u32 {
         bytes.extend(b"}J");
         bytes.extend(i.to_le_bytes());
         bytes.extend(b"Ns");
@@ -159,8 +159,8 @@ fn memory_is_bounded_by_the_file() {
     let deep = [&b"("[..]; 2000].concat();
     assert_eq!(said(&deep), "value-too-large at 1000");
     // Lists in lists without marks need no stack.
-    let mut bytes = [&b"]"[..]; 100_000].concat();
-    bytes.extend([&b"a"[..]; 99_999].concat());
+    let mut bytes = [&b"]"[..]; 50_000].concat();
+    bytes.extend([&b"a"[..]; 49_999].concat());
     bytes.extend(b".");
     assert!(said(&bytes).starts_with("[[[[["));
 }
