@@ -152,7 +152,7 @@ pub enum Source {
     Xla,
     /// PyTorch execution traces (torch_et_0.json)
     Et,
-    /// torch memory snapshots; not read by this version
+    /// PyTorch memory snapshots (pickles), and raw memory timelines of its profiler
     Memory,
 }
 
@@ -171,6 +171,10 @@ pub struct IngestArgs {
     /// Give FILE the rank R; of a file with several ranks, the first
     #[arg(long, value_name = "R=FILE", value_parser = rank_file)]
     pub rank: Vec<(i64, PathBuf)>,
+    /// Memory snapshot, or folder with them, of the trace; those beside, below and in
+    /// `memory_snapshot/` next to its folder are found anyway
+    #[arg(long, value_name = "PATH")]
+    pub memory: Vec<PathBuf>,
     /// Workload card (YAML) of the trace
     #[arg(long, value_name = "FILE")]
     pub card: Option<PathBuf>,

@@ -22,6 +22,7 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
             Source::Memory => Some("memory".to_owned()),
         },
         ranks: args.rank.clone(),
+        memory: args.memory.clone(),
         card: args.card.clone(),
         asked: Asked { keep_partial: args.keep_partial, step_range: args.step_range.clone() },
         ..options(context)
@@ -119,6 +120,9 @@ fn summary(context: &Context, s: &Summary) {
                     | "nccl-group-unclear"
                     | "graphs-opaque"
                     | "no-epoch"
+                    | "memory-no-events"
+                    | "memory-ranks-missing"
+                    | "memory-several"
             );
         if !matters && !printer.verbose() {
             continue;

@@ -136,8 +136,11 @@ fn of_trace(
         let manifest = Manifest::read(directory)?;
         let (registry, settings) = (&context.registry, context.settings());
         let sources = manifest.kinds();
-        // One profiler at a time: of two, both saw the same work.
-        let wanted = mode.source().or(sources.first().copied());
+        // One profiler at a time: of two, both saw the same work. A memory snapshot saw none of it, and
+        // must not count as a rank in what a profiler is asked.
+        let mut profilers = sources.clone();
+        profilers.retain(|source| *source != "memory");
+        let wanted = mode.source().or(profilers.first().copied());
         let source = wanted.filter(|_| sources.len() > 1);
         let mut out = Vec::new();
         for file in files {
@@ -151,11 +154,13 @@ fn of_trace(
             if let (Ok(result), Some(wanted)) = (&mut outcome, wanted) {
                 if !sources.contains(&wanted) {
                     without_source(result, wanted);
-                } else if sources.len() > 1 && mode == ProfileMode::Auto && !result.value.is_null()
+                } else if profilers.len() > 1
+                    && mode == ProfileMode::Auto
+                    && !result.value.is_null()
                 {
                     result.warnings.push(format!(
                         "the trace is of {}; this is of {wanted} (see --profile-mode)",
-                        sources.join(" and ")
+                        profilers.join(" and ")
                     ));
                 }
             }

@@ -76,6 +76,10 @@ pub fn write(
         "step_ranges",
         "host_ranges",
         "et_nodes",
+        "memory_segments",
+        "memory_blocks",
+        "memory_events",
+        "memory_stacks",
     ];
     for name in names {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
@@ -287,6 +291,7 @@ fn source_word(source: &str) -> &'static str {
         "nsys" => "nsys",
         "xla" => "xla",
         "et" => "et",
+        "memory" => "memory",
         _ => "kineto",
     }
 }

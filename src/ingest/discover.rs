@@ -7,6 +7,7 @@ use walkdir::WalkDir;
 
 use super::input::{self, Place};
 use super::json::{self, Scanner};
+use super::memory::begins_timeline;
 use super::watch::Watcher;
 use crate::error::{Error, Result};
 
@@ -29,8 +30,10 @@ pub enum Kind {
     NsysFolder,
     /// A YAML file: perhaps a workload card.
     Yaml,
-    /// A source that this version does not read, by name.
-    Unsupported(&'static str),
+    /// A pickle by its name: perhaps a snapshot of PyTorch's memory.
+    Pickle,
+    /// A raw timeline of PyTorch's memory.
+    MemoryTimeline,
     /// Anything else, by description.
     Other(&'static str),
 }
@@ -42,13 +45,14 @@ impl Kind {
             Self::Sqlite | Self::NsysReport | Self::NsysFolder => "nsys",
             Self::XPlane | Self::XlaJson => "xla",
             Self::ExecutionTrace => "et",
+            Self::Pickle | Self::MemoryTimeline => "memory",
             _ => "kineto",
         }
     }
 
     /// Whether there is a reader for it.
     pub fn is_read(self) -> bool {
-        !matches!(self, Self::Yaml | Self::Unsupported(_) | Self::Other(_))
+        !matches!(self, Self::Yaml | Self::Other(_))
     }
 }
 
@@ -200,6 +204,12 @@ fn names_json(name: &str) -> bool {
     name.ends_with(".json") || name.ends_with(".json.gz")
 }
 
+/// Whether a name in small letters says pickle.
+fn names_pickle(name: &str) -> bool {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    name.ends_with(".pickle") || name.ends_with(".pkl")
+}
+
 /// What the file looks like; a file that cannot be opened counts as JSON when its name does, so
 /// that reading it reports why.
 fn kind_of(place: &Place) -> Kind {
@@ -233,18 +243,18 @@ fn kind_of(place: &Place) -> Kind {
     let text = head.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(head);
     match text.iter().find(|b| !b.is_ascii_whitespace()) {
         Some(b'{') if is_execution_trace(text) => Kind::ExecutionTrace,
+        Some(b'[') if begins_timeline(text) => Kind::MemoryTimeline,
         Some(b'{' | b'[') if is_of_xla(text) => Kind::XlaJson,
         Some(b'{' | b'[') => Kind::Json,
         _ if head.starts_with(b"SQLite format 3\0") => Kind::Sqlite,
-        _ if head.starts_with(&[0x80]) && name.contains(".pickle") => {
-            Kind::Unsupported("torch memory snapshot")
-        }
         _ if head.starts_with(b"PK\x03\x04") && place.member.is_none() => {
             Kind::Other("a zip archive")
         }
         _ if head.starts_with(b"version https://git-lfs") => {
             Kind::Other("a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
         }
+        // A pickle may begin with any opcode; the reader says what it is.
+        Some(first) if names_pickle(&name) && *first != b'<' => Kind::Pickle,
         // An empty or damaged file that calls itself JSON is a broken trace, not another thing.
         None if jsonish => Kind::Json,
         Some(_) if jsonish => Kind::Json,
@@ -268,8 +278,14 @@ pub fn job_root(file: &Path) -> PathBuf {
         };
         let levels = if is_rank_folder(&name)
             || of_xla && is_process_folder(&name)
-            || matches!(name.as_str(), "torch_profiler" | "profile_trace" | "profile_traces")
-        {
+            || matches!(
+                name.as_str(),
+                "torch_profiler"
+                    | "profile_trace"
+                    | "profile_traces"
+                    | "memory_snapshot"
+                    | "memory_snapshots"
+            ) {
             1
         } else if parent_is(1, "profile") && parent_is(2, "plugins") {
             of_xla = true;
@@ -361,7 +377,7 @@ fn rank_after(name: &str, words: &[&str]) -> Option<i64> {
 }
 
 /// Endings that say what a file is, not which.
-const ENDINGS: [&str; 11] = [
+const ENDINGS: [&str; 13] = [
     ".qdrep",
     ".gz",
     ".json",
@@ -372,6 +388,8 @@ const ENDINGS: [&str; 11] = [
     "_pqtdir",
     ".xplane.pb",
     ".pickle",
+    ".pkl",
+    ".raw",
     ".zip",
 ];
 

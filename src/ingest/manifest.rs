@@ -18,7 +18,7 @@ pub const FILE: &str = "manifest.json";
 pub struct Source {
     /// Number in the trace.
     pub source_id: i64,
-    /// Profiler that wrote it: kineto, nsys, xla, or et for an execution trace.
+    /// Profiler that wrote it: kineto, nsys, xla, memory, or et for an execution trace.
     pub source: String,
     /// Path as given.
     pub path: String,

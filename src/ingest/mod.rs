@@ -19,6 +19,7 @@ pub mod launches;
 mod local;
 pub mod log;
 pub mod manifest;
+pub mod memory;
 pub mod nsys;
 mod parquet;
 pub use self::parquet::TableWriter;
@@ -28,6 +29,7 @@ pub mod record;
 mod reuse;
 mod roots;
 pub mod rows;
+mod snapshots;
 mod sort;
 mod spill;
 mod splice;
@@ -47,7 +49,7 @@ use self::assemble::{ReadFile, Rows};
 use self::card::Card;
 use self::discover::{Candidate, Kind};
 use self::input::Place;
-use self::job::{Facts, Member};
+use self::job::{Facts, Left, Member};
 use self::log::{Log, Severity};
 use self::manifest::{Manifest, Source};
 use self::read::read_all;
@@ -71,6 +73,8 @@ pub struct Options {
     pub source: Option<String>,
     /// Ranks given by hand.
     pub ranks: Vec<(i64, PathBuf)>,
+    /// Snapshots of memory given by hand: files, or folders with them.
+    pub memory: Vec<PathBuf>,
     /// Card given by hand.
     pub card: Option<PathBuf>,
     /// Files read at a time; 0 for one per core.
@@ -155,13 +159,6 @@ pub fn ingest(
     options: &Options,
     finish: &dyn Finish,
 ) -> Result<Outcome> {
-    if let Some(source @ "memory") = options.source.as_deref() {
-        return Err(Error::new(
-            "source-unsupported",
-            format!("this version does not read {source} yet"),
-        )
-        .hint("traces of Kineto, Nsight Systems and XLA and execution traces are read; leave --source away to see what a folder holds"));
-    }
     if let Some(name) = &options.name {
         valid_name(name)?;
     }
@@ -180,7 +177,7 @@ pub fn ingest(
         let mut error = Error::new("nothing-found", "no trace was found")
             .at(shown.join(", "))
             .hint(
-                "give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), or one such file",
+                "give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), or with torch memory snapshots (.pickle), or one such file",
             );
         if let Some((file, why)) = outcome.set_aside.first() {
             error = error.facts(format!("set aside: {} ({file}: {why})", outcome.set_aside.len()));
@@ -233,10 +230,10 @@ fn ingest_root(
     let bytes = to_read.filter_map(|c| manifest::stat(&c.place.file).ok()).map(|(bytes, _)| bytes);
     let (job, bytes) = (short_name(&root.path, labels), bytes.sum());
     options.watcher.tell(|w| w.start(&job, bytes));
-    let (mut files, facts, mut set_aside, failed, traces, errors) = loop {
+    let (mut files, facts, mut set_aside, failed, traces, errors, left) = loop {
         let (files, set_aside, failed) = read_all(root, &work.path, options, &known)?;
         let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
-        let (traces, errors) = job::split(&facts);
+        let (traces, errors, left) = job::split(&facts);
         // Rows that an earlier ingest placed say its rank: under another one they are read again.
         // So they are where the rank has got a second file, because both are sorted together.
         let moved = |trace: &[Member], m: &Member| {
@@ -249,7 +246,7 @@ fn ingest_root(
         let moved: Vec<PathBuf> =
             traces.iter().flat_map(|t| t.iter().filter_map(|m| moved(t, m))).collect();
         if moved.is_empty() {
-            break (files, facts, set_aside, failed, traces, errors);
+            break (files, facts, set_aside, failed, traces, errors, left);
         }
         known.add(&files);
         known.forget(&moved);
@@ -277,22 +274,33 @@ fn ingest_root(
         set_aside.extend(own.map(|c| (c.clone(), why.to_owned())));
     }
     outcome.errors.extend(errors);
+    for Left { file, why } in left {
+        log.add(Severity::Loss, "memory-rank-unknown", None, || why.clone());
+        let source = &files[file].record.source;
+        let candidate = root.candidates.iter().find(|c| place_of(c) == source.absolute);
+        set_aside.extend(candidate.map(|c| (c.clone(), why.clone())));
+        outcome.set_aside.push((source.path.clone(), why));
+    }
     // A damaged file stops the job that it belongs to, and only that.
     let failed_stems: BTreeSet<String> =
         failed.iter().map(|(c, _)| discover::stem(&c.place.logical())).collect();
-    let is_et = job::is_execution_trace;
+    let only_tells =
+        |m: &Member, files: &[ReadFile]| tells_more(&files[m.file].record.source.source);
+    let trace_failed = failed.iter().any(|(c, _)| !tells_more(c.kind.source()));
     let damaged = |members: &[Member], files: &[ReadFile]| {
+        // What only tells more of a rank stands in for no trace that cannot be read, and stops none
+        // when it cannot be read itself.
+        let alone = members.iter().all(|m| only_tells(m, files));
+        if alone && trace_failed {
+            return true;
+        }
+        let own = || members.iter().filter(|m| alone || !only_tells(m, files));
         // One file that is left of a job of several ranks says so itself.
         let facts = |m: &Member| &files[m.file].record.facts;
         let of_several = |m: &Member| facts(m).world_size.is_some_and(|world| world > 1);
-        // Without an execution trace that cannot be read the ranks are whole.
-        let beside = members.iter().any(|m| !is_et(facts(m)));
-        let own: Vec<&Member> = members.iter().filter(|m| !(beside && is_et(facts(m)))).collect();
-        (own.len() > 1 || own.iter().any(|m| of_several(m)))
-            && own.iter().any(|m| failed_stems.contains(&facts(m).stem))
+        (own().count() > 1 || own().any(of_several))
+            && own().any(|m| failed_stems.contains(&facts(m).stem))
     };
-    // Nor do execution traces stand in for a trace that cannot be read.
-    let others_failed = failed.iter().any(|(c, _)| c.kind != Kind::ExecutionTrace);
     // A damaged file is read again when it is whole; the others need not be.
     work.keep = !failed.is_empty();
     outcome.errors.extend(failed.into_iter().map(|(_, error)| error));
@@ -308,8 +316,7 @@ fn ingest_root(
     let mut names = BTreeSet::new();
     let all_bytes = files.iter().map(|f| f.record.bytes).sum::<u64>().max(1);
     for members in &traces {
-        let all_et = members.iter().all(|m| is_et(&files[m.file].record.facts));
-        if damaged(members, &files) || all_et && others_failed {
+        if damaged(members, &files) {
             continue;
         }
         let started = Instant::now();
@@ -367,6 +374,11 @@ fn ingest_root(
         }
     }
     Ok(())
+}
+
+/// Whether files of a source only tell more of ranks that a profiler recorded.
+fn tells_more(source: &str) -> bool {
+    matches!(source, "et" | "memory")
 }
 
 /// The path by which a candidate is found again.
@@ -460,6 +472,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
                 match &*record.source.source {
                     "nsys" => "neither the trace nor its name says a rank; ranks were given in the order of nodes and devices",
                     "xla" => "the profile does not say which device of the job each of its devices is; ranks are their numbers in the host (--rank N=FILE says that of the first)",
+                    "memory" => "the name of the memory snapshot says no rank; it counts as that of the only rank beside it, or as rank 0",
                     _ => "neither the trace nor its name says a rank; ranks were given in the order of the pids",
                 }
                 .to_owned()
@@ -484,6 +497,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     }
     beside_findings(&a, &mut log);
     let ranks: BTreeSet<Option<i64>> = a.members.iter().map(|m| m.rank).collect();
+    note_snapshots(a.files, a.members, &mut log);
     let before = a.earlier.of_ranks(a.files, a.members, &ranks);
     a.options.watcher.tell(|w| w.phase("joining ranks"));
     let directory = a.work.join(format!("trace={}", a.name));
@@ -552,4 +566,22 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         findings,
         unchanged: false,
     })
+}
+
+/// Says where only some ranks have a snapshot of memory, and where one has several.
+fn note_snapshots(files: &[ReadFile], members: &[Member], log: &mut Log) {
+    let is_memory = |m: &&Member| files[m.file].record.source.source == "memory";
+    let snapshots: Vec<&Member> = members.iter().filter(is_memory).collect();
+    let of: BTreeSet<i64> = snapshots.iter().filter_map(|m| m.rank).collect();
+    let all: BTreeSet<i64> = members.iter().filter_map(|m| m.rank).collect();
+    if !of.is_empty() && of.len() < all.len() {
+        log.add(Severity::Info, "memory-ranks-missing", None, || {
+            format!("memory snapshots of {} of {} ranks", of.len(), all.len())
+        });
+    }
+    if of.len() < snapshots.len() {
+        log.add(Severity::Info, "memory-several", None, || {
+            "ranks with several memory snapshots; each is played back by itself".to_owned()
+        });
+    }
 }

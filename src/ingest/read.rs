@@ -14,7 +14,7 @@ use super::record::{self, Header, Record, Share};
 use super::reuse::Known;
 use super::roots::Root;
 use super::steps::StepPatterns;
-use super::{Options, et, input, kineto, nsys, source_of, store, xla};
+use super::{Options, et, input, kineto, memory, nsys, source_of, store, xla};
 use crate::error::{Error, Result};
 
 pub(super) type SetAside = Vec<(Candidate, String)>;
@@ -143,6 +143,8 @@ impl Ask<'_> {
             Kind::XPlane => self.xla(candidate, &source, xla::Form::XPlane),
             Kind::XlaJson => self.xla(candidate, &source, xla::Form::Chrome),
             Kind::ExecutionTrace => self.execution_trace(candidate, &source),
+            Kind::Pickle => self.memory(candidate, &source, memory::Form::Pickle),
+            Kind::MemoryTimeline => self.memory(candidate, &source, memory::Form::Timeline),
             _ => self.kineto(candidate, &source),
         };
         if matches!(&content, Ok(Answer::Xla)) {
@@ -362,6 +364,26 @@ impl Ask<'_> {
         drop(turn);
         Ok(match outcome? {
             Ok(file) => Answer::Content(Content { shares: file.shares, sha256: file.sha256 }),
+            Err(what) => Answer::Other(what),
+        })
+    }
+
+    /// A snapshot of memory, or a timeline of it.
+    fn memory(&self, candidate: &Candidate, source: &Source, form: memory::Form) -> Result<Answer> {
+        let reading = memory::Reading {
+            place: &candidate.place,
+            form,
+            folder: self.fresh(source.source_id, 0)?,
+            source_id: source.source_id,
+            direct: candidate.direct,
+            watcher: &self.options.watcher,
+        };
+        // It is read as a whole: one at a time.
+        let turn = self.turn();
+        let outcome = memory::read(&reading);
+        drop(turn);
+        Ok(match outcome? {
+            Ok(file) => Answer::Content(Content { shares: vec![file.share], sha256: file.sha256 }),
             Err(what) => Answer::Other(what),
         })
     }

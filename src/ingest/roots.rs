@@ -8,7 +8,7 @@ use super::card::{self, Card};
 use super::discover::{self, Candidate, Kind};
 use super::input::Place;
 use super::log::{Log, Severity};
-use super::{Options, Outcome, store};
+use super::{Options, Outcome, snapshots, store};
 use crate::error::{Error, Result};
 
 /// A folder that holds the files of one job (or of several unrelated traces).
@@ -132,6 +132,7 @@ pub(super) fn roots(
         }
     };
     let mut first_root = None;
+    let mut snapshots: Vec<(Candidate, PathBuf, bool)> = Vec::new();
     let mut others: Vec<(PathBuf, String, String)> = Vec::new();
     for path in paths {
         let top = absolute(path);
@@ -146,6 +147,9 @@ pub(super) fn roots(
                 continue;
             }
             match candidate.kind {
+                kind if kind.is_read() && kind.source() == "memory" => {
+                    snapshots.push((candidate, top.clone(), false));
+                }
                 kind if kind.is_read() => {
                     let logical = Place { file, ..candidate.place.clone() }.logical();
                     let root = discover::job_root(&logical);
@@ -155,16 +159,12 @@ pub(super) fn roots(
                 }
                 Kind::Yaml if !candidate.direct => {}
                 kind => {
-                    let (code, why) = match kind {
-                        Kind::Unsupported(what) => (
-                            "source-unsupported",
-                            format!("{what}: this version does not read it yet"),
-                        ),
-                        Kind::Other(what) => ("not-a-trace", what.to_owned()),
-                        _ => ("not-a-trace", "a YAML file".to_owned()),
+                    let why = match kind {
+                        Kind::Other(what) => what.to_owned(),
+                        _ => "a YAML file".to_owned(),
                     };
                     if candidate.direct {
-                        outcome.errors.push(Error { code, ..not_a_trace(&candidate, &why) });
+                        outcome.errors.push(not_a_trace(&candidate, &why));
                     } else {
                         others.push((file, candidate.place.display(), why));
                     }
@@ -176,12 +176,18 @@ pub(super) fn roots(
     for (rank, file) in &options.ranks {
         for mut candidate in discover::below(file, Some(*rank))? {
             candidate.direct = true;
+            if candidate.kind.source() == "memory" {
+                let top = absolute(file);
+                snapshots.push((candidate, top, true));
+                continue;
+            }
             let root = first_root
                 .get_or_insert_with(|| discover::job_root(&absolute(&candidate.place.file)))
                 .clone();
             add(candidate, root.clone(), &root, &mut seen);
         }
     }
+    place_snapshots(snapshots, options, &by_hand, &mut by_root, &mut seen)?;
     for (file, shown, why) in others {
         // The job whose folder it lies in, the innermost one.
         let root = by_root.values_mut().filter(|r| file.starts_with(&r.path));
@@ -193,10 +199,53 @@ pub(super) fn roots(
     Ok(by_root.into_values().collect())
 }
 
+/// Adds snapshots of memory to the jobs that they belong to: those below the paths, those in the folders
+/// beside them, and those given by hand.
+fn place_snapshots(
+    mut snapshots: Vec<(Candidate, PathBuf, bool)>,
+    options: &Options,
+    by_hand: &[(PathBuf, i64)],
+    by_root: &mut BTreeMap<PathBuf, Root>,
+    seen: &mut BTreeSet<Place>,
+) -> Result<()> {
+    let homes: Vec<PathBuf> = by_root.keys().cloned().collect();
+    if options.source.as_deref().is_none_or(|wanted| wanted == "memory") {
+        for root in by_root.values() {
+            let first = root.candidates.first().map(|c| absolute(&c.place.file));
+            for folder in snapshots::folders_beside(&root.path, &first.unwrap_or_default()) {
+                let mut found = discover::below(&folder, None)?;
+                found.retain(|c| c.kind.is_read() && c.kind.source() == "memory");
+                snapshots.extend(found.into_iter().map(|c| (c, root.path.clone(), false)));
+            }
+        }
+    }
+    for path in &options.memory {
+        let found = snapshots::given(path)?;
+        snapshots.extend(found.into_iter().map(|c| (c, absolute(path), true)));
+    }
+    for (mut candidate, top, given) in snapshots {
+        let file = absolute(&candidate.place.file);
+        candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
+        let place = Place { file, ..candidate.place.clone() };
+        let home = snapshots::home(&place.logical(), homes.iter(), given);
+        if seen.insert(place) {
+            let top = if home.starts_with(&top) { top } else { home.clone() };
+            let entry = by_root.entry(home.clone()).or_insert_with(|| Root {
+                path: home,
+                top,
+                candidates: Vec::new(),
+                others: Vec::new(),
+            });
+            entry.candidates.push(candidate);
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn not_a_trace(candidate: &Candidate, what: &str) -> Error {
     Error::new("not-a-trace", format!("the file is no trace: {what}"))
         .at(candidate.place.display())
-        .hint("give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of Nsight Systems, or a profile of XLA (.xplane.pb, .trace.json.gz)")
+        .hint("give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of Nsight Systems, a profile of XLA (.xplane.pb, .trace.json.gz), or a torch memory snapshot (.pickle)")
 }
 
 /// What a trace may be named after: its folder, or its file, under the run that it is of.

@@ -15,12 +15,14 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 18] = [
+const UNITS: [&str; 20] = [
     "ns",
     "us",
     "ms",
     "s",
     "bytes",
+    "gib",
+    "mib",
     "gb_per_s",
     "s_per_gb",
     "s_per_byte",
@@ -37,12 +39,13 @@ const UNITS: [&str; 18] = [
 ];
 
 /// Units that a column name carries as its last part.
-const SUFFIXES: [&str; 10] =
-    ["ns", "us", "ms", "s", "bytes", "gb_per_s", "s_per_gb", "count", "ratio", "pct"];
+const SUFFIXES: [&str; 12] =
+    ["ns", "us", "ms", "s", "bytes", "gib", "mib", "gb_per_s", "s_per_gb", "count", "ratio", "pct"];
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
-const NAMES_SET_BEFORE: [&str; 20] = [
+const NAMES_SET_BEFORE: [&str; 29] = [
+    "active_over_allocated",
     "avg_comm_bandwidth_GBps",
     "comm_kernels",
     "communication_fraction",
@@ -53,15 +56,23 @@ const NAMES_SET_BEFORE: [&str; 20] = [
     "group_ranks_missing",
     "largest_fraction",
     "normalized_lag",
+    "num_allocations",
+    "num_blocks",
     "num_collectives",
+    "num_frees",
     "num_iterations",
     "num_ranks",
+    "num_segment_allocations",
+    "num_segments",
+    "num_stacks",
     "num_steps",
     "num_traces",
     "of_busy",
+    "oom_events",
     "overlap_ratio_of_comm",
     "overlap_ratio_of_comp",
     "r2",
+    "requested_over_reserved",
     "sizes",
 ];
 

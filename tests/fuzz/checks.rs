@@ -20,7 +20,7 @@ use ccl_sql::ingest::record::Share;
 use ccl_sql::ingest::steps::StepPatterns;
 use ccl_sql::ingest::time::micros_to_nanos;
 use ccl_sql::ingest::watch::Watcher;
-use ccl_sql::ingest::{et, nsys, xla};
+use ccl_sql::ingest::{et, memory, nsys, xla};
 use ccl_sql::registry;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -161,6 +161,74 @@ pub fn et(data: &[u8]) {
         let column = rows.as_ref().and_then(|rows| rows.column_by_name(name));
         for json in column.iter().flat_map(|c| c.as_string::<i32>().iter().flatten()) {
             assert!(serde_json::from_str::<&RawValue>(json).is_ok(), "no JSON: {json}");
+        }
+    }
+}
+
+/// A snapshot of memory, or a raw timeline where it begins like JSON: its bytes.
+///
+/// There is an answer within the memory that the size of the file allows; what a pickle says is the same
+/// whatever stands behind its end, and every beginning of it is refused; rows are as many as they are said
+/// to be.
+pub fn pickle(data: &[u8]) {
+    let is_json = data.first() == Some(&b'[');
+    let folder = spool();
+    let read = |name: &str, data: &[u8], direct: bool| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, data).expect("the file can be written");
+        let spool = folder.path().join(format!("{name}.spool"));
+        std::fs::create_dir_all(&spool).expect("the folder can be made");
+        memory::read(&memory::Reading {
+            place: &Place::file(&file),
+            form: if is_json { memory::Form::Timeline } else { memory::Form::Pickle },
+            folder: spool,
+            source_id: 3,
+            direct,
+            watcher: &Watcher::default(),
+        })
+    };
+    let outcome = read("a", data, true);
+    if !is_json {
+        let machine = memory::pickle::read(data);
+        if let Ok(pickle) = &machine {
+            let json = pickle.arena.json(pickle.root);
+            serde_json::from_str::<&RawValue>(&json).expect("what is written is JSON");
+            let longer = [&data[..pickle.end], b"garos\nsystem\n"].concat();
+            let again = memory::pickle::read(&longer).expect("what stands behind is not read");
+            assert_eq!((again.end, again.arena.json(again.root)), (pickle.end, json));
+            let cut = memory::pickle::read(&data[..pickle.end - 1]);
+            assert!(cut.is_err_and(|fault| fault.code == "trace-truncated"));
+        }
+        if let Err(fault) = &machine {
+            assert!(fault.offset <= data.len(), "{fault:?}");
+        }
+    }
+    match outcome {
+        Ok(Err(_)) => {}
+        Ok(Ok(memory)) => {
+            let share = memory.share;
+            let rows = |table: &str| -> u64 {
+                let Some(path) = share.spool.get(table) else { return 0 };
+                let file = std::fs::File::open(path).expect("the file is there");
+                let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("it is Parquet");
+                u64::try_from(reader.metadata().file_metadata().num_rows()).expect("a count")
+            };
+            assert_eq!(rows("memory_events"), share.totals.events, "{share:?}");
+            assert!(rows("memory_events") + rows("memory_blocks") <= data.len() as u64 + 1);
+        }
+        Err(error) => {
+            let codes = [
+                "pickle-code",
+                "pickle-invalid",
+                "trace-truncated",
+                "json-invalid",
+                "gzip-broken",
+                "value-too-large",
+            ];
+            assert!(codes.contains(&error.code), "{error}");
+            // The same file in a folder is refused likewise, or set aside.
+            let aside = read("b", data, false);
+            assert!(!matches!(&aside, Ok(Ok(_))), "{error}");
         }
     }
 }

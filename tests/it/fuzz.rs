@@ -19,6 +19,7 @@ fn the_corpus_of_the_fuzz_targets_holds() {
             "nsys" => checks::nsys,
             "xla" => checks::xla,
             "et" => checks::et,
+            "pickle" => checks::pickle,
             other => panic!("no target is called {other}"),
         };
         for file in files(&folder).into_iter().filter(|file| selected(file)) {

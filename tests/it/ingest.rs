@@ -1,7 +1,8 @@
 //! Traces as text, and the tables they become: `tests/ingest/<source>/<case>/`.
 //!
 //! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements, and
-//! `<name>.xplane.pb.json` a profile of XLA as text, see [`crate::xspace`]; `<name>.gz.json` is packed),
+//! `<name>.xplane.pb.json` a profile of XLA as text, see [`crate::xspace`],
+//! `<name>.pickle.json` a memory snapshot, see [`crate::pickles`]; `<name>.gz.json` is packed),
 //! `<table>.csv` with expected rows (its header picks the columns; also views), or `expected.error` with
 //! the codes of the errors, and `command` where the command line is not `ingest . --name <case>`.
 //! Compressed and very large files are made here.
@@ -17,7 +18,7 @@ use crate::program::{
     Run, Tables, blessing, files, folders, in_parallel, name, project, run, selected,
 };
 use crate::tables::{Cell, Csv, differences};
-use crate::xspace;
+use crate::{pickles, xspace};
 
 type Rows = Vec<Vec<Cell>>;
 
@@ -74,6 +75,12 @@ impl Place {
             }
             Some(made) if made.ends_with(".xplane.pb.gz") => {
                 self.write(made, gzip(&xspace::encode(text())));
+            }
+            Some(made) if made.ends_with(".pickle") => {
+                self.write(made, pickles::encode(text()));
+            }
+            Some(made) if made.ends_with(".pickle.gz") => {
+                self.write(made, gzip(&pickles::encode(text())));
             }
             Some(made) if made.ends_with(".gz") => drop(self.write(made, gzip(bytes))),
             _ => drop(self.write(name, bytes)),
@@ -172,7 +179,7 @@ fn every_case_gives_its_tables() {
 
 #[test]
 fn every_case_says_what_it_shows() {
-    let sources = ["tests/ingest/kineto", "tests/ingest/xla"];
+    let sources = ["tests/ingest/kineto", "tests/ingest/xla", "tests/ingest/memory"];
     for case in sources.iter().flat_map(|source| folders(&project().join(source))) {
         let readme = std::fs::read_to_string(case.join("README.md")).unwrap_or_default();
         assert!(readme.trim().len() > 20, "{} has no README.md", case.display());

@@ -137,7 +137,7 @@ mod tests {
 
     /// Ranks of each trace.
     fn ranks(files: &[Facts]) -> Vec<Vec<i64>> {
-        let (traces, errors) = super::super::split(files);
+        let (traces, errors, _) = super::super::split(files);
         assert_eq!(errors, []);
         traces.iter().map(|t| t.iter().map(|m| m.rank.unwrap_or(-1)).collect()).collect()
     }
@@ -190,7 +190,7 @@ mod tests {
             f.span_ns = Some((0, 100));
         }
         assert_eq!(ranks(&files), [[0, 1, 2, 3]]);
-        let (traces, _) = super::super::split(&files);
+        let (traces, ..) = super::super::split(&files);
         assert!(traces[0].iter().all(|m| m.rank_source == "flag"));
     }
 }

@@ -13,9 +13,11 @@
 //! 6. So do files of XLA (`hosts`).
 //! 7. Execution traces belong to the ranks of the traces beside them (`beside`); where there are no
 //!    traces, the rules for files of one rank each are theirs.
+//! 8. Snapshots of memory join the trace of their rank (`memory`).
 
 mod beside;
 mod hosts;
+mod memory;
 mod nodes;
 
 pub(in crate::ingest) use self::beside::is_execution_trace;
@@ -97,16 +99,27 @@ pub struct Member {
     pub world_size: Option<i64>,
 }
 
+/// A file that belongs to no trace, and why: no fault, but worth a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Index into the facts.
+    pub file: usize,
+    /// What is said of it and of others like it.
+    pub why: String,
+}
+
 /// The traces that the files make, each in the order of its ranks; then what is wrong with the
-/// files that make none.
-pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
+/// files that make none; then what is left out.
+pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
     let (mut nsys, mut xla, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let mut ets = Vec::new();
+    let mut snapshots = Vec::new();
     for (i, file) in files.iter().enumerate() {
         match &*file.source {
             "nsys" => nsys.push(i),
             "xla" => xla.push(i),
             "et" => ets.push(i),
+            "memory" => snapshots.push(i),
             _ => others.push(i),
         }
     }
@@ -127,13 +140,16 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
     }
     traces.extend(hosts::split(files, &xla));
     errors.extend(more);
-    if ets.len() == files.len() {
+    if ets.len() + snapshots.len() == files.len() {
         let (alone, more) = by_file(files, &ets);
         traces.extend(alone);
         errors.extend(more);
     } else {
         beside::join(files, &ets, &mut traces);
     }
+    let lost = !errors.is_empty();
+    let (left, more) = memory::join(files, &snapshots, &mut traces, lost);
+    errors.extend(more);
     for trace in &mut traces {
         // What is of no rank comes last, and what only tells more of a rank after the rank.
         trace.sort_by_key(|m| {
@@ -142,7 +158,7 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>) {
         });
     }
     traces.sort_by_key(|trace| trace.iter().map(|m| m.file).min());
-    (traces, errors)
+    (traces, errors, left)
 }
 
 /// Whether traces of two profilers may be of one run: ranks that are known on one side at least, or the
@@ -358,7 +374,7 @@ mod tests {
 
     /// Ranks of the files of each trace, by path.
     fn shape(files: &[Facts]) -> Vec<Vec<(String, i64)>> {
-        let (traces, errors) = split(files);
+        let (traces, errors, _) = split(files);
         assert_eq!(errors, []);
         traces
             .iter()
@@ -397,7 +413,7 @@ mod tests {
         files[1].span_ns = Some((100, 200));
         assert_eq!(shape(&files)[0].len(), 3);
         files[1].span_ns = Some((99, 200));
-        let (traces, errors) = split(&files);
+        let (traces, errors, _) = split(&files);
         assert!(traces.is_empty());
         assert_eq!(errors[0].code, "duplicate-rank");
     }
@@ -409,7 +425,7 @@ mod tests {
             file("rank5.json", Some(5), Some(8)),
             file("rank5_retry.json", Some(5), Some(8)),
         ];
-        let (_, errors) = split(&files);
+        let (_, errors, _) = split(&files);
         assert_eq!(errors[0].message, "two traces claim rank 5");
         assert_eq!(errors[0].place.as_deref(), Some("rank5.json and rank5_retry.json"));
     }

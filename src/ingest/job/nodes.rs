@@ -289,7 +289,7 @@ mod tests {
 
     /// (path, device, rank) of each trace.
     fn shape(files: &[Facts]) -> Vec<Vec<(&str, i64, i64)>> {
-        let (traces, errors) = super::super::split(files);
+        let (traces, errors, _) = super::super::split(files);
         assert_eq!(errors, []);
         let of = |m: &Member| {
             let f = &files[m.file];
@@ -358,7 +358,7 @@ mod tests {
         // So they do where old versions name no communicator.
         nccl(&mut files, &[2, 3, 0, 1].map(|rank| (None, 4, rank)));
         assert_eq!(shape(&files)[0][0].0, "b.sqlite");
-        let (traces, _) = super::super::split(&files);
+        let (traces, ..) = super::super::split(&files);
         assert!(traces[0].iter().all(|m| m.world_size == Some(4) && m.rank_source == "trace"));
     }
 
@@ -400,7 +400,7 @@ mod tests {
         for f in &mut files {
             f.trace_rank = Some(0);
         }
-        let (traces, errors) = super::super::split(&files);
+        let (traces, errors, _) = super::super::split(&files);
         assert_eq!((traces.len(), errors[0].code), (0, "duplicate-rank"));
     }
 

@@ -1,0 +1,54 @@
+-- @view     _memory_recordings
+-- @summary  Best recording of the memory of each trace: its snapshots, else the timelines, else the samples of Kineto; with the peak of each rank, file and device.
+-- @requires _memory_levels memory_blocks
+WITH
+    peaks AS (
+        SELECT
+            trace, rank, source_id, device, method,
+            max(allocated_bytes) AS peak_allocated_bytes,
+            max(active_bytes) AS peak_active_bytes,
+            max(reserved_bytes) AS peak_reserved_bytes,
+            max(above_start_bytes) AS peak_above_start_bytes,
+            min(allocated_bytes) >= 0 AND coalesce(min(active_bytes), 0) >= 0
+                AND coalesce(min(reserved_bytes), 0) >= 0 AS consistent,
+            max(place) AS event_count,
+            min(ts_ns) AS first_ts_ns,
+            max(ts_ns) AS last_ts_ns
+        FROM _memory_levels
+        GROUP BY trace, rank, source_id, device, method
+    ),
+
+    -- Snapshots without events say what there was at one moment.
+    still AS (
+        SELECT DISTINCT b.trace, b.rank, b.source_id, b.device
+        FROM memory_blocks AS b
+        WHERE NOT EXISTS (
+            SELECT 1
+            FROM peaks AS p
+            WHERE p.trace = b.trace
+                AND p.rank IS NOT DISTINCT FROM b.rank
+                AND p.source_id = b.source_id
+                AND p.device IS NOT DISTINCT FROM b.device
+        )
+    ),
+
+    everything AS (
+        SELECT
+            trace, rank, source_id, device, method, peak_allocated_bytes, peak_active_bytes,
+            peak_reserved_bytes, peak_above_start_bytes, consistent, event_count, first_ts_ns, last_ts_ns
+        FROM peaks
+        UNION ALL
+        SELECT
+            trace, rank, source_id, device, 'snapshot', NULL, NULL, NULL, NULL, true, 0, NULL, NULL
+        FROM still
+    )
+
+SELECT
+    trace, rank, source_id, device, method, peak_allocated_bytes, peak_active_bytes,
+    peak_reserved_bytes, peak_above_start_bytes, consistent, event_count, first_ts_ns, last_ts_ns
+FROM everything
+QUALIFY
+    dense_rank() OVER (
+        PARTITION BY trace
+        ORDER BY CASE method WHEN 'snapshot' THEN 1 WHEN 'timeline' THEN 2 ELSE 3 END
+    ) = 1

@@ -1,0 +1,306 @@
+//! What a pickle holds: values that refer to each other by number, so that what is shared stays shared
+//! and a cycle is no trouble to whoever drops it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A value of 16 bytes; texts, lists and dicts are numbers of the [`Arena`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// None.
+    None,
+    /// True or False.
+    Bool(bool),
+    /// An integer of 64 bits.
+    Int(i64),
+    /// An integer that needs more.
+    Wide,
+    /// A double, by its bits.
+    Float(u64),
+    /// Text.
+    Text(u32),
+    /// Bytes.
+    Bytes(u32),
+    /// A list.
+    List(u32),
+    /// A tuple.
+    Tuple(u32),
+    /// A dict.
+    Dict(u32),
+}
+
+/// A dict: its keys are those of a shape, which all dicts of the same keys in the same order share.
+#[derive(Debug, Default)]
+pub struct Dict {
+    shape: u32,
+    values: Vec<Value>,
+}
+
+/// A shape is one with a key less, and that key.
+#[derive(Debug)]
+struct Shape {
+    parent: u32,
+    key: Value,
+}
+
+/// Everything that the values of one pickle refer to.
+#[derive(Debug)]
+pub struct Arena<'a> {
+    texts: Vec<&'a [u8]>,
+    by_text: HashMap<&'a [u8], u32>,
+    lists: Vec<Vec<Value>>,
+    dicts: Vec<Dict>,
+    shapes: Vec<Shape>,
+    grown: HashMap<(u32, Value), u32>,
+}
+
+/// Nesting of what is written as JSON.
+const JSON_DEPTH: usize = 16;
+/// Bytes of one value that is written as JSON.
+const JSON_BYTES: usize = 1 << 20;
+
+impl Default for Arena<'_> {
+    fn default() -> Self {
+        Self {
+            texts: Vec::new(),
+            by_text: HashMap::new(),
+            lists: Vec::new(),
+            dicts: Vec::new(),
+            // The empty shape.
+            shapes: vec![Shape { parent: 0, key: Value::None }],
+            grown: HashMap::new(),
+        }
+    }
+}
+
+impl<'a> Arena<'a> {
+    /// The number of a text; equal ones have one number.
+    pub fn intern(&mut self, text: &'a [u8]) -> u32 {
+        *self.by_text.entry(text).or_insert_with(|| {
+            self.texts.push(text);
+            (self.texts.len() - 1) as u32
+        })
+    }
+
+    /// An empty list.
+    pub fn new_list(&mut self, items: Vec<Value>) -> u32 {
+        self.lists.push(items);
+        (self.lists.len() - 1) as u32
+    }
+
+    /// An empty dict.
+    pub fn new_dict(&mut self) -> u32 {
+        self.dicts.push(Dict::default());
+        (self.dicts.len() - 1) as u32
+    }
+
+    /// Items of a list or tuple.
+    pub fn items(&self, list: u32) -> &[Value] {
+        &self.lists[list as usize]
+    }
+
+    /// Adds to a list.
+    pub fn extend(&mut self, list: u32, items: &[Value]) {
+        self.lists[list as usize].extend_from_slice(items);
+    }
+
+    /// Adds a key to a dict; whether a shape had to be made for it. Of equal keys the last counts.
+    pub fn set(&mut self, dict: u32, key: Value, value: Value) -> bool {
+        let dict = &mut self.dicts[dict as usize];
+        let next = self.shapes.len() as u32;
+        let parent = dict.shape;
+        let shape = *self.grown.entry((parent, key)).or_insert(next);
+        if shape == next {
+            self.shapes.push(Shape { parent, key });
+        }
+        dict.shape = shape;
+        dict.values.push(value);
+        shape == next
+    }
+
+    /// Shape of a dict.
+    pub fn shape(&self, dict: u32) -> u32 {
+        self.dicts[dict as usize].shape
+    }
+
+    /// Values of a dict, in the order of its keys.
+    pub fn values(&self, dict: u32) -> &[Value] {
+        &self.dicts[dict as usize].values
+    }
+
+    /// Keys of a dict.
+    pub fn keys(&self, dict: u32) -> Vec<Value> {
+        let dict = &self.dicts[dict as usize];
+        let mut out = Vec::with_capacity(dict.values.len());
+        let mut shape = dict.shape;
+        for _ in 0..dict.values.len() {
+            let of = &self.shapes[shape as usize];
+            out.push(of.key);
+            shape = of.parent;
+        }
+        out.reverse();
+        out
+    }
+
+    /// The value of a key.
+    pub fn get(&self, dict: u32, key: &str) -> Option<Value> {
+        let key = Value::Text(*self.by_text.get(key.as_bytes())?);
+        let at = self.keys(dict).iter().rposition(|k| *k == key)?;
+        Some(self.values(dict)[at])
+    }
+
+    /// A text that is the key of something, if there is such a text.
+    pub fn find_text(&self, text: &str) -> Option<u32> {
+        self.by_text.get(text.as_bytes()).copied()
+    }
+
+    /// A text; what is no UTF-8 (surrogates of Python) is replaced.
+    pub fn text(&self, text: u32) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.texts[text as usize])
+    }
+
+    /// The text that a value is.
+    pub fn as_text(&self, value: Value) -> Option<Cow<'a, str>> {
+        match value {
+            Value::Text(text) => Some(self.text(text)),
+            _ => None,
+        }
+    }
+
+    /// Text as it is, all else as JSON.
+    pub fn plain(&self, value: Value) -> String {
+        match value {
+            Value::Text(text) => self.text(text).into_owned(),
+            other => self.json(other),
+        }
+    }
+
+    /// A value as JSON. What is nested too deep (a list that holds itself), or beyond a million bytes,
+    /// is null.
+    pub fn json(&self, value: Value) -> String {
+        let mut out = String::new();
+        self.write_json(value, 0, &mut out);
+        out
+    }
+
+    fn write_json(&self, value: Value, depth: usize, out: &mut String) {
+        if depth > JSON_DEPTH || out.len() > JSON_BYTES {
+            out.push_str("null");
+            return;
+        }
+        match value {
+            Value::None | Value::Wide => out.push_str("null"),
+            Value::Bool(yes) => out.push_str(if yes { "true" } else { "false" }),
+            Value::Int(n) => out.push_str(itoa::Buffer::new().format(n)),
+            Value::Float(bits) => match serde_json::Number::from_f64(f64::from_bits(bits)) {
+                Some(number) => out.push_str(&number.to_string()),
+                None => out.push_str("null"),
+            },
+            Value::Text(text) | Value::Bytes(text) => {
+                out.push_str(&serde_json::Value::String(self.text(text).into_owned()).to_string());
+            }
+            Value::List(list) | Value::Tuple(list) => {
+                out.push('[');
+                for (i, item) in self.items(list).iter().enumerate() {
+                    if out.len() > JSON_BYTES {
+                        break;
+                    }
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    self.write_json(*item, depth + 1, out);
+                }
+                out.push(']');
+            }
+            Value::Dict(dict) => {
+                out.push('{');
+                let keys = self.keys(dict);
+                for (i, (key, value)) in keys.into_iter().zip(self.values(dict)).enumerate() {
+                    if out.len() > JSON_BYTES {
+                        break;
+                    }
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    let key = serde_json::Value::String(self.plain_key(key));
+                    out.push_str(&key.to_string());
+                    out.push(':');
+                    self.write_json(*value, depth + 1, out);
+                }
+                out.push('}');
+            }
+        }
+    }
+
+    /// A key as text. A tuple may hold much: its number stands for it.
+    fn plain_key(&self, key: Value) -> String {
+        match key {
+            Value::List(_) | Value::Tuple(_) | Value::Dict(_) => "(tuple)".to_owned(),
+            other => self.plain(other),
+        }
+    }
+}
+
+/// Where the known keys of a shape stand, and which others it has.
+#[derive(Debug, Clone)]
+pub struct Found<const N: usize> {
+    at: [Option<u32>; N],
+    /// Keys that have no place, and where they stand.
+    pub rest: Vec<(Value, u32)>,
+}
+
+/// Known keys of one kind of dict.
+pub struct Fields<const N: usize> {
+    names: [Option<u32>; N],
+    known: HashMap<u32, Found<N>>,
+}
+
+impl<const N: usize> Fields<N> {
+    /// For dicts of a pickle that was read.
+    pub fn new(arena: &Arena<'_>, names: [&str; N]) -> Self {
+        Self { names: names.map(|name| arena.find_text(name)), known: HashMap::new() }
+    }
+
+    /// The values of the keys of a dict; None for a key that it lacks.
+    pub fn of(&mut self, arena: &Arena<'_>, dict: u32) -> ([Option<Value>; N], &[(Value, u32)]) {
+        let names = &self.names;
+        let found = self.known.entry(arena.shape(dict)).or_insert_with(|| {
+            let mut found = Found { at: [None; N], rest: Vec::new() };
+            for (at, key) in arena.keys(dict).into_iter().enumerate() {
+                let place = match key {
+                    Value::Text(text) => names.iter().position(|name| *name == Some(text)),
+                    _ => None,
+                };
+                match place {
+                    Some(place) => found.at[place] = Some(at as u32),
+                    None => found.rest.push((key, at as u32)),
+                }
+            }
+            found
+        });
+        let values = arena.values(dict);
+        let value = |at: Option<u32>| at.map(|at| values[at as usize]);
+        (found.at.map(value), &found.rest)
+    }
+}
+
+/// What has no column, as a JSON object; None for nothing.
+pub fn rest_json(arena: &Arena<'_>, dict: u32, rest: &[(Value, u32)]) -> Option<String> {
+    if rest.is_empty() {
+        return None;
+    }
+    let mut out = String::from("{");
+    for (key, at) in rest {
+        if out.len() > JSON_BYTES {
+            break;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(&serde_json::Value::String(arena.plain_key(*key)).to_string());
+        out.push(':');
+        arena.write_json(arena.values(dict)[*at as usize], 1, &mut out);
+    }
+    out.push('}');
+    Some(out)
+}

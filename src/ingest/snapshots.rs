@@ -1,0 +1,117 @@
+//! To which job's folder a snapshot of memory belongs: scripts write them beside the traces, below them,
+//! or into `memory_snapshot/iteration_N` beside `profile_traces/iteration_N`.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::discover::{self, Candidate};
+use crate::error::{Error, Result};
+
+/// Folders of traces.
+const OF_TRACES: [&str; 3] = ["profile_trace", "profile_traces", "torch_profiler"];
+/// Folders of snapshots.
+const OF_SNAPSHOTS: [&str; 2] = ["memory_snapshot", "memory_snapshots"];
+
+fn is_one_of(component: &Component<'_>, names: &[&str]) -> bool {
+    names.iter().any(|name| component.as_os_str() == *name)
+}
+
+/// A path without the folders that say only what lies in them.
+fn plain(path: &Path) -> PathBuf {
+    let says_kind = |c: &Component<'_>| is_one_of(c, &OF_TRACES) || is_one_of(c, &OF_SNAPSHOTS);
+    path.components().filter(|c| !says_kind(c)).collect()
+}
+
+/// Folders with snapshots that scripts write beside the folder of a trace.
+pub(super) fn folders_beside(root: &Path, first_file: &Path) -> Vec<PathBuf> {
+    // The folder of the traces is part of the root, or was stripped from it.
+    let parts: Vec<Component<'_>> = root.components().collect();
+    let (above, rest): (PathBuf, PathBuf) =
+        match parts.iter().rposition(|c| is_one_of(c, &OF_TRACES)) {
+            Some(at) => (parts[..at].iter().collect(), parts[at + 1..].iter().collect()),
+            None => {
+                let below = first_file.strip_prefix(root).ok().and_then(|p| p.components().next());
+                if !below.is_some_and(|c| is_one_of(&c, &OF_TRACES)) {
+                    return Vec::new();
+                }
+                (root.to_owned(), PathBuf::new())
+            }
+        };
+    let folders = OF_SNAPSHOTS.iter().map(|name| above.join(name).join(&rest));
+    folders.filter(|folder| folder.is_dir()).collect()
+}
+
+/// The folder of the job of a snapshot at `file`: among those of traces the one of the same name, else
+/// the innermost one that holds it; else its own.
+pub(super) fn home<'r>(
+    file: &Path,
+    mut roots: impl Iterator<Item = &'r PathBuf> + Clone,
+    by_hand: bool,
+) -> PathBuf {
+    let own = discover::job_root(file);
+    let same = roots.clone().find(|root| plain(root) == plain(&own));
+    let around = || roots.clone().filter(|root| file.starts_with(root));
+    let innermost = || around().max_by_key(|root| root.components().count());
+    if let Some(root) = same.or_else(innermost) {
+        return root.clone();
+    }
+    if by_hand {
+        // Of several jobs the one whose folder is named alike, else the first.
+        let alike = roots.clone().find(|root| root.file_name() == own.file_name());
+        if let Some(root) = alike.or_else(|| roots.next()) {
+            return root.clone();
+        }
+    }
+    own
+}
+
+/// Snapshots below a path that was given for them.
+///
+/// # Errors
+/// `file-unreadable`; `nothing-found` when there is none.
+pub(super) fn given(path: &Path) -> Result<Vec<Candidate>> {
+    let mut found = discover::below(path, None)?;
+    found.retain(|c| c.kind.is_read() && c.kind.source() == "memory");
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(Error::new("nothing-found", "no memory snapshot was found")
+            .at(path.display().to_string())
+            .hint("give a pickle of torch.cuda.memory._dump_snapshot (.pickle, .pkl), or a folder with such files")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_find_the_iteration_of_their_name() {
+        let roots: Vec<PathBuf> =
+            ["w/profile_traces/iteration_10", "w/profile_traces/iteration_20", "v"]
+                .map(PathBuf::from)
+                .into();
+        for (file, by_hand, expected) in [
+            ("w/memory_snapshot/iteration_20/rank0_memory_snapshot.pickle", false, &roots[1]),
+            ("v/memory_snapshot/rank0_memory_snapshot.pickle", false, &roots[2]),
+            ("v/a/b/rank0.pickle", false, &roots[2]),
+            ("w/profile_traces/iteration_10/rank0.pickle", false, &roots[0]),
+            ("x/iteration_20/rank0.pickle", false, &PathBuf::from("x/iteration_20")),
+            ("x/iteration_20/rank0.pickle", true, &roots[1]),
+            ("x/rank0.pickle", true, &roots[0]),
+        ] {
+            assert_eq!(&home(Path::new(file), roots.iter(), by_hand), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn folders_of_snapshots_lie_beside_those_of_traces() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let w = folder.path();
+        let beside = w.join("memory_snapshot/iteration_10");
+        std::fs::create_dir_all(&beside).expect("a folder");
+        let root = w.join("profile_traces/iteration_10");
+        assert_eq!(folders_beside(&root, &root.join("rank0.json")), [beside]);
+        let stripped = w.join("profile_traces/rank0.json");
+        assert_eq!(folders_beside(w, &stripped), [w.join("memory_snapshot/")]);
+        assert!(folders_beside(w, &w.join("rank0.json")).is_empty());
+    }
+}
