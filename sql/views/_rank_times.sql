@@ -1,0 +1,46 @@
+-- @view     _rank_times
+-- @summary  Window of each rank with device events, and how long its devices are busy in it, in all and by class; unions per device, summed over the devices of a rank.
+-- @requires _windows busy_intervals
+WITH
+    device_times AS (
+        SELECT
+            trace, rank, device,
+            interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS busy_ns,
+            coalesce(interval_union_ns(
+                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('comm', 'compute'))
+            ), 0) AS kernel_ns,
+            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'compute'), 0) AS compute_ns,
+            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'comm'), 0) AS comm_ns,
+            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'copy'), 0) AS copy_ns,
+            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'set'), 0) AS set_ns
+        FROM busy_intervals
+        GROUP BY trace, rank, device
+    ),
+
+    rank_times AS (
+        SELECT
+            trace, rank,
+            sum(busy_ns) AS busy_ns,
+            sum(kernel_ns) AS kernel_ns,
+            sum(compute_ns) AS compute_ns,
+            sum(comm_ns) AS comm_ns,
+            sum(copy_ns) AS copy_ns,
+            sum(set_ns) AS set_ns
+        FROM device_times
+        GROUP BY trace, rank
+    )
+
+SELECT
+    w.trace, w.rank, w.start_ns, w.end_ns,
+    -- What no device number says is on one device.
+    greatest(w.device_count, 1) AS device_count,
+    (w.end_ns - w.start_ns) * greatest(w.device_count, 1) AS window_ns,
+    CAST(coalesce(t.busy_ns, 0) AS BIGINT) AS busy_ns,
+    CAST(coalesce(t.kernel_ns, 0) AS BIGINT) AS kernel_ns,
+    CAST(coalesce(t.compute_ns, 0) AS BIGINT) AS compute_ns,
+    CAST(coalesce(t.comm_ns, 0) AS BIGINT) AS comm_ns,
+    CAST(coalesce(t.copy_ns, 0) AS BIGINT) AS copy_ns,
+    CAST(coalesce(t.set_ns, 0) AS BIGINT) AS set_ns
+FROM _windows AS w
+LEFT JOIN rank_times AS t ON t.trace = w.trace AND t.rank = w.rank
+WHERE w.basis = 'device'
