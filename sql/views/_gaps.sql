@@ -13,7 +13,9 @@ WITH
     ordered AS (
         SELECT
             trace, rank, device, span.end_ns AS start_ns,
-            lead(span.start_ns) OVER (PARTITION BY trace, rank, device ORDER BY span.start_ns) AS end_ns
+            lead(span.start_ns) OVER (
+                PARTITION BY trace, rank, device ORDER BY span.start_ns
+            ) AS end_ns
         FROM merged
     )
 

@@ -7,7 +7,8 @@ WITH
             trace, rank, device,
             interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS busy_ns,
             coalesce(interval_union_ns(
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('comm', 'compute'))
+                array_agg({start_ns: start_ns, end_ns: end_ns})
+                    FILTER (WHERE class IN ('comm', 'compute'))
             ), 0) AS kernel_ns,
             coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'compute'), 0) AS compute_ns,
             coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'comm'), 0) AS comm_ns,

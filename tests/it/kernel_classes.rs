@@ -88,9 +88,10 @@ fn every_class_has_names_of_real_traces() {
     assert!(without.is_empty(), "{without:?}");
 }
 
-/// A pattern in upper case, or one of a family that a longer one already holds, never matches.
+/// A pattern in upper case never matches; a pattern twice, or a priority of two classes, leaves the
+/// class to chance.
 #[test]
-fn patterns_can_match() {
+fn patterns_are_lower_case_and_settle_a_class() {
     let connection = connection();
     let upper =
         lines(&connection, "SELECT pattern FROM kernel_patterns WHERE pattern <> lower(pattern)");

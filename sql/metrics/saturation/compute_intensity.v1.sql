@@ -22,8 +22,10 @@ WITH
     final AS (
         SELECT
             trace,
-            coalesce(sum(flops ORDER BY rank), 0) / nullif(sum(bytes ORDER BY rank), 0) AS compute_intensity,
-            coalesce(sum(compute_flops ORDER BY rank), 0) / nullif(sum(compute_bytes ORDER BY rank), 0) AS of_compute,
+            coalesce(sum(flops ORDER BY rank), 0) / nullif(sum(bytes ORDER BY rank), 0)
+                AS compute_intensity,
+            coalesce(sum(compute_flops ORDER BY rank), 0)
+                / nullif(sum(compute_bytes ORDER BY rank), 0) AS of_compute,
             coalesce(sum(flops ORDER BY rank), 0) AS total_flops,
             sum(bytes ORDER BY rank) AS accessed_bytes,
             CAST(sum(event_count) AS BIGINT) AS operation_count,

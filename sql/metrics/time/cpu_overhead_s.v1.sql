@@ -56,8 +56,10 @@ WITH
             avg(step_exposed_ns ORDER BY rank) / 1e9 AS per_step_s,
             avg(step_pct ORDER BY rank) AS of_step_time_pct,
             100.0 * sum(exposed_ns) / nullif(sum(main_ns), 0) AS exposed_pct,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(exposed_ns / 1e9 ORDER BY rank))
-                AS per_rank,
+            map(
+                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+                array_agg(exposed_ns / 1e9 ORDER BY rank)
+            ) AS per_rank,
             CASE
                 WHEN count(step_count) = count(*) THEN 'steps'
                 WHEN count(step_count) = 0 THEN 'whole_trace'

@@ -51,8 +51,10 @@ WITH
             avg(macro_ns) / 1e9 AS macro_idle_time_s,
             avg(idle_ns - micro_ns - macro_ns) / 1e9 AS edge_idle_time_s,
             sum(idle_ns) / 1e9 AS idle_all_ranks_s,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(idle_ns / 1e9 ORDER BY rank))
-                AS per_rank
+            map(
+                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+                array_agg(idle_ns / 1e9 ORDER BY rank)
+            ) AS per_rank
         FROM per_rank
         GROUP BY trace
     )

@@ -52,8 +52,10 @@ WITH
             avg(compute_ns) / 1e9 AS compute_kernel_time_s,
             avg(comm_ns) / 1e9 AS comm_kernel_time_s,
             CAST(sum(kernels) AS BIGINT) AS kernel_count,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(kernel_ns / 1e9 ORDER BY rank))
-                AS per_rank
+            map(
+                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+                array_agg(kernel_ns / 1e9 ORDER BY rank)
+            ) AS per_rank
         FROM per_rank
         GROUP BY trace
     )
