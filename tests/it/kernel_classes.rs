@@ -1,8 +1,11 @@
-//! The class of kernels by their names: `kernel_names.csv` through the SQL itself.
+//! The class of kernels by their names: `kernel_names.csv` through the SQL itself; and the peaks of
+//! devices by theirs.
 //!
 //! A row is a kernel with its launching operator and HLO category, and the class that it must get.
 //! `recorded_on` says the device of the real trace that the name comes from (cut at 180
 //! characters), or `no trace`: names that the libraries give, or that only look like something.
+
+use std::collections::BTreeMap;
 
 use ccl_sql::registry::Registry;
 use ccl_sql::sql_text::sql_string;
@@ -107,6 +110,46 @@ fn patterns_are_lower_case_and_settle_a_class() {
          GROUP BY purpose, priority HAVING count(DISTINCT class) > 1",
     );
     assert!(mixed.is_empty(), "a priority is one class: {mixed:?}");
+}
+
+#[test]
+fn names_of_devices_get_their_peaks() {
+    let registry = Registry::load(None).expect("the registry loads");
+    let text = &registry.view("device_peaks").expect("a view").text;
+    let connection = Connection::open_in_memory().expect("DuckDB starts");
+    connection.execute_batch(&format!("CREATE VIEW device_peaks AS\n{text}")).expect("a view");
+    let names = [
+        ("NVIDIA B300 SXM6 AC", "8000.0"),
+        ("NVIDIA GB200", "8000.0"),
+        ("NVIDIA H200", "4800.0"),
+        ("NVIDIA GH200 480GB", "4000.0"),
+        ("NVIDIA GH200 144G HBM3e", "4900.0"),
+        ("NVIDIA H100 80GB HBM3", "3350.0"),
+        ("NVIDIA H100 PCIe", "2000.0"),
+        ("NVIDIA H100 NVL", "3900.0"),
+        ("NVIDIA A100-SXM4-80GB", "2039.0"),
+        ("NVIDIA A100-SXM4-40GB", "1555.0"),
+        ("NVIDIA A100 80GB PCIe", "1935.0"),
+        ("Tesla V100-SXM2-32GB", "900.0"),
+        ("AMD Instinct MI300X VF", "5300.0"),
+        ("AMD Instinct MI350X", "8000.0"),
+        ("TPU v5 lite", "819.0"),
+        ("TPU v5", "2765.0"),
+        ("TPU v6 lite", "1640.0"),
+        ("tpu_v6e", "1640.0"),
+        ("AMD Radeon Graphics", "none"),
+    ];
+    for (name, expected) in names {
+        let found = lines(
+            &connection,
+            &format!(
+                "SELECT hbm_gb_per_s::VARCHAR FROM device_peaks WHERE lower({}) LIKE pattern
+                 ORDER BY priority, length(pattern) DESC, pattern LIMIT 1",
+                sql_string(name)
+            ),
+        );
+        assert_eq!(found.first().map_or("none", String::as_str), expected, "{name}");
+    }
 }
 
 /// Kernels whose names say nothing on purpose: MTIA has one name for all, an example of the Kineto
@@ -216,13 +259,20 @@ fn kernels_of_real_traces_have_known_classes() {
         let pct: f64 = other.get(row, "pct").unwrap_or("100").parse().expect("a number");
         assert!(pct < 10.0, "{:?} has {pct} % in other", other.get(row, "trace"));
     }
+    let found = tables.query(&format!(
+        "SELECT trace || ' ' || kernel_class AS key,
+             100.0 * sum(dur_ns) / sum(sum(dur_ns)) OVER (PARTITION BY trace) AS pct
+         FROM ({kernels}) GROUP BY trace, kernel_class"
+    ));
+    let found: BTreeMap<&str, f64> = (0..found.rows.len())
+        .map(|row| {
+            let pct = found.get(row, "pct").and_then(|pct| pct.parse().ok());
+            (found.get(row, "key").expect("a key"), pct.expect("a number"))
+        })
+        .collect();
     for (trace, shares) in SHARES {
         for (class, expected) in shares {
-            let found = tables.query(&format!(
-                "SELECT 100.0 * sum(dur_ns) FILTER (WHERE kernel_class = '{class}') / sum(dur_ns) AS pct
-                 FROM ({kernels}) WHERE trace = '{trace}'"
-            ));
-            let pct: f64 = found.get(0, "pct").unwrap_or("0").parse().expect("a number");
+            let pct = found.get(format!("{trace} {class}").as_str()).copied().unwrap_or(0.0);
             assert!(
                 (pct - expected).abs() <= 0.051,
                 "{trace} {class}: {pct}, should be {expected}"

@@ -8,7 +8,7 @@
 -- @value    largest_class_pct
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
--- @coverage classified_ratio | kernel time of a known class
+-- @coverage classified_ratio | what the kernels do is, by their time,
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   largest_class_pct DOUBLE value pct | 100 x durations of the class with the most time / durations of all kernels, over all ranks.
