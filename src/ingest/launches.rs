@@ -229,13 +229,15 @@ pub const ANNOTATION: i64 = 4;
 
 /// An annotation by the program or its framework.
 pub const RANGE: i64 = 5;
-/// An operator that says what the program does, as an annotation would; in nsys any range.
+/// An operator that says what the program does, as an annotation would.
 pub const RANGE_OP: i64 = 6;
+/// An annotation that stands for the operator around a launch where the source records both alike
+/// (NVTX).
+pub const RANGE_LIKE_OP: i64 = 7;
 
 /// Beginnings of names by which frameworks annotate what they do, where the source records them like
-/// operators (an operator of FSDP; in nsys every range that PyTorch emits).
-const ANNOTATIONS: [&str; 8] = [
-    "fsdp::",
+/// operators (in nsys every range that PyTorch emits).
+const ANNOTATIONS: [&str; 7] = [
     "FSDP::",
     "FullyShardedDataParallel.",
     "DistributedDataParallel.",
@@ -251,7 +253,8 @@ pub fn kind(class: &str, name: &str) -> Option<i64> {
     match class {
         "host_op" if name == "record_param_comms" => Some(RECORD),
         "host_op" if name.starts_with("c10d::") => Some(COMM_OP),
-        "host_op" if ANNOTATIONS.iter().any(|a| name.starts_with(a)) => Some(RANGE_OP),
+        "host_op" if name.starts_with("fsdp::") => Some(RANGE_OP),
+        "host_op" if ANNOTATIONS.iter().any(|a| name.starts_with(a)) => Some(RANGE_LIKE_OP),
         "host_op" => Some(OP),
         "host_annotation" if name.starts_with("nccl:") => Some(ANNOTATION),
         "host_annotation" => Some(RANGE),
@@ -259,12 +262,14 @@ pub fn kind(class: &str, name: &str) -> Option<i64> {
     }
 }
 
+/// Whether it may be the operator around a launch.
 fn is_op(kind: i64) -> bool {
-    matches!(kind, OP | RECORD | COMM_OP | RANGE_OP)
+    matches!(kind, OP | RECORD | COMM_OP | RANGE_OP | RANGE_LIKE_OP)
 }
 
+/// Whether it says what the program does.
 fn is_range(kind: i64) -> bool {
-    matches!(kind, RANGE | RANGE_OP)
+    matches!(kind, RANGE | RANGE_OP | RANGE_LIKE_OP)
 }
 
 /// The enclosing operators of the calls of one thread, found by one sweep over rows that come
@@ -272,6 +277,8 @@ fn is_range(kind: i64) -> bool {
 #[derive(Debug, Default)]
 struct Sweep {
     open: Vec<Open>,
+    /// Those of the open ones that are ranges: operators may lie deep.
+    ranges: Vec<Open>,
     /// Operator that ended last, and when: times of older traces are whole microseconds, so that a
     /// launch may fall on the end of its operator.
     ended: Option<Open>,
@@ -294,13 +301,21 @@ struct Entered {
 impl Sweep {
     fn enter(&mut self, start: i64, open: Open) -> Entered {
         self.leave(start);
-        let range = self.innermost(start, is_range);
-        let is_outermost = is_op(open.kind) && self.reach.is_none_or(|reach| open.end > reach);
+        let range = self.range_around(start);
+        let runs = is_op(open.kind) && open.kind != RANGE_LIKE_OP;
+        let is_outermost = runs && self.reach.is_none_or(|reach| open.end > reach);
         if is_outermost {
             self.reach = Some(open.end);
         }
         self.open.push(open);
+        if is_range(open.kind) {
+            self.ranges.push(open);
+        }
         Entered { range, is_outermost }
+    }
+
+    fn range_around(&self, now: i64) -> Option<i64> {
+        self.ranges.iter().rev().find(|o| o.end > now).map(|o| o.event_id)
     }
 
     /// The last of what stands open that is of such a kind.
@@ -310,6 +325,9 @@ impl Sweep {
     }
 
     fn leave(&mut self, now: i64) {
+        while self.ranges.last().is_some_and(|o| o.end <= now) {
+            self.ranges.pop();
+        }
         while let Some(top) = self.open.last() {
             if top.end > now {
                 break;
@@ -331,7 +349,7 @@ impl Sweep {
             self.innermost(now, |kind| kind == RECORD),
             self.innermost(now, |kind| kind == ANNOTATION),
             self.innermost(now, |kind| kind == COMM_OP),
-            self.innermost(now, is_range),
+            self.range_around(now),
         ]
     }
 }

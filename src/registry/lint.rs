@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 20] = [
+const UNITS: [&str; 21] = [
     "ns",
     "us",
     "ms",
@@ -36,6 +36,7 @@ const UNITS: [&str; 20] = [
     "flops",
     "flops_per_s",
     "flops_per_token",
+    "flops_per_byte",
 ];
 
 /// Units that a column name carries as its last part.

@@ -649,7 +649,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "kind",
                 Type::Text,
-                "annotation, or operator: an operator of its thread that lasts longer than all before it. An operator of FSDP, and in nsys a range of NVTX, may be both and has two rows.",
+                "annotation, or operator: an operator of its thread that lasts longer than all before it. An operator of FSDP (fsdp::*) may be both and has two rows.",
             ),
             column(
                 "parent_event_id",

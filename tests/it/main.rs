@@ -14,6 +14,7 @@ mod fuzz;
 mod generator;
 mod golden;
 mod ingest;
+mod kernel_classes;
 mod layering;
 mod memory;
 mod nsys;

@@ -46,8 +46,7 @@ WITH
     times AS (
         SELECT
             t.trace, t.rank, t.window_ns,
-            CASE WHEN t.basis = 'device' THEN t.compute_ns END AS compute_ns,
-            t.comm_ns, w.wait_ns,
+            t.compute_ns, t.comm_ns, w.wait_ns,
             coalesce(w.times_last, 0) AS times_last, coalesce(w.calls, 0) AS calls,
             coalesce(s.step_count, 1) AS step_count
         FROM _rank_times AS t

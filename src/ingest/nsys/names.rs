@@ -86,7 +86,7 @@ impl RangeName {
         // others. record_param_comms says nothing here, for its arguments are not recorded.
         let kind = match launches::kind(class, name) {
             Some(launches::RECORD) | None => Some(launches::OP),
-            Some(launches::RANGE) => Some(launches::RANGE_OP),
+            Some(launches::RANGE) => Some(launches::RANGE_LIKE_OP),
             known => known,
         };
         Self {
@@ -214,7 +214,7 @@ mod tests {
             (name.class, name.kind, name.step.is_some(), name.call.matters())
         };
         let op = Some(launches::OP);
-        let range = Some(launches::RANGE_OP);
+        let range = Some(launches::RANGE_LIKE_OP);
         assert_eq!(of("aten::mm, op_id = 3"), ("host_op", op, false, false));
         assert_eq!(
             of("c10d::alltoall_base_, op_id = 3"),

@@ -546,7 +546,7 @@ mod tests {
         groups.add(ranges, &kernels, 0).expect("it fits in memory");
         let mut all = groups.kernels(folder.path()).expect("it fits in memory");
         for (kernel, range, at) in launches {
-            let launch = [*kernel, NONE, 0, 0, *at, *range, NONE, NONE];
+            let launch = [*kernel, NONE, 0, 0, *at, *range, NONE, NONE, NONE, NONE, NONE];
             groups.launch(&mut all, &launch).expect("it fits in memory");
         }
         let table = table("comm_args").expect("the table is in the schema");
@@ -679,7 +679,9 @@ mod tests {
         ];
         groups.add(&ranges, &[[10, OTHER]], 0).expect("it fits in memory");
         let mut all = groups.kernels(folder.path()).expect("it fits in memory");
-        groups.launch(&mut all, &[10, NONE, 0, 0, 3, 4, NONE, NONE]).expect("it fits in memory");
+        groups
+            .launch(&mut all, &[10, NONE, 0, 0, 3, 4, NONE, NONE, NONE, NONE, NONE])
+            .expect("it fits in memory");
         let mut rows = Rows::new(table("comm_args").expect("the table"), &["rank"]);
         groups.finish(Some(1), &mut rows, |_| Ok(())).expect("nothing is on disk");
         let batch = rows.take().expect("the rows are whole");
@@ -695,7 +697,9 @@ mod tests {
         groups.communicators(communicators);
         groups.add(ranges, &[[10, OTHER]], 0).expect("it fits in memory");
         let mut all = groups.kernels(folder.path()).expect("it fits in memory");
-        groups.launch(&mut all, &[10, NONE, 0, 0, 9, 9, NONE, NONE]).expect("it fits in memory");
+        groups
+            .launch(&mut all, &[10, NONE, 0, 0, 9, 9, NONE, NONE, NONE, NONE, NONE])
+            .expect("it fits in memory");
         let mut rows = Rows::new(table("comm_args").expect("the table"), &["rank"]);
         let outcome = groups.finish(Some(0), &mut rows, |_| Ok(())).expect("nothing is on disk");
         let batch = rows.take().expect("the rows are whole");

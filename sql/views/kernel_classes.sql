@@ -1,0 +1,119 @@
+-- @view     kernel_classes
+-- @summary  What each kernel does: one class for every name and launching operator.
+-- @requires kernel_times kernel_patterns device_events
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   source VARCHAR dim - | Profiler.
+-- @column   class VARCHAR dim - | compute or comm.
+-- @column   name VARCHAR dim - | Name of the kernel as recorded.
+-- @column   op_name VARCHAR dim - | Operator that launched it; NULL without one.
+-- @column   kernel_class VARCHAR value - | Class of kernel_patterns, or other: no pattern matches.
+-- @column   library VARCHAR value - | Library that the name comes from; NULL where nothing says one.
+-- @column   judged_by VARCHAR value - | What gave the class: class (events of class comm), hlo (category of XLA), kernel (name), operator (name of the launching operator); NULL for other.
+-- @column   is_moe BOOLEAN value - | Kernel of a mixture of experts: class moe, or a GEMM of experts.
+-- @caveat   Events of class comm are communication whatever their names; XLA's category of an operation goes before its name, the name of a kernel before that of its operator.
+-- @source   metrics 2.F kernel_breakdown (defects D49 to D51), formats_kineto 10
+WITH
+    kernels AS (
+        SELECT DISTINCT trace, source, class, name, op_name
+        FROM kernel_times
+    ),
+
+    -- A name of XLA with two categories, from two modules, says nothing.
+    categories AS (
+        SELECT trace, name, min(hlo_category) AS hlo_category
+        FROM device_events
+        WHERE source = 'xla' AND hlo_category IS NOT NULL
+        GROUP BY trace, name
+        HAVING count(DISTINCT hlo_category) = 1
+    ),
+
+    -- Each text is matched once, however many traces have it.
+    texts AS (
+        SELECT 'kernel' AS purpose, name AS text
+        FROM kernels
+        UNION
+        SELECT 'moe', name
+        FROM kernels
+        UNION
+        SELECT 'operator', op_name
+        FROM kernels
+        UNION
+        SELECT 'hlo', hlo_category
+        FROM categories
+        UNION
+        SELECT 'hlo', name
+        FROM kernels
+        WHERE source = 'xla'
+    ),
+
+    matches AS (
+        SELECT t.purpose, t.text, p.class AS kernel_class, p.library
+        FROM texts AS t
+        INNER JOIN kernel_patterns AS p
+            ON p.purpose = t.purpose
+            AND lower(t.text) LIKE p.pattern
+            AND (p.unless IS NULL OR lower(t.text) NOT LIKE p.unless)
+        QUALIFY row_number() OVER (
+            PARTITION BY t.purpose, t.text
+            ORDER BY p.priority, length(p.pattern) DESC, p.pattern
+        ) = 1
+    ),
+
+    -- What each judge says: the category, the name as that of a kernel, as that of an HLO
+    -- operation, and the operator.
+    judged AS (
+        SELECT
+            k.trace, k.source, k.class, k.name, k.op_name,
+            c.kernel_class AS category_class, c.library AS category_library,
+            n.kernel_class AS name_class, n.library AS name_library,
+            h.kernel_class AS hlo_class, h.library AS hlo_library,
+            o.kernel_class AS operator_class, o.library AS operator_library,
+            m.kernel_class IS NOT NULL AS is_expert
+        FROM kernels AS k
+        LEFT JOIN categories AS x ON k.source = 'xla' AND x.trace = k.trace AND x.name = k.name
+        LEFT JOIN matches AS c ON c.purpose = 'hlo' AND c.text = x.hlo_category
+        LEFT JOIN matches AS n ON n.purpose = 'kernel' AND n.text = k.name
+        LEFT JOIN matches AS h ON h.purpose = 'hlo' AND h.text = k.name AND k.source = 'xla'
+        LEFT JOIN matches AS o ON o.purpose = 'operator' AND o.text = k.op_name
+        LEFT JOIN matches AS m ON m.purpose = 'moe' AND m.text = k.name
+    ),
+
+    chosen AS (
+        SELECT
+            trace, source, class, name, op_name, is_expert, category_class, category_library,
+            name_class, name_library, hlo_class, hlo_library, operator_class, operator_library,
+            CASE
+                WHEN class = 'comm' THEN 'class'
+                WHEN category_class IS NOT NULL THEN 'hlo'
+                WHEN name_class IS NOT NULL THEN 'kernel'
+                WHEN hlo_class IS NOT NULL THEN 'hlo'
+                WHEN operator_class IS NOT NULL THEN 'operator'
+            END AS judged_by
+        FROM judged
+    ),
+
+    final AS (
+        SELECT
+            trace, source, class, name, op_name,
+            CASE judged_by
+                WHEN 'class' THEN 'communication'
+                WHEN 'hlo' THEN coalesce(category_class, hlo_class)
+                WHEN 'kernel' THEN name_class
+                WHEN 'operator' THEN operator_class
+                ELSE 'other'
+            END AS kernel_class,
+            CASE judged_by
+                WHEN 'class' THEN CASE WHEN name_class = 'communication' THEN name_library END
+                WHEN 'hlo' THEN coalesce(category_library, hlo_library)
+                WHEN 'kernel' THEN name_library
+                WHEN 'operator' THEN operator_library
+            END AS library,
+            judged_by,
+            is_expert AND class = 'compute' AS is_expert
+        FROM chosen
+    )
+
+SELECT
+    trace, source, class, name, op_name, kernel_class, library, judged_by,
+    kernel_class = 'moe' OR is_expert AS is_moe
+FROM final
