@@ -2,7 +2,7 @@
 -- @summary  What ranges on the host mean, by their names: phases of training, and operations of FSDP.
 -- @column   purpose VARCHAR dim - | phase or fsdp.
 -- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of a range or operator.
--- @column   label VARCHAR value - | Phase (backward_end: what autograd runs when its graph is done), or operation of FSDP.
+-- @column   label VARCHAR value - | Phase, or operation of FSDP. forward is the whole of a forward, forward_part something that belongs to one, backward_end what autograd runs when its graph is done.
 -- @column   library VARCHAR value - | Where ranges of this name come from.
 -- @caveat   Of the patterns of one purpose that a name matches, the longest counts.
 -- @source   metrics 2.H; the ranges that PyTorch 2.4 to 2.15 records in torch.autograd, torch.optim, torch.distributed.fsdp and torch.nn.parallel
@@ -22,10 +22,15 @@ FROM (
         ('phase', '%Backward__', 'backward', 'torch.autograd'),
         ('phase', 'FSDP::root_post_backward_callback%', 'backward_end', 'FSDP2'),
         ('phase', 'FSDP::finalize_backward%', 'backward_end', 'FSDP2'),
-        ('phase', 'torch.distributed.ddp.reducer::%', 'backward_end', 'DDP'),
+        ('phase', 'torch.distributed.ddp.reducer::copy_bucket_to_grad%', 'backward_end', 'DDP'),
         ('phase', '## forward ##', 'forward', 'torchrec'),
         ('phase', 'DistributedDataParallel.forward', 'forward', 'DDP'),
         ('phase', 'FullyShardedDataParallel.forward', 'forward', 'FSDP1'),
+        ('phase', 'FSDP::root_pre_forward%', 'forward_part', 'FSDP2'),
+        ('phase', 'FSDP::pre_forward%', 'forward_part', 'FSDP2'),
+        ('phase', 'FSDP::post_forward%', 'forward_part', 'FSDP2'),
+        ('phase', 'FSDP::forward_prefetch%', 'forward_part', 'FSDP2'),
+        ('phase', 'FSDP::cast_forward%', 'forward_part', 'FSDP2'),
         ('fsdp', 'FSDP::%', 'other', 'FSDP2'),
         ('fsdp', 'fsdp::%', 'other', 'FSDP2'),
         ('fsdp', 'FSDP::all_gather%', 'all_gather', 'FSDP2'),

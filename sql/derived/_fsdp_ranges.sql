@@ -20,7 +20,8 @@ WITH
             p.fsdp_event_id AS parent_event_id
         FROM _ranges AS r
         LEFT JOIN _ranges AS p ON p.event_id = r.parent_event_id AND p.kind = 'annotation'
-        WHERE r.kind = 'annotation' AND r.fsdp IS NOT NULL
+        -- One that is nested too deep to be followed is part of what is around it.
+        WHERE r.kind = 'annotation' AND r.fsdp IS NOT NULL AND r.fsdp_event_id IS NOT NULL
     ),
 
     inner_times AS (

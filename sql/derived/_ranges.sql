@@ -95,7 +95,7 @@ WITH RECURSIVE
         FROM named AS n
         INNER JOIN stated AS s ON s.event_id = n.parent_event_id
         -- A trace may nest as deep as it likes; programs do not.
-        WHERE n.kind = 'annotation' AND s.depth < 100
+        WHERE n.kind = 'annotation' AND s.depth < 256
     )
 
 SELECT

@@ -8,7 +8,7 @@ WITH
     host AS (
         SELECT
             source, rank, step, operation, layer,
-            count(*) AS ranges, CAST(sum(own_ns) AS BIGINT) AS host_ns
+            count(*) AS ranges, TRY_CAST(sum(own_ns) AS BIGINT) AS host_ns
         FROM _fsdp_ranges
         GROUP BY source, rank, step, operation, layer
     ),

@@ -47,14 +47,14 @@ WITH
 
 SELECT
     source, rank, step,
-    CAST(sum(interval_union_ns(comm)) AS BIGINT) AS comm_ns,
-    CAST(sum(interval_union_ns(copy)) AS BIGINT) AS copy_ns,
-    CAST(sum(interval_union_ns(gather)) AS BIGINT) AS gather_ns,
-    CAST(sum(interval_overlap_ns(gather, others)) AS BIGINT) AS hidden_gather_ns,
-    CAST(sum(interval_union_ns(reduce)) AS BIGINT) AS reduce_ns,
-    CAST(sum(interval_overlap_ns(reduce, others)) AS BIGINT) AS hidden_reduce_ns,
-    CAST(sum(interval_subtract_ns(comm, others)) AS BIGINT) AS exposed_comm_ns,
-    CAST(sum(interval_subtract_ns(list_concat(comm, copy), others)) AS BIGINT) AS overhead_ns
+    TRY_CAST(sum(interval_union_ns(comm)) AS BIGINT) AS comm_ns,
+    TRY_CAST(sum(interval_union_ns(copy)) AS BIGINT) AS copy_ns,
+    TRY_CAST(sum(interval_union_ns(gather)) AS BIGINT) AS gather_ns,
+    TRY_CAST(sum(interval_overlap_ns(gather, others)) AS BIGINT) AS hidden_gather_ns,
+    TRY_CAST(sum(interval_union_ns(reduce)) AS BIGINT) AS reduce_ns,
+    TRY_CAST(sum(interval_overlap_ns(reduce, others)) AS BIGINT) AS hidden_reduce_ns,
+    TRY_CAST(sum(interval_subtract_ns(comm, others)) AS BIGINT) AS exposed_comm_ns,
+    TRY_CAST(sum(interval_subtract_ns(list_concat(comm, copy), others)) AS BIGINT) AS overhead_ns
 FROM hidden
 GROUP BY source, rank, step
 ORDER BY source, rank, step

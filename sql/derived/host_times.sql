@@ -54,22 +54,51 @@ WITH
         WHERE o.is_main
     ),
 
-    stepped AS (
+    first_steps AS (
         SELECT
-            w.source, w.rank, w.step, p.what,
-            CAST(sum(least(p.span.end_ns, w.end_ns) - greatest(p.span.start_ns, w.start_ns)) AS BIGINT) AS time_ns
+            p.source, p.rank, p.what, p.span.start_ns AS start_ns, p.span.end_ns AS end_ns,
+            w.step, w.start_ns AS window_ns, w.end_ns AS window_end_ns
+        FROM pieces AS p
+        ASOF LEFT JOIN windows AS w
+            ON w.source = p.source AND w.rank = p.rank AND w.start_ns <= p.span.start_ns
+    ),
+
+    -- A piece lies in the step in which it begins; few reach into later ones.
+    stepped AS (
+        SELECT source, rank, step, window_ns, what, least(end_ns, window_end_ns) - start_ns AS time_ns
+        FROM first_steps
+        WHERE start_ns < window_end_ns
+        UNION ALL
+        SELECT
+            f.source, f.rank, w.step, w.start_ns, f.what,
+            least(f.end_ns, w.end_ns) - w.start_ns
+        FROM first_steps AS f
+        INNER JOIN windows AS w
+            ON w.source = f.source AND w.rank = f.rank
+            AND w.start_ns > f.start_ns AND w.start_ns < f.end_ns
+        WHERE f.window_end_ns IS NULL OR f.end_ns > f.window_end_ns
+    ),
+
+    -- Ranks with operators.
+    working AS (
+        SELECT DISTINCT source, rank
+        FROM operators
+    ),
+
+    final AS (
+        SELECT
+            w.source, w.rank, w.step,
+            coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'main') AS BIGINT), 0) AS main_op_ns,
+            coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'exposed') AS BIGINT), 0) AS exposed_op_ns,
+            coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'all') AS BIGINT), 0) AS op_self_ns
         FROM windows AS w
-        INNER JOIN pieces AS p
-            ON p.source = w.source AND p.rank = w.rank
-            AND p.span.start_ns < w.end_ns AND p.span.end_ns > w.start_ns
-        GROUP BY w.source, w.rank, w.step, p.what
+        INNER JOIN working AS r ON r.source = w.source AND r.rank = w.rank
+        LEFT JOIN stepped AS p
+            ON p.source = w.source AND p.rank = w.rank AND p.step IS NOT DISTINCT FROM w.step
+            AND p.window_ns = w.start_ns
+        GROUP BY w.source, w.rank, w.step
     )
 
-SELECT
-    source, rank, step,
-    coalesce(max(time_ns) FILTER (WHERE what = 'main'), 0) AS main_op_ns,
-    coalesce(max(time_ns) FILTER (WHERE what = 'exposed'), 0) AS exposed_op_ns,
-    coalesce(max(time_ns) FILTER (WHERE what = 'all'), 0) AS op_self_ns
-FROM stepped
-GROUP BY source, rank, step
+SELECT source, rank, step, main_op_ns, exposed_op_ns, op_self_ns
+FROM final
 ORDER BY source, rank, step

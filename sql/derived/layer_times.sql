@@ -18,20 +18,26 @@ WITH
 
     stepped AS (
         SELECT
-            r.source, r.rank, r.ts_ns, r.end_ns, r.layer,
+            r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.layer,
             CASE WHEN r.ts_ns < s.ts_ns + s.dur_ns THEN s.step END AS step
         FROM ranges AS r
         ASOF LEFT JOIN steps AS s
             ON s.source = r.source AND s.rank = r.rank AND s.ts_ns <= r.ts_ns
     ),
 
+    -- A range begins before the first operator in it: it is of the phase that it shares most with.
     phased AS (
         SELECT
             r.source, r.rank, r.step, r.layer, r.ts_ns, r.end_ns,
-            coalesce(CASE WHEN r.ts_ns < p.ts_ns + p.dur_ns THEN p.phase END, 'rest') AS phase
+            coalesce(p.phase, 'rest') AS phase
         FROM stepped AS r
-        ASOF LEFT JOIN phases AS p
-            ON p.source = r.source AND p.rank = r.rank AND p.ts_ns <= r.ts_ns
+        LEFT JOIN phases AS p
+            ON p.source = r.source AND p.rank = r.rank AND p.step IS NOT DISTINCT FROM r.step
+            AND p.ts_ns < r.end_ns AND p.ts_ns + p.dur_ns > r.ts_ns
+        QUALIFY row_number() OVER (
+            PARTITION BY r.source, r.rank, r.event_id
+            ORDER BY least(p.ts_ns + p.dur_ns, r.end_ns) - greatest(p.ts_ns, r.ts_ns) DESC NULLS LAST, p.ts_ns
+        ) = 1
     ),
 
     host AS (

@@ -6,7 +6,7 @@
 -- @source   metrics 2.H: device time is that of what a phase launched
 WITH
     host AS (
-        SELECT source, rank, step, phase, CAST(sum(dur_ns) AS BIGINT) AS host_ns, count(*) AS windows
+        SELECT source, rank, step, phase, TRY_CAST(sum(dur_ns) AS BIGINT) AS host_ns, count(*) AS windows
         FROM phases
         GROUP BY source, rank, step, phase
     ),
@@ -18,7 +18,7 @@ WITH
     ),
 
     lengths AS (
-        SELECT source, rank, step, CAST(sum(dur_ns) AS BIGINT) AS step_ns
+        SELECT source, rank, step, TRY_CAST(sum(dur_ns) AS BIGINT) AS step_ns
         FROM steps
         GROUP BY source, rank, step
         UNION ALL
@@ -56,7 +56,7 @@ WITH
             interval_union(array_agg({start_ns: start_ns, end_ns: end_ns})) AS busy,
             interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm')) AS comm_ns,
             interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'compute')) AS compute_ns,
-            CAST(sum(end_ns - start_ns) AS BIGINT) AS work_ns,
+            TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS work_ns,
             count(*) AS events
         FROM events
         GROUP BY source, rank, step, phase, device
@@ -79,12 +79,12 @@ WITH
     device AS (
         SELECT
             source, rank, step, phase,
-            CAST(sum(interval_subtract_ns(busy, before)) AS BIGINT) AS device_ns,
-            CAST(sum(interval_union_ns(busy)) AS BIGINT) AS launched_ns,
-            CAST(sum(coalesce(comm_ns, 0)) AS BIGINT) AS comm_ns,
-            CAST(sum(coalesce(compute_ns, 0)) AS BIGINT) AS compute_ns,
-            CAST(sum(work_ns) AS BIGINT) AS work_ns,
-            CAST(sum(events) AS BIGINT) AS events
+            TRY_CAST(sum(interval_subtract_ns(busy, before)) AS BIGINT) AS device_ns,
+            TRY_CAST(sum(interval_union_ns(busy)) AS BIGINT) AS launched_ns,
+            TRY_CAST(sum(coalesce(comm_ns, 0)) AS BIGINT) AS comm_ns,
+            TRY_CAST(sum(coalesce(compute_ns, 0)) AS BIGINT) AS compute_ns,
+            TRY_CAST(sum(work_ns) AS BIGINT) AS work_ns,
+            TRY_CAST(sum(events) AS BIGINT) AS events
         FROM earlier
         GROUP BY source, rank, step, phase
     ),

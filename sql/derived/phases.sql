@@ -3,25 +3,37 @@
 -- @summary  Windows of training phases on the host of each rank: they do not overlap.
 -- @requires _ranges _threads
 -- @reads    steps
--- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. Between them the operators of the main thread and those of autograd follow each other: a run of operators of autograd, from the first start to the last end, is backward; a run of others that comes before a backward of the same step is forward. What is left of a step is the rest.
+-- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. A run of operators of autograd, from the first start to the last end, is backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and each operator between them and the backward that no other range claims; else the operators of the main thread before a backward, from the first start to the last end, unless an optimizer or data loading comes before that backward. What is left of a step is the rest.
 -- @source   metrics 2.H (defect D58: nested operators are not added up)
 WITH
+    annotations AS (
+        SELECT event_id, ts_ns, end_ns
+        FROM _ranges
+        WHERE kind = 'annotation'
+    ),
+
     training AS (
         SELECT
-            r.source, r.rank, r.kind, r.ts_ns, r.end_ns, s.step,
-            least(r.end_ns, s.ts_ns + s.dur_ns) AS clipped_ns,
+            r.source, r.rank, r.pid, r.tid, r.kind, r.phase, r.ts_ns, r.end_ns, s.step, s.ts_ns + s.dur_ns AS step_end_ns,
+            -- Nothing but the step itself is around it.
+            around.event_id IS NULL OR around.ts_ns = s.ts_ns AND around.end_ns = s.ts_ns + s.dur_ns AS bare,
+            max(CASE WHEN r.kind = 'operator' AND r.phase = 'backward' THEN r.end_ns END) OVER (
+                PARTITION BY r.source, r.rank, r.pid, r.tid ORDER BY r.ts_ns, r.end_ns DESC, r.kind
+                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            ) AS backward_until_ns,
             CASE
                 WHEN r.phase_around IN ('optimizer', 'zero_grad', 'data_loading') THEN r.phase_around
-                -- On a thread of autograd, what calls itself forward is computed again for the backward.
-                WHEN r.kind = 'annotation' THEN CASE WHEN t.is_main OR r.phase <> 'forward' THEN r.phase END
+                WHEN r.kind = 'annotation' THEN r.phase
                 WHEN r.phase IN ('backward', 'backward_end') THEN r.phase
-                WHEN NOT t.is_main THEN 'backward'
-                ELSE coalesce(r.phase_around, 'forward')
-            END AS stated
+                WHEN NOT t.is_main OR r.phase_around = 'backward' THEN 'backward'
+                ELSE 'operator'
+            END AS stated,
+            t.is_main
         FROM _ranges AS r
         INNER JOIN _threads AS t
             ON t.source = r.source AND t.rank = r.rank
             AND t.pid IS NOT DISTINCT FROM r.pid AND t.tid IS NOT DISTINCT FROM r.tid
+        LEFT JOIN annotations AS around ON around.event_id = r.parent_event_id
         ASOF LEFT JOIN steps AS s
             ON s.source = r.source AND s.rank = r.rank AND s.ts_ns <= r.ts_ns
         WHERE t.is_main OR t.has_backward
@@ -29,68 +41,78 @@ WITH
 
     -- Without steps the whole trace is one.
     stepped AS (
-        SELECT source, rank FROM steps GROUP BY source, rank
-    ),
-
-    within AS (
-        SELECT
-            t.source, t.rank, t.step, t.stated, t.ts_ns,
-            coalesce(t.clipped_ns, t.end_ns) AS end_ns,
-            -- What of the backward comes next.
-            first_value(CASE WHEN t.stated IN ('backward', 'backward_end') THEN t.stated END IGNORE NULLS) OVER (
-                PARTITION BY t.source, t.rank, t.step ORDER BY t.ts_ns, t.end_ns DESC, t.stated
-                ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
-            ) AS next_backward
-        FROM training AS t
-        LEFT JOIN stepped AS s ON s.source = t.source AND s.rank = t.rank
-        WHERE t.stated IS NOT NULL
-            AND (s.rank IS NULL OR t.ts_ns < t.clipped_ns)
+        SELECT source, rank
+        FROM steps
+        GROUP BY source, rank
     ),
 
     items AS (
         SELECT
-            source, rank, step, ts_ns, end_ns,
-            CASE
-                WHEN stated = 'backward_end' OR stated = 'forward' AND next_backward = 'backward_end'
-                    THEN 'backward'
-                ELSE stated
-            END AS phase
-        FROM within
+            t.source, t.rank, t.step, t.stated, t.bare, t.ts_ns,
+            coalesce(least(t.end_ns, t.step_end_ns), t.end_ns) AS end_ns
+        FROM training AS t
+        LEFT JOIN stepped AS s ON s.source = t.source AND s.rank = t.rank
+        WHERE t.stated IS NOT NULL
+            AND (s.rank IS NULL OR t.ts_ns < t.step_end_ns)
+            -- What says forward inside of autograd is computed again for the backward.
+            AND (
+                t.stated NOT IN ('forward', 'forward_part')
+                OR t.is_main AND coalesce(t.backward_until_ns <= t.ts_ns, TRUE)
+            )
     ),
 
-    last_backward AS (
-        SELECT source, rank, step, max(ts_ns) AS ts_ns
+    placed AS (
+        SELECT
+            source, rank, step, stated, bare, ts_ns, end_ns,
+            -- What takes over from the operators that follow each other.
+            first_value(
+                CASE WHEN stated IN ('backward', 'backward_end', 'optimizer', 'data_loading') THEN stated END
+                IGNORE NULLS
+            ) OVER (
+                PARTITION BY source, rank, step ORDER BY ts_ns, end_ns DESC, stated
+                ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+            ) AS next_turn,
+            max(CASE WHEN stated = 'backward' THEN ts_ns END) OVER (
+                PARTITION BY source, rank, step
+            ) AS last_backward_ns,
+            min(CASE WHEN stated = 'backward' THEN ts_ns END) OVER (
+                PARTITION BY source, rank, step
+            ) AS first_backward_ns,
+            min(CASE WHEN stated = 'forward' THEN ts_ns END) OVER (
+                PARTITION BY source, rank, step
+            ) AS first_forward_ns
         FROM items
-        WHERE phase = 'backward'
-        GROUP BY source, rank, step
     ),
 
-    relevant AS (
-        SELECT i.source, i.rank, i.step, i.phase, i.ts_ns, i.end_ns
-        FROM items AS i
-        INNER JOIN last_backward AS b
-            ON b.source = i.source AND b.rank = i.rank AND b.step IS NOT DISTINCT FROM i.step
-        WHERE i.phase <> 'forward' OR i.ts_ns < b.ts_ns
-        UNION ALL
-        SELECT i.source, i.rank, i.step, i.phase, i.ts_ns, i.end_ns
-        FROM items AS i
-        LEFT JOIN last_backward AS b
-            ON b.source = i.source AND b.rank = i.rank AND b.step IS NOT DISTINCT FROM i.step
-        WHERE b.rank IS NULL AND i.phase <> 'forward'
+    phased AS (
+        SELECT
+            source, rank, step, ts_ns, end_ns,
+            first_forward_ns IS NOT NULL AS says_forward,
+            CASE
+                WHEN stated IN ('optimizer', 'zero_grad', 'data_loading', 'backward') THEN stated
+                WHEN stated = 'backward_end' OR next_turn = 'backward_end'
+                    THEN CASE WHEN first_backward_ns <= ts_ns THEN 'backward' END
+                WHEN stated = 'forward' THEN CASE WHEN ts_ns < last_backward_ns THEN 'forward' END
+                WHEN next_turn = 'backward'
+                    AND (first_forward_ns IS NULL OR ts_ns > first_forward_ns AND bare)
+                    THEN 'forward'
+            END AS phase
+        FROM placed
     ),
 
     changes AS (
         SELECT
-            source, rank, step, phase, ts_ns, end_ns,
+            source, rank, step, phase, says_forward, ts_ns, end_ns,
             CASE WHEN phase IS DISTINCT FROM lag(phase) OVER (
                 PARTITION BY source, rank, step ORDER BY ts_ns, end_ns DESC, phase
             ) THEN 1 ELSE 0 END AS begins
-        FROM relevant
+        FROM phased
+        WHERE phase IS NOT NULL
     ),
 
     runs AS (
         SELECT
-            source, rank, step, phase, ts_ns, end_ns,
+            source, rank, step, phase, says_forward, ts_ns, end_ns,
             sum(begins) OVER (
                 PARTITION BY source, rank, step ORDER BY ts_ns, end_ns DESC, phase
                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -99,14 +121,14 @@ WITH
     ),
 
     spans AS (
-        -- Ranges that say a phase are what they are; operators are of one run from first to last.
+        -- What is stated is what it is; runs of operators are of one piece.
         SELECT source, rank, step, phase, ts_ns AS start_ns, end_ns
-        FROM relevant
-        WHERE phase IN ('optimizer', 'zero_grad', 'data_loading')
+        FROM runs
+        WHERE phase IN ('optimizer', 'zero_grad', 'data_loading') OR phase = 'forward' AND says_forward
         UNION ALL
         SELECT source, rank, step, phase, min(ts_ns), max(end_ns)
         FROM runs
-        WHERE phase IN ('forward', 'backward')
+        WHERE phase = 'backward' OR phase = 'forward' AND NOT says_forward
         GROUP BY source, rank, step, phase, run
     ),
 

@@ -21,7 +21,7 @@
 -- @column   wire_bytes DOUBLE value bytes | What a rank must send at least, likewise; NULL where no size or group is known.
 -- @column   efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes over the union of the calls whose bytes are known; mean over ranks.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose size is known; barriers have none and do not count.
--- @column   per_operation LIST value - | Each kind: calls of all ranks, calls in a step, union (mean, least, largest over ranks), duration of a call (mean, median, 95th percentile, least, largest), bytes of all ranks.
+-- @column   per_operation LIST value - | Each kind: calls of all ranks, union (mean, least, largest over ranks), duration of a call (mean, median, 95th percentile, least, largest), bytes of all ranks.
 -- @column   per_rank LIST value - | Time, share, calls, bytes and efficiency of each rank.
 -- @column   num_ranks BIGINT value count | Ranks ingested.
 -- @source   metrics 2.C total_comm_time_s, comm_time_by_type, comm_volume_bytes, comm_efficiency_gbps (defects D22, D23, D28, D29: kernels and not their wrappers, unions, sizes by the event's own group)

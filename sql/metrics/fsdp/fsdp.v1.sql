@@ -18,8 +18,8 @@
 -- @column   reduce_scatter_time_ms DOUBLE value ms lower | Union of its reduce_scatter and all_reduce.
 -- @column   fsdp_host_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP, each instant once.
 -- @column   fsdp_host_pct DOUBLE value pct | That time, of the steps.
--- @column   operation_breakdown LIST value - | Each operation: ranges in a step, own time on the host, time of what it launched (device, communication, copies), least and largest over ranks, share of the host time of FSDP.
--- @column   layer_breakdown LIST value - | Each layer: ranges, host and device time in a step; NULL is the root.
+-- @column   operation_breakdown LIST value - | Each operation: ranges in a step, own time on the host, time of what it launched (device, communication, copies; summed over layers), least and largest over ranks, share of the host time of FSDP.
+-- @column   layer_breakdown LIST value - | Each layer: ranges, host and device time in a step, summed over its operations; NULL is the root, or what names no module (FSDP1).
 -- @column   num_layers BIGINT value - | Layers that the ranges name.
 -- @column   per_rank LIST value - | The times of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with ranges of FSDP.

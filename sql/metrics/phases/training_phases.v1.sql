@@ -4,8 +4,7 @@
 -- @summary  Forward, backward and optimizer in each step: their windows on the host, and the device time of what they launched.
 -- @grain    trace
 -- @nvtx     partial
--- @requires phase_times
--- @reads    layer_times fsdp_ranges steps
+-- @reads    phase_times layer_times fsdp_ranges steps
 -- @value    forward_pct
 -- @check    (SELECT count(*) FROM phase_times WHERE phase IN ('backward', 'optimizer')) > 0 | the trace has no backward and no optimizer: it does not train, or nothing on its host says so
 -- @null     nothing runs before a backward
@@ -29,12 +28,12 @@
 -- @column   forward_device_pct DOUBLE value pct | Forward, of the device time of the steps.
 -- @column   backward_device_pct DOUBLE value pct | Backward, of the device time of the steps.
 -- @column   optimizer_device_pct DOUBLE value pct | Optimizer, of the device time of the steps.
--- @column   phases LIST value - | Each phase with its windows and device events in a step, device time, union, communication, compute and sum of durations of what it launched.
--- @column   layer_breakdown_ms LIST value - | Each layer that annotations name: host and device time in forward and backward of a step, mean over ranks; NULL without such names.
+-- @column   phases LIST value - | Each phase (rest: without zero_grad and data loading) with its windows and device events in a step, device time, union, communication, compute and sum of durations of what it launched.
+-- @column   layer_breakdown_ms LIST value - | Each layer that annotations name (those of FSDP2, or your own): time inside these ranges on the host and device time of what they launched, in forward and backward of a step, mean over ranks; NULL without such names.
 -- @column   fsdp_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP in a step; NULL without.
 -- @column   per_rank LIST value - | The times of each rank.
 -- @column   method VARCHAR value - | steps; or window where the trace has none: then one step is the whole span of phases.
--- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of autograd, the iterator of a DataLoader. Forward is what the main thread runs before a backward of the same step.
+-- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of autograd, the iterator of a DataLoader. Forward is what ranges say it is (DDP, FSDP1, torchrec), else what the main thread runs before a backward of the same step.
 -- @caveat   Device work that was launched before the trace began is of no phase.
 -- @source   metrics 2.H forward_time (defect D58: no nested operators, no names in place of phases, device time by launch)
 WITH
@@ -57,6 +56,22 @@ WITH
             sum(device_ns) FILTER (WHERE phase IN ('rest', 'zero_grad', 'data_loading')) AS rest_device_ns
         FROM phase_times
         GROUP BY trace, rank
+    ),
+
+    -- A rank that lacks a phase which others have has spent no time in it.
+    filled AS (
+        SELECT
+            trace, rank, step_count, step_ns, rest_ns, step_device_ns, rest_device_ns,
+            CASE WHEN max(forward_ns) OVER (PARTITION BY trace) IS NOT NULL THEN coalesce(forward_ns, 0) END AS forward_ns,
+            CASE WHEN max(backward_ns) OVER (PARTITION BY trace) IS NOT NULL THEN coalesce(backward_ns, 0) END AS backward_ns,
+            CASE WHEN max(optimizer_ns) OVER (PARTITION BY trace) IS NOT NULL THEN coalesce(optimizer_ns, 0) END AS optimizer_ns,
+            CASE WHEN max(zero_grad_ns) OVER (PARTITION BY trace) IS NOT NULL THEN coalesce(zero_grad_ns, 0) END AS zero_grad_ns,
+            CASE WHEN max(data_loading_ns) OVER (PARTITION BY trace) IS NOT NULL THEN coalesce(data_loading_ns, 0) END AS data_loading_ns,
+            CASE WHEN max(forward_device_ns) OVER (PARTITION BY trace) IS NOT NULL AND step_device_ns IS NOT NULL THEN coalesce(forward_device_ns, 0) END AS forward_device_ns,
+            CASE WHEN max(backward_device_ns) OVER (PARTITION BY trace) IS NOT NULL AND step_device_ns IS NOT NULL THEN coalesce(backward_device_ns, 0) END AS backward_device_ns,
+            CASE WHEN max(optimizer_device_ns) OVER (PARTITION BY trace) IS NOT NULL AND step_device_ns IS NOT NULL THEN coalesce(optimizer_device_ns, 0) END AS optimizer_device_ns
+        FROM ranks
+        WHERE step_count > 0
     ),
 
     per_step AS (
@@ -82,8 +97,7 @@ WITH
             100.0 * forward_device_ns / nullif(step_device_ns, 0) AS forward_device_pct,
             100.0 * backward_device_ns / nullif(step_device_ns, 0) AS backward_device_pct,
             100.0 * optimizer_device_ns / nullif(step_device_ns, 0) AS optimizer_device_pct
-        FROM ranks
-        WHERE step_count > 0
+        FROM filled
     ),
 
     totals AS (
@@ -119,20 +133,26 @@ WITH
         GROUP BY trace
     ),
 
+    phase_names AS (
+        SELECT DISTINCT trace, phase
+        FROM phase_times
+    ),
+
     phase_ranks AS (
         SELECT
-            p.trace, p.rank, p.phase,
-            CAST(sum(p.windows) AS DOUBLE) / max(r.step_count) AS windows,
-            sum(p.host_ns) / max(r.step_count) / 1e6 AS host_ms,
-            sum(p.device_ns) / max(r.step_count) / 1e6 AS device_ms,
-            sum(p.launched_ns) / max(r.step_count) / 1e6 AS launched_ms,
-            sum(p.comm_ns) / max(r.step_count) / 1e6 AS comm_ms,
-            sum(p.compute_ns) / max(r.step_count) / 1e6 AS compute_ms,
-            sum(p.work_ns) / max(r.step_count) / 1e6 AS work_ms,
-            CAST(sum(p.events) AS DOUBLE) / max(r.step_count) AS events
-        FROM phase_times AS p
-        INNER JOIN per_step AS r ON r.trace = p.trace AND r.rank = p.rank
-        GROUP BY p.trace, p.rank, p.phase
+            n.trace, r.rank, n.phase,
+            CASE WHEN n.phase <> 'rest' THEN CAST(coalesce(sum(p.windows), 0) AS DOUBLE) / max(r.step_count) END AS windows,
+            coalesce(sum(p.host_ns), 0) / max(r.step_count) / 1e6 AS host_ms,
+            coalesce(sum(p.device_ns), CASE WHEN max(r.step_device_ms) IS NOT NULL THEN 0 END) / max(r.step_count) / 1e6 AS device_ms,
+            coalesce(sum(p.launched_ns), CASE WHEN max(r.step_device_ms) IS NOT NULL THEN 0 END) / max(r.step_count) / 1e6 AS launched_ms,
+            coalesce(sum(p.comm_ns), CASE WHEN max(r.step_device_ms) IS NOT NULL THEN 0 END) / max(r.step_count) / 1e6 AS comm_ms,
+            coalesce(sum(p.compute_ns), CASE WHEN max(r.step_device_ms) IS NOT NULL THEN 0 END) / max(r.step_count) / 1e6 AS compute_ms,
+            coalesce(sum(p.work_ns), CASE WHEN max(r.step_device_ms) IS NOT NULL THEN 0 END) / max(r.step_count) / 1e6 AS work_ms,
+            CAST(coalesce(sum(p.events), CASE WHEN max(r.step_device_ms) IS NOT NULL THEN 0 END) AS DOUBLE) / max(r.step_count) AS events
+        FROM phase_names AS n
+        INNER JOIN per_step AS r ON r.trace = n.trace
+        LEFT JOIN phase_times AS p ON p.trace = n.trace AND p.rank = r.rank AND p.phase = n.phase
+        GROUP BY n.trace, r.rank, n.phase
     ),
 
     phase_means AS (

@@ -9,7 +9,7 @@
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
 -- @null     no rank computes on a device
 -- @param    slowdown_pct DOUBLE 10 | A rank that computes so much longer than the median of the others, and waits no more than they do, is a straggler.
--- @param    wait_pct DOUBLE 10 | A rank that waits less than the median of the others, by so much of its window, is a straggler: they wait for it.
+-- @param    wait_pct DOUBLE 10 | A rank that is the last in some calls and waits less than the median of the others, by so much of its window (waited_for_pct), is a straggler: they wait for it.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   load_imbalance_pct DOUBLE value pct lower | (largest - least) / mean of the compute time of the ranks.
 -- @column   has_stragglers BOOLEAN value - | Whether a rank is a straggler by slowdown_pct or wait_pct.
@@ -18,7 +18,7 @@
 -- @column   straggler_rank BIGINT value - | The rank that waits least in matched calls, where the others wait for it longer than it waits; NULL where none stands out or no call is matched.
 -- @column   slowest_rank BIGINT value - | The rank that computes longest (the lowest of equals).
 -- @column   fastest_rank BIGINT value - | The rank that computes shortest.
--- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of matched calls in a step (in the window without steps); mean over ranks.
+-- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of the matched calls of a step (of all calls, where no step launched one); mean over ranks.
 -- @column   compute_time_stats STRUCT value - | mean, std (n - 1), min, max, range in ms and cv in percent of the compute time of the ranks.
 -- @column   communication_time_stats STRUCT value - | The same of communication.
 -- @column   duration_stats STRUCT value - | The same of the windows.
@@ -29,12 +29,23 @@
 -- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ, their offset is in it. The windows of ranks say little: collectives end them together.
 -- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does not wait; compute and not the span; a rule that works for two ranks)
 WITH
+    -- Whether steps launch calls at all.
+    matched AS (
+        SELECT trace, bool_or(step IS NOT NULL) AS in_steps
+        FROM _waits
+        GROUP BY trace
+    ),
+
     waits AS (
         SELECT
-            trace, rank, sum(wait_ns) AS wait_ns, count(*) FILTER (WHERE is_last) AS times_last,
+            w.trace, w.rank, sum(w.wait_ns) AS wait_ns,
+            sum(w.wait_ns) FILTER (WHERE w.step IS NOT NULL OR NOT m.in_steps) AS step_wait_ns,
+            bool_or(m.in_steps) AS in_steps,
+            count(*) FILTER (WHERE w.is_last) AS times_last,
             count(*) AS calls
-        FROM _waits
-        GROUP BY trace, rank
+        FROM _waits AS w
+        INNER JOIN matched AS m ON m.trace = w.trace
+        GROUP BY w.trace, w.rank
     ),
 
     step_counts AS (
@@ -47,8 +58,8 @@ WITH
         SELECT
             t.trace, t.rank, t.window_ns,
             t.compute_ns, t.comm_ns, w.wait_ns,
-            coalesce(w.times_last, 0) AS times_last, coalesce(w.calls, 0) AS calls,
-            coalesce(s.step_count, 1) AS step_count
+            w.step_wait_ns / CASE WHEN w.in_steps THEN coalesce(s.step_count, 1) ELSE 1 END AS step_wait_ns,
+            coalesce(w.times_last, 0) AS times_last, coalesce(w.calls, 0) AS calls
         FROM _rank_times AS t
         LEFT JOIN waits AS w ON w.trace = t.trace AND w.rank = t.rank
         LEFT JOIN step_counts AS s ON s.trace = t.trace AND s.rank = t.rank
@@ -74,8 +85,8 @@ WITH
 
     judged AS (
         SELECT
-            t.trace, t.rank, t.window_ns, t.compute_ns, t.comm_ns, t.wait_ns, t.times_last, t.calls,
-            t.step_count,
+            t.trace, t.rank, t.window_ns, t.compute_ns, t.comm_ns, t.wait_ns, t.step_wait_ns,
+            t.times_last, t.calls,
             100.0 * (t.compute_ns - m.others_compute_ns) / nullif(m.others_compute_ns, 0) AS slowdown_pct,
             -- 0.6745: the median deviation of a normal distribution, in standard deviations.
             0.6745 * (t.compute_ns - m.compute_ns) / nullif(d.deviation_ns, 0) AS deviation,
@@ -87,11 +98,12 @@ WITH
 
     reasons AS (
         SELECT
-            trace, rank, window_ns, compute_ns, comm_ns, wait_ns, times_last, calls, step_count,
+            trace, rank, window_ns, compute_ns, comm_ns, wait_ns, step_wait_ns, times_last, calls,
             slowdown_pct, deviation, waited_for_pct,
             -- Who waits more than the others holds up nobody.
             coalesce(slowdown_pct > $slowdown_pct AND coalesce(waited_for_pct, 0) >= 0, FALSE) AS by_compute,
-            coalesce(waited_for_pct > $wait_pct, FALSE) AS by_wait
+            -- Who is never the last is waited for by nobody.
+            coalesce(waited_for_pct > $wait_pct AND times_last > 0, FALSE) AS by_wait
         FROM judged
     ),
 
@@ -114,7 +126,7 @@ WITH
     ),
 
     least_waits AS (
-        SELECT trace, rank, waited_for_pct
+        SELECT trace, rank, waited_for_pct, times_last
         FROM reasons
         WHERE wait_ns IS NOT NULL
         QUALIFY row_number() OVER (PARTITION BY trace ORDER BY wait_ns, rank) = 1
@@ -158,7 +170,7 @@ WITH
             CASE WHEN max(compute_ns) > 0
                 THEN 100.0 * (max(compute_ns) - min(compute_ns)) / avg(compute_ns)
             END AS load_imbalance_pct,
-            avg(wait_ns / 1e6 / step_count ORDER BY rank) AS sync_overhead_ms,
+            avg(step_wait_ns / 1e6 ORDER BY rank) AS sync_overhead_ms,
             {
                 mean: avg(compute_ns) / 1e6, std: stddev_samp(compute_ns / 1e6 ORDER BY rank),
                 min: min(compute_ns) / 1e6, max: max(compute_ns) / 1e6,
@@ -194,7 +206,7 @@ WITH
             l.trace IS NOT NULL AS has_stragglers,
             coalesce(l.num_stragglers, 0) AS num_stragglers,
             coalesce(l.stragglers, []) AS stragglers,
-            CASE WHEN w.waited_for_pct > 0 THEN w.rank END AS straggler_rank,
+            CASE WHEN w.waited_for_pct > 0 AND w.times_last > 0 THEN w.rank END AS straggler_rank,
             s.rank AS slowest_rank,
             f.rank AS fastest_rank,
             t.sync_overhead_ms, t.compute_time_stats, t.communication_time_stats, t.duration_stats,

@@ -3,11 +3,11 @@
 -- @area     stragglers
 -- @summary  How long a rank waits in a step for the last rank of the calls that it takes part in; mean over ranks.
 -- @grain    trace
--- @requires collective_calls
--- @reads    _waits _windows steps ranks
+-- @reads    collective_calls _waits _windows steps ranks
 -- @value    sync_overhead_ms
 -- @alias    sync_overhead
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(*) FROM collective_calls) > 0 | no call of the ranks was matched
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   sync_overhead_ms DOUBLE value ms lower | Waiting in a step (in the window without steps): sum over its calls, mean over steps, then over ranks.
 -- @column   sync_overhead_pct DOUBLE value pct lower | Waiting, of the step; mean over ranks.
@@ -15,10 +15,17 @@
 -- @column   mean_wait_us DOUBLE value us | Mean wait of a rank in a call.
 -- @column   by_type MAP value ms | Waiting in a step by kind of call, mean over ranks.
 -- @column   per_rank MAP value ms | Waiting of each rank in a step.
--- @column   method VARCHAR value - | steps; or window where the trace has none: then calls outside steps count too.
+-- @column   method VARCHAR value - | steps; or window where no step launched a call: then all calls count.
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it.
 -- @source   metrics 2.I sync_overhead (defect D62), section 7.2 wait
 WITH
+    -- Whether steps launch calls at all.
+    matched AS (
+        SELECT trace, bool_or(step IS NOT NULL) AS in_steps
+        FROM _waits
+        GROUP BY trace
+    ),
+
     step_times AS (
         SELECT trace, rank, count(*) AS step_count, CAST(sum(dur_ns) AS DOUBLE) AS step_ns
         FROM steps
@@ -31,7 +38,8 @@ WITH
             coalesce(s.step_count, 1) AS step_count,
             coalesce(s.step_ns, w.end_ns - w.start_ns) AS length_ns
         FROM _windows AS w
-        LEFT JOIN step_times AS s ON s.trace = w.trace AND s.rank = w.rank
+        INNER JOIN matched AS m ON m.trace = w.trace
+        LEFT JOIN step_times AS s ON s.trace = w.trace AND s.rank = w.rank AND m.in_steps
     ),
 
     waits AS (

@@ -6,6 +6,7 @@
 -- @requires cards steps
 -- @reads    _step_times ranks
 -- @value    throughput_tokens_per_s
+-- @null     the steps take no time
 -- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
 -- @check    (SELECT max(seq_len) FROM cards) > 0 | the workload card has no seq_len
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -22,7 +23,7 @@
 WITH
     workload AS (
         SELECT
-            trace, max(batch_size) * max(seq_len) AS step_tokens, max(total_count) AS devices
+            trace, CAST(max(batch_size) AS HUGEINT) * max(seq_len) AS step_tokens, max(total_count) AS devices
         FROM cards
         GROUP BY trace
     ),
@@ -64,7 +65,7 @@ WITH
         SELECT
             t.trace,
             w.step_tokens / nullif(t.step_s, 0) AS throughput_tokens_per_s,
-            w.step_tokens AS tokens_per_step,
+            TRY_CAST(w.step_tokens AS BIGINT) AS tokens_per_step,
             t.step_s AS iteration_time_s,
             t.min_s AS min_iteration_time_s,
             t.max_s AS max_iteration_time_s,

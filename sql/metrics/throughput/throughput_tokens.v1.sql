@@ -38,8 +38,8 @@ WITH
     final AS (
         SELECT
             t.trace,
-            w.batch_size * w.seq_len / nullif(t.step_s, 0) AS throughput_tokens_per_s,
-            w.batch_size * w.seq_len * t.num_iterations AS total_tokens,
+            CAST(w.batch_size AS HUGEINT) * w.seq_len / nullif(t.step_s, 0) AS throughput_tokens_per_s,
+            TRY_CAST(CAST(w.batch_size AS DOUBLE) * w.seq_len * t.num_iterations AS BIGINT) AS total_tokens,
             t.step_s * t.num_iterations AS measured_duration_s,
             t.num_iterations,
             w.batch_size,

@@ -7,7 +7,7 @@
 -- @reads    _step_times
 -- @value    step_time_cv_pct
 -- @alias    time_variance step_time_cv
--- @null     no rank has two steps that count
+-- @null     no rank has two steps that count, or they take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation (n - 1) of the step times of a rank, of their mean; mean over ranks.
 -- @column   step_time_std_ms DOUBLE value ms lower | That standard deviation, mean over ranks.
