@@ -38,8 +38,8 @@ WITH
     rates AS (
         SELECT
             trace,
-            avg(timed_count / nullif(window_s, 0)) AS per_s,
-            avg(bytes / 1048576 / nullif(window_s, 0)) AS mib_per_s,
+            avg(timed_count / nullif(window_s, 0) ORDER BY rank) AS per_s,
+            avg(bytes / 1048576 / nullif(window_s, 0) ORDER BY rank) AS mib_per_s,
             map(
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
                 array_agg(timed_count / nullif(window_s, 0) ORDER BY rank)

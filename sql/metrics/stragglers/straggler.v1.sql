@@ -149,7 +149,7 @@ WITH
     step_ranks AS (
         SELECT
             trace, rank, avg(time_ns) AS mean_ns,
-            100.0 * stddev_samp(CAST(time_ns AS DOUBLE)) / nullif(avg(time_ns), 0) AS cv_pct
+            100.0 * stddev_samp(CAST(time_ns AS DOUBLE) ORDER BY step) / nullif(avg(time_ns), 0) AS cv_pct
         FROM _step_times
         GROUP BY trace, rank
     ),
