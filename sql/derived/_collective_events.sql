@@ -2,6 +2,35 @@
 -- @partition rank
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself says.
 -- @reads    device_events host_events launches comm_args metadata et_nodes et_links
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 OR (SELECT count(*) FROM host_events WHERE class = 'host_annotation' AND name LIKE 'gloo:%') > 0 | nothing communicates
+-- @column   source VARCHAR value - | As in collectives.
+-- @column   rank BIGINT value - | As in collectives.
+-- @column   event_id BIGINT value - | As in collectives.
+-- @column   device BIGINT value - | As in collectives.
+-- @column   stream BIGINT value - | As in collectives.
+-- @column   ts_ns BIGINT value ns | As in collectives.
+-- @column   dur_ns BIGINT value ns | As in collectives.
+-- @column   step_ts_ns BIGINT value ns | The time that says the step.
+-- @column   operation VARCHAR value - | The same operation of the same program (XLA).
+-- @column   stall_ns BIGINT value ns | As in collectives.
+-- @column   collective VARCHAR value - | As in collectives.
+-- @column   collective_raw VARCHAR value - | As in collectives.
+-- @column   coll_source VARCHAR value - | As in collectives.
+-- @column   dtype VARCHAR value - | As in collectives.
+-- @column   seq BIGINT value - | As in collectives.
+-- @column   pg_name VARCHAR value - | As in collectives.
+-- @column   pg_desc VARCHAR value - | As in collectives.
+-- @column   pg_ranks BIGINT[] value - | Ranks of the group, where the list is whole.
+-- @column   stated_size BIGINT value - | Group size as stated.
+-- @column   in_elems BIGINT value - | As in collectives.
+-- @column   out_elems BIGINT value - | As in collectives.
+-- @column   in_bytes BIGINT value bytes | As in collectives.
+-- @column   out_bytes BIGINT value bytes | As in collectives.
+-- @column   root_rank BIGINT value - | As in collectives.
+-- @column   peer_rank BIGINT value - | As in collectives.
+-- @column   in_split BIGINT[] value - | As in collectives.
+-- @column   out_split BIGINT[] value - | As in collectives.
+-- @column   size_source VARCHAR value - | As in collectives.
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
     stepped_devices AS (

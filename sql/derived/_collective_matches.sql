@@ -1,6 +1,10 @@
 -- @derived  _collective_matches
 -- @summary  Which events of the ranks are one call: by sequence number, else in order.
--- @reads    _collective_events process_groups ranks
+-- @requires _collective_events
+-- @reads    process_groups ranks
+-- @column   event_id BIGINT dim - | The event.
+-- @column   collective_id BIGINT value - | The call that it is part of.
+-- @column   matched_by VARCHAR value - | seq, order or shift.
 -- @caveat   Where ranks have different numbers of calls, each takes the shift against the reference with the least spread of end-time differences: ranks leave a call together, and a constant clock offset does not matter.
 -- @source   product 6.1
 WITH

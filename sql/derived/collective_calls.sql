@@ -1,6 +1,7 @@
 -- @derived  collective_calls
 -- @summary  One row per operation that every ingested rank of its group took part in.
--- @reads    collectives _collective_matches ranks cards
+-- @requires collectives
+-- @reads    _collective_matches ranks cards
 -- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks' offset too. transfer_ns does not.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); product 6.1
 WITH

@@ -1,6 +1,7 @@
 -- @derived  collectives
 -- @summary  One row per rank and communication call, with kind, sizes, group, step and call.
--- @reads    _collective_events _collective_matches process_groups ranks steps
+-- @requires _collective_events
+-- @reads    _collective_matches process_groups ranks steps
 -- @caveat   group_size is the world size where nothing states the group and every rank has the same number of calls of the kind; group_source says so.
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH

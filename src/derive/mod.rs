@@ -94,6 +94,20 @@ impl Derive<'_> {
         }
     }
 
+    /// Makes the table of a file: empty where it lacks what it must have.
+    fn make(&self, connection: &Connection, file: &SqlFile) -> Result<()> {
+        let query = match empty_columns(&file.header) {
+            // Planning a query costs more than it does on nothing.
+            Some(columns) if !applies(connection, &file.header)? => {
+                format!("SELECT {columns} WHERE false")
+            }
+            _ => file.query().to_owned(),
+        };
+        let name = sql_name(&file.header.name);
+        self.execute(connection, &format!("CREATE OR REPLACE TABLE {name} AS {query}"))
+            .map_err(|e| e.at(file.path.clone()))
+    }
+
     /// Makes what each of `ranks` says by itself: one file of each table under `part`.
     fn part(
         &self,
@@ -106,16 +120,7 @@ impl Derive<'_> {
     ) -> Result<()> {
         show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
         for file in by_rank {
-            let name = sql_name(&file.header.name);
-            let query = match empty_columns(&file.header) {
-                // Planning a query costs more than it does on nothing.
-                Some(columns) if lacks(connection, &file.header.requires)? => {
-                    format!("SELECT {columns} WHERE false")
-                }
-                _ => file.query().to_owned(),
-            };
-            self.execute(connection, &format!("CREATE OR REPLACE TABLE {name} AS {query}"))
-                .map_err(|e| e.at(file.path.clone()))?;
+            self.make(connection, file)?;
             let query = kept_columns(&file.header.name);
             let target = || part_file(what.directory, &file.header.name, part);
             match schema::table(&file.header.name) {
@@ -244,15 +249,7 @@ impl Finish for Derive<'_> {
             )?;
         }
         for file in &over_ranks {
-            self.execute(
-                &connection,
-                &format!(
-                    "CREATE OR REPLACE TABLE {} AS {}",
-                    sql_name(&file.header.name),
-                    file.query()
-                ),
-            )
-            .map_err(|e| e.at(file.path.clone()))?;
+            self.make(&connection, file)?;
             if schema::table(&file.header.name).is_some() {
                 keep(&connection, &kept_columns(&file.header.name), || {
                     part_file(what.directory, &file.header.name, WHOLE)
@@ -288,15 +285,18 @@ fn empty_columns(header: &Header) -> Option<String> {
     (!columns.is_empty()).then(|| columns.iter().map(column).collect::<Vec<_>>().join(", "))
 }
 
-/// Whether one of these tables has no rows.
-fn lacks(connection: &Connection, names: &[String]) -> Result<bool> {
-    for name in names {
-        let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", sql_name(name));
+/// Whether every table that a file requires has rows, and its checks hold.
+fn applies(connection: &Connection, header: &Header) -> Result<bool> {
+    let has_rows =
+        header.requires.iter().map(|n| format!("EXISTS (SELECT 1 FROM {})", sql_name(n)));
+    let checks = header.checks.iter().map(|check| format!("({})", check.left));
+    for condition in has_rows.chain(checks) {
+        let sql = format!("SELECT coalesce({condition}, false)");
         if !connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
-            return Ok(true);
+            return Ok(false);
         }
     }
-    Ok(false)
+    Ok(true)
 }
 
 /// `SELECT` of a derived table: the columns of the schema, in its order and types; all of a step.
