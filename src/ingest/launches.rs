@@ -403,8 +403,11 @@ mod tests {
         assert_eq!(s.enter(20, open(50, 3, OP)), entered(Some(1), false));
         assert_eq!(s.enter(25, open(40, 4, RANGE_OP)), entered(Some(1), false));
         assert_eq!(s.around(30), [Some(4), None, None, None, Some(4)]);
+        // What only looks like an operator is a range, and hides none.
+        assert_eq!(s.enter(42, open(90, 8, RANGE_LIKE_OP)), entered(Some(1), false));
+        assert_eq!(s.around(43), [Some(8), None, None, None, Some(8)]);
         // One that lasts longer than all before it is outermost too.
-        assert_eq!(s.enter(45, open(60, 5, OP)), entered(Some(1), true));
+        assert_eq!(s.enter(45, open(60, 5, OP)), entered(Some(8), true));
         assert_eq!(s.enter(100, open(110, 6, RANGE)), entered(None, false));
         assert_eq!(s.enter(120, open(130, 7, OP)), entered(None, true));
     }

@@ -90,7 +90,7 @@ mod tests {
 
     /// Rank of each execution trace, and what says it.
     fn ranks(files: &[Facts]) -> Vec<(usize, i64, &'static str)> {
-        let (traces, errors) = split(files);
+        let (traces, errors, _) = split(files);
         assert_eq!(errors, []);
         let of = traces.iter().flatten().filter(|m| is_execution_trace(&files[m.file]));
         let mut out: Vec<_> = of.map(|m| (m.file, m.rank.unwrap_or(-1), m.rank_source)).collect();
@@ -108,7 +108,7 @@ mod tests {
             file("et", "other.json", None, 98),
         ];
         assert_eq!(ranks(&files), [(2, 0, "pid"), (3, 0, "name")]);
-        let (traces, _) = split(&files);
+        let (traces, ..) = split(&files);
         assert_eq!(traces.len(), 1);
         assert_eq!(left_over(&files, &traces), [4]);
         // The file of the rank's own events comes first.
@@ -145,7 +145,7 @@ mod tests {
             file("et", "x_et_0.json", None, 12),
             file("et", "y_et_0.json", None, 11),
         ];
-        let (traces, _) = split(&files);
+        let (traces, ..) = split(&files);
         assert_eq!(traces.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(left_over(&files, &traces), [2]);
     }
@@ -158,7 +158,7 @@ mod tests {
             file("et", "linear.json", None, 12),
         ];
         assert_eq!(ranks(&files), [(0, 1, "name"), (1, 0, "name"), (2, 0, "order")]);
-        let (traces, _) = split(&files);
+        let (traces, ..) = split(&files);
         assert_eq!(traces.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(left_over(&files, &traces), [0; 0]);
     }
