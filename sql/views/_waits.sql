@@ -1,12 +1,35 @@
 -- @view     _waits
--- @summary  How long each rank of a matched call waited for the last one to enter it.
--- @requires collectives collective_calls
--- @caveat   Starts are compared as recorded; no rank waits longer than its own event lasts.
+-- @summary  How long each rank of a matched call waited for the last one to enter it: by the clocks as recorded, and with the offsets of the clocks taken away.
+-- @requires _clock_offsets collectives
+-- @caveat   No rank waits longer than its own event lasts.
+WITH
+    shares AS (
+        SELECT
+            c.trace, c.source, c.rank, c.collective_id, c.collective, c.device, c.step, c.ts_ns, c.dur_ns,
+            c.ts_ns - coalesce(o.offset_ns, 0) AS aligned_ns
+        FROM collectives AS c
+        LEFT JOIN _clock_offsets AS o ON o.trace = c.trace AND o.rank = c.rank
+        WHERE c.collective_id IS NOT NULL AND c.dur_ns IS NOT NULL
+    ),
+
+    lasts AS (
+        SELECT
+            trace, source, rank, collective_id, collective, device, step, ts_ns, dur_ns,
+            max(ts_ns) OVER call - ts_ns AS late_ns,
+            max(aligned_ns) OVER call - aligned_ns AS aligned_late_ns,
+            row_number() OVER (
+                PARTITION BY trace, source, collective_id ORDER BY ts_ns DESC, rank
+            ) = 1 AS is_last,
+            row_number() OVER (
+                PARTITION BY trace, source, collective_id ORDER BY aligned_ns DESC, rank
+            ) = 1 AS aligned_is_last
+        FROM shares
+        WINDOW call AS (PARTITION BY trace, source, collective_id)
+    )
+
 SELECT
-    c.trace, c.source, c.rank, c.collective_id, c.collective, c.device, c.step, c.ts_ns, c.dur_ns,
-    greatest(least(m.last_start_ns - c.ts_ns, c.dur_ns), 0) AS wait_ns,
-    c.rank = m.last_rank AS is_last
-FROM collectives AS c
-INNER JOIN collective_calls AS m
-    ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
-WHERE c.dur_ns IS NOT NULL
+    trace, source, rank, collective_id, collective, device, step, ts_ns, dur_ns,
+    least(late_ns, dur_ns) AS wait_ns,
+    least(aligned_late_ns, dur_ns) AS aligned_wait_ns,
+    is_last, aligned_is_last
+FROM lasts

@@ -8,6 +8,7 @@
 -- @value    load_imbalance_pct
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
 -- @null     no rank computes on a device
+-- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @param    slowdown_pct DOUBLE 10 | A rank that computes so much longer than the median of the others, and waits no more than they do, is a straggler.
 -- @param    wait_pct DOUBLE 10 | A rank that is the last in some calls and waits less than the median of the others, by so much of its window (waited_for_pct), is a straggler: they wait for it.
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -26,7 +27,7 @@
 -- @column   rank_step_time_cv_pct DOUBLE value pct lower | Standard deviation of the mean step time over ranks, of their mean.
 -- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last, robust deviation of compute, slowdown.
 -- @column   num_ranks BIGINT value count | Ranks compared.
--- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ, their offset is in it. The windows of ranks say little: collectives end them together.
+-- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. The windows of ranks say little: collectives end them together.
 -- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does not wait; compute and not the span; a rule that works for two ranks)
 WITH
     -- Whether steps launch calls at all.
@@ -38,10 +39,11 @@ WITH
 
     waits AS (
         SELECT
-            w.trace, w.rank, sum(w.wait_ns) AS wait_ns,
-            sum(w.wait_ns) FILTER (WHERE w.step IS NOT NULL OR NOT m.in_steps) AS step_wait_ns,
+            w.trace, w.rank,
+            sum(CASE WHEN $align THEN w.aligned_wait_ns ELSE w.wait_ns END) AS wait_ns,
+            sum(CASE WHEN $align THEN w.aligned_wait_ns ELSE w.wait_ns END) FILTER (WHERE w.step IS NOT NULL OR NOT m.in_steps) AS step_wait_ns,
             bool_or(m.in_steps) AS in_steps,
-            count(*) FILTER (WHERE w.is_last) AS times_last,
+            count(*) FILTER (WHERE CASE WHEN $align THEN w.aligned_is_last ELSE w.is_last END) AS times_last,
             count(*) AS calls
         FROM _waits AS w
         INNER JOIN matched AS m ON m.trace = w.trace

@@ -4,7 +4,7 @@
 -- @summary  Lag of the last rank to enter a collective call: last start - first start, over the calls that every ingested rank of a group has.
 -- @grain    trace
 -- @requires collectives
--- @reads    ranks steps
+-- @reads    _clock_offsets ranks steps
 -- @value    mean_lag_us
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
@@ -26,62 +26,9 @@
 -- @source   metrics 2.I straggler_lag_us (defect D60: calls matched by group and order, not by position in a mixed list)
 WITH
     shares AS (
-        SELECT trace, collective_id, collective, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
+        SELECT trace, collective_id, rank, ts_ns AS start_ns
         FROM collectives
         WHERE collective_id IS NOT NULL
-    ),
-
-    -- Ends are compared with those of the lowest rank of the call; only what all ranks leave
-    -- together says something of their clocks.
-    reference_ranks AS (
-        SELECT trace, collective_id, min(rank) AS rank
-        FROM shares
-        WHERE collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
-        GROUP BY trace, collective_id
-    ),
-
-    end_differences AS (
-        SELECT s.trace, s.rank, r.rank AS reference_rank, s.end_ns - e.end_ns AS difference_ns
-        FROM shares AS s
-        INNER JOIN reference_ranks AS r
-            ON r.trace = s.trace AND r.collective_id = s.collective_id
-        INNER JOIN shares AS e
-            ON e.trace = r.trace AND e.collective_id = r.collective_id AND e.rank = r.rank
-        WHERE s.rank <> r.rank
-    ),
-
-    direct AS (
-        SELECT trace, rank, reference_rank, median(difference_ns) AS offset_ns, count(*) AS call_count
-        FROM end_differences
-        GROUP BY trace, rank, reference_rank
-    ),
-
-    -- Each rank against the reference it shares most calls with, and that one against its own.
-    nearest AS (
-        SELECT trace, rank, reference_rank, offset_ns
-        FROM direct
-        QUALIFY row_number() OVER (
-            PARTITION BY trace, rank ORDER BY reference_rank, call_count DESC
-        ) = 1
-    ),
-
-    spreads AS (
-        SELECT d.trace, d.rank, median(abs(d.difference_ns - n.offset_ns)) AS spread_ns
-        FROM end_differences AS d
-        INNER JOIN nearest AS n
-            ON n.trace = d.trace AND n.rank = d.rank AND n.reference_rank = d.reference_rank
-        GROUP BY d.trace, d.rank
-    ),
-
-    offsets AS (
-        SELECT
-            n.trace,
-            n.rank,
-            CAST(n.offset_ns + coalesce(m.offset_ns, 0) AS BIGINT) AS offset_ns,
-            s.spread_ns
-        FROM nearest AS n
-        LEFT JOIN nearest AS m ON m.trace = n.trace AND m.rank = n.reference_rank
-        INNER JOIN spreads AS s ON s.trace = n.trace AND s.rank = n.rank
     ),
 
     starts AS (
@@ -91,7 +38,7 @@ WITH
             s.rank,
             s.start_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS start_ns
         FROM shares AS s
-        LEFT JOIN offsets AS o ON o.trace = s.trace AND o.rank = s.rank
+        LEFT JOIN _clock_offsets AS o ON o.trace = s.trace AND o.rank = s.rank
     ),
 
     lags AS (
@@ -146,7 +93,7 @@ WITH
 
     spread_totals AS (
         SELECT trace, max(spread_ns) / 1e3 AS spread_us
-        FROM offsets
+        FROM _clock_offsets
         GROUP BY trace
     ),
 

@@ -8,6 +8,7 @@
 -- @alias    sync_overhead
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
 -- @check    (SELECT count(*) FROM collective_calls) > 0 | no call of the ranks was matched
+-- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   sync_overhead_ms DOUBLE value ms lower | Waiting in a step (in the window without steps): sum over its calls, mean over steps, then over ranks.
 -- @column   sync_overhead_pct DOUBLE value pct lower | Waiting, of the step; mean over ranks.
@@ -16,7 +17,7 @@
 -- @column   by_type MAP value ms | Waiting in a step by kind of call, mean over ranks.
 -- @column   per_rank MAP value ms | Waiting of each rank in a step.
 -- @column   method VARCHAR value - | steps; or window where no step launched a call: then all calls count.
--- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it.
+-- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true.
 -- @source   metrics 2.I sync_overhead (defect D62), section 7.2 wait
 WITH
     -- Whether steps launch calls at all.
@@ -43,7 +44,9 @@ WITH
     ),
 
     waits AS (
-        SELECT w.trace, w.rank, w.collective, w.wait_ns, l.step_count
+        SELECT
+            w.trace, w.rank, w.collective, l.step_count,
+            CASE WHEN $align THEN w.aligned_wait_ns ELSE w.wait_ns END AS wait_ns
         FROM _waits AS w
         INNER JOIN lengths AS l ON l.trace = w.trace AND l.rank = w.rank
         WHERE w.step IS NOT NULL OR NOT l.has_steps

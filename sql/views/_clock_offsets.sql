@@ -1,0 +1,65 @@
+-- @view     _clock_offsets
+-- @summary  How far the clock of each rank is ahead of that of the lowest ranks that it communicates with, by the ends of calls that all ranks leave together.
+-- @requires collectives
+WITH
+    shares AS (
+        SELECT trace, collective_id, collective, rank, ts_ns + dur_ns AS end_ns
+        FROM collectives
+        WHERE collective_id IS NOT NULL
+    ),
+
+    -- Ends are compared with those of the lowest rank of the call; only what all ranks leave
+    -- together says something of their clocks.
+    reference_ranks AS (
+        SELECT trace, collective_id, min(rank) AS rank
+        FROM shares
+        WHERE collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
+        GROUP BY trace, collective_id
+    ),
+
+    end_differences AS (
+        SELECT s.trace, s.rank, r.rank AS reference_rank, s.end_ns - e.end_ns AS difference_ns
+        FROM shares AS s
+        INNER JOIN reference_ranks AS r
+            ON r.trace = s.trace AND r.collective_id = s.collective_id
+        INNER JOIN shares AS e
+            ON e.trace = r.trace AND e.collective_id = r.collective_id AND e.rank = r.rank
+        WHERE s.rank <> r.rank
+    ),
+
+    direct AS (
+        SELECT trace, rank, reference_rank, median(difference_ns) AS offset_ns, count(*) AS call_count
+        FROM end_differences
+        GROUP BY trace, rank, reference_rank
+    ),
+
+    -- Each rank against the reference it shares most calls with, and that one against its own.
+    nearest AS (
+        SELECT trace, rank, reference_rank, offset_ns
+        FROM direct
+        QUALIFY row_number() OVER (
+            PARTITION BY trace, rank ORDER BY reference_rank, call_count DESC
+        ) = 1
+    ),
+
+    spreads AS (
+        SELECT d.trace, d.rank, median(abs(d.difference_ns - n.offset_ns)) AS spread_ns
+        FROM end_differences AS d
+        INNER JOIN nearest AS n
+            ON n.trace = d.trace AND n.rank = d.rank AND n.reference_rank = d.reference_rank
+        GROUP BY d.trace, d.rank
+    ),
+
+    offsets AS (
+        SELECT
+            n.trace,
+            n.rank,
+            CAST(n.offset_ns + coalesce(m.offset_ns, 0) AS BIGINT) AS offset_ns,
+            s.spread_ns
+        FROM nearest AS n
+        LEFT JOIN nearest AS m ON m.trace = n.trace AND m.rank = n.reference_rank
+        INNER JOIN spreads AS s ON s.trace = n.trace AND s.rank = n.rank
+    )
+
+SELECT trace, rank, offset_ns, spread_ns
+FROM offsets
