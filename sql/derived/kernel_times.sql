@@ -7,7 +7,7 @@
 SELECT
     d.source, d.rank, d.device, d.class, d.name, h.name AS op_name,
     count(*) AS events,
-    TRY_CAST(sum(d.dur_ns) AS BIGINT) AS dur_ns,
+    CAST(least(sum(d.dur_ns), 9223372036854775807) AS BIGINT) AS dur_ns,
     min(d.dur_ns) AS min_dur_ns,
     max(d.dur_ns) AS max_dur_ns
 FROM device_events AS d

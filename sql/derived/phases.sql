@@ -3,20 +3,13 @@
 -- @summary  Windows of training phases on the host of each rank: they do not overlap.
 -- @requires _ranges _threads
 -- @reads    steps
--- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. A run of operators of autograd, from the first start to the last end, is backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and each operator between them and the backward that no other range claims; else the operators of the main thread before a backward, from the first start to the last end, unless an optimizer or data loading comes before that backward. What is left of a step is the rest.
+-- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. A run of operators of autograd, from the first start to the last end, is backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and each operator between them and the backward that stands beside them, in no range of its own; else the operators of the main thread before a backward, from the first start to the last end, unless an optimizer or data loading comes before that backward. What is left of a step is the rest.
 -- @source   metrics 2.H (defect D58: nested operators are not added up)
 WITH
-    annotations AS (
-        SELECT event_id, ts_ns, end_ns
-        FROM _ranges
-        WHERE kind = 'annotation'
-    ),
-
     training AS (
         SELECT
             r.source, r.rank, r.pid, r.tid, r.kind, r.phase, r.ts_ns, r.end_ns, s.step, s.ts_ns + s.dur_ns AS step_end_ns,
-            -- Nothing but the step itself is around it.
-            around.event_id IS NULL OR around.ts_ns = s.ts_ns AND around.end_ns = s.ts_ns + s.dur_ns AS bare,
+            coalesce(r.parent_event_id, -1) AS parent_id,
             max(CASE WHEN r.kind = 'operator' AND r.phase = 'backward' THEN r.end_ns END) OVER (
                 PARTITION BY r.source, r.rank, r.pid, r.tid ORDER BY r.ts_ns, r.end_ns DESC, r.kind
                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -33,7 +26,6 @@ WITH
         INNER JOIN _threads AS t
             ON t.source = r.source AND t.rank = r.rank
             AND t.pid IS NOT DISTINCT FROM r.pid AND t.tid IS NOT DISTINCT FROM r.tid
-        LEFT JOIN annotations AS around ON around.event_id = r.parent_event_id
         ASOF LEFT JOIN steps AS s
             ON s.source = r.source AND s.rank = r.rank AND s.ts_ns <= r.ts_ns
         WHERE t.is_main OR t.has_backward
@@ -48,7 +40,7 @@ WITH
 
     items AS (
         SELECT
-            t.source, t.rank, t.step, t.stated, t.bare, t.ts_ns,
+            t.source, t.rank, t.step, t.stated, t.parent_id, t.ts_ns,
             coalesce(least(t.end_ns, t.step_end_ns), t.end_ns) AS end_ns
         FROM training AS t
         LEFT JOIN stepped AS s ON s.source = t.source AND s.rank = t.rank
@@ -61,9 +53,26 @@ WITH
             )
     ),
 
+    -- What stands around the ranges that say forward.
+    forward_parents AS (
+        SELECT DISTINCT source, rank, step, parent_id
+        FROM items
+        WHERE stated = 'forward'
+    ),
+
+    beside AS (
+        SELECT
+            i.source, i.rank, i.step, i.stated, i.ts_ns, i.end_ns,
+            p.parent_id IS NOT NULL AS beside_forward
+        FROM items AS i
+        LEFT JOIN forward_parents AS p
+            ON p.source = i.source AND p.rank = i.rank
+            AND p.step IS NOT DISTINCT FROM i.step AND p.parent_id = i.parent_id
+    ),
+
     placed AS (
         SELECT
-            source, rank, step, stated, bare, ts_ns, end_ns,
+            source, rank, step, stated, beside_forward, ts_ns, end_ns,
             -- What takes over from the operators that follow each other.
             first_value(
                 CASE WHEN stated IN ('backward', 'backward_end', 'optimizer', 'data_loading') THEN stated END
@@ -81,7 +90,7 @@ WITH
             min(CASE WHEN stated = 'forward' THEN ts_ns END) OVER (
                 PARTITION BY source, rank, step
             ) AS first_forward_ns
-        FROM items
+        FROM beside
     ),
 
     phased AS (
@@ -94,7 +103,7 @@ WITH
                     THEN CASE WHEN first_backward_ns <= ts_ns THEN 'backward' END
                 WHEN stated = 'forward' THEN CASE WHEN ts_ns < last_backward_ns THEN 'forward' END
                 WHEN next_turn = 'backward'
-                    AND (first_forward_ns IS NULL OR ts_ns > first_forward_ns AND bare)
+                    AND (first_forward_ns IS NULL OR ts_ns > first_forward_ns AND beside_forward)
                     THEN 'forward'
             END AS phase
         FROM placed

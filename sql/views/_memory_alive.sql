@@ -24,7 +24,7 @@ WITH
 
 SELECT
     m.trace, m.rank, m.source_id, m.device, m.moment, m.event_id, a.stack_id,
-    CAST(sum(a.size) AS BIGINT) AS alive_bytes, count(*) AS allocation_count
+    TRY_CAST(sum(a.size) AS BIGINT) AS alive_bytes, count(*) AS allocation_count
 FROM moments AS m
 INNER JOIN _memory_allocations AS a
     ON a.trace = m.trace

@@ -110,19 +110,19 @@ WITH
 
 SELECT
     trace, rank, source_id, device, form AS method, CAST(NULL AS BIGINT) AS event_id, 0 AS place,
-    CAST(NULL AS BIGINT) AS ts_ns, CAST(allocated AS BIGINT) AS allocated_bytes,
-    CAST(active AS BIGINT) AS active_bytes, CAST(reserved AS BIGINT) AS reserved_bytes,
+    CAST(NULL AS BIGINT) AS ts_ns, TRY_CAST(allocated AS BIGINT) AS allocated_bytes,
+    TRY_CAST(active AS BIGINT) AS active_bytes, TRY_CAST(reserved AS BIGINT) AS reserved_bytes,
     CAST(0 AS BIGINT) AS above_start_bytes
 FROM sums
 UNION ALL
 SELECT
-    trace, rank, source_id, device, form, event_id, place, ts_ns, CAST(allocated AS BIGINT),
-    CAST(active AS BIGINT), CAST(reserved AS BIGINT), CAST(above_start AS BIGINT)
+    trace, rank, source_id, device, form, event_id, place, ts_ns, TRY_CAST(allocated AS BIGINT),
+    TRY_CAST(active AS BIGINT), TRY_CAST(reserved AS BIGINT), TRY_CAST(above_start AS BIGINT)
 FROM played
 UNION ALL
 SELECT
     trace, rank, NULL, device, 'counters', NULL,
     row_number() OVER (PARTITION BY trace, rank, device ORDER BY ts_ns),
-    ts_ns, CAST(allocated AS BIGINT), NULL, CAST(reserved AS BIGINT),
-    CAST(sum(change) OVER (PARTITION BY trace, rank, device ORDER BY ts_ns) AS BIGINT)
+    ts_ns, TRY_CAST(allocated AS BIGINT), NULL, TRY_CAST(reserved AS BIGINT),
+    TRY_CAST(sum(change) OVER (PARTITION BY trace, rank, device ORDER BY ts_ns) AS BIGINT)
 FROM samples

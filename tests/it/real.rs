@@ -49,6 +49,13 @@ const JOBS: [Job; 18] = [
             ("coll_call_num", "total_calls", 64.0),
             ("straggler_lag", "mean_lag_us", 1405.5),
             ("straggler_lag", "num_collectives", 8.0),
+            ("sync_overhead_ms", "sync_overhead_ms", 5.855375),
+            ("straggler", "sync_overhead_ms", 5.855375),
+            ("straggler", "straggler_rank", 7.0),
+            ("straggler", "num_stragglers", 1.0),
+            ("bubble_time_s", "bubble_time_s", 0.007675625),
+            ("communication", "communication_time_ms", 6.06775),
+            ("comm_volume_bytes", "comm_volume_bytes", 2_549_700.0),
         ],
     },
     Job {
@@ -64,6 +71,8 @@ const JOBS: [Job; 18] = [
             1_064_398, 1_056_477, 1_172_887, 1_053_678,
         ],
         values: &[
+            ("straggler", "straggler_rank", 2.0),
+            ("bubble_time_s", "bubble_time_s", 0.886_851_5),
             ("straggler_lag", "mean_lag_us", 253_030.916_667),
             ("straggler_lag", "num_collectives", 12.0),
         ],
@@ -84,7 +93,7 @@ const JOBS: [Job; 18] = [
             1_346_957, 1_108_236, 1_132_810, 1_343_228, 1_110_681, 1_132_785, 1_329_549, 1_123_939,
             1_135_165, 1_343_300, 1_110_814, 1_132_613,
         ],
-        values: &[],
+        values: &[("straggler", "straggler_rank", 2.0)],
     },
     Job {
         path: "kineto/pytorch+torchrec/trace/sst_long_a2a_optimizer_2/run_b",
@@ -102,7 +111,7 @@ const JOBS: [Job; 18] = [
             355_642, 138_977, 158_800, 355_322, 140_002, 158_250, 343_498, 150_628, 160_199,
             355_002, 139_847, 158_333,
         ],
-        values: &[],
+        values: &[("straggler", "straggler_rank", 2.0)],
     },
     Job {
         path: "kineto/pytorch+torchrec/trace/sst_long_a2a_optimizer_3",
@@ -120,7 +129,7 @@ const JOBS: [Job; 18] = [
             378_402, 134_195, 155_424, 379_340, 134_608, 155_871, 369_045, 142_845, 157_209,
             378_215, 135_186, 155_230,
         ],
-        values: &[],
+        values: &[("straggler", "straggler_rank", 2.0)],
     },
     Job {
         path: "kineto/pytorch+torchrec/trace/sst_sleep_pl_dense_after_backward_2",
@@ -134,7 +143,7 @@ const JOBS: [Job; 18] = [
             1_056_410, 1_172_759, 1_055_019, 1_056_382, 1_172_767, 1_055_113, 1_056_705, 1_160_062,
             1_068_008, 1_056_493, 1_172_774, 1_054_888,
         ],
-        values: &[],
+        values: &[("straggler", "straggler_rank", 2.0)],
     },
     Job {
         path: "kineto/pytorch+torchrec/log/resnet18",

@@ -57,9 +57,9 @@ WITH
             count(*) AS stack_count,
             array_agg(
                 {
-                    alive_bytes: CAST(s.bytes AS BIGINT),
+                    alive_bytes: TRY_CAST(s.bytes AS BIGINT),
                     share: s.bytes / nullif(t.all_bytes, 0),
-                    allocations: CAST(s.allocation_count AS BIGINT),
+                    allocations: TRY_CAST(s.allocation_count AS BIGINT),
                     ranks: s.rank_count,
                     frames: s.frames
                 }

@@ -16,7 +16,7 @@
 -- @column   has_stragglers BOOLEAN value - | Whether a rank is a straggler by slowdown_pct or wait_pct.
 -- @column   num_stragglers BIGINT value - | How many are.
 -- @column   stragglers LIST value - | Those ranks, the one that is waited for most first: compute, wait, slowdown, robust deviation, and why (compute, waited_for, both).
--- @column   straggler_rank BIGINT value - | The rank that waits least in matched calls, where the others wait for it longer than it waits; NULL where none stands out or no call is matched.
+-- @column   straggler_rank BIGINT value - | The rank that waits least in matched calls, where the median of the others is longer and it comes last at times; a straggler only beyond wait_pct. NULL where no call is matched.
 -- @column   slowest_rank BIGINT value - | The rank that computes longest (the lowest of equals).
 -- @column   fastest_rank BIGINT value - | The rank that computes shortest.
 -- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of the matched calls of a step (of all calls, where no step launched one); mean over ranks.
