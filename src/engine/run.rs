@@ -1,6 +1,6 @@
 //! One metric on one trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use arrow::array::RecordBatch;
@@ -14,6 +14,7 @@ use crate::ingest::manifest::Manifest;
 use crate::registry::header::Param;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::SCHEMA_VERSION;
+use crate::sql_text::sql_name;
 
 /// Below this share of known sizes, groups or launches a figure carries a warning (product 6.7).
 const COVERAGE_WARNING: f64 = 0.95;
@@ -169,10 +170,7 @@ pub fn run(
         .map(String::as_str)
         .collect();
     if !lacking.is_empty() {
-        out.reason = Some(format!(
-            "it needs {}, and this trace has none",
-            lacking.iter().map(|l| spoken(l)).collect::<Vec<_>>().join(" and ")
-        ));
+        out.reason = Some(needs(&lacking));
         return Ok(out);
     }
     let engine = Engine::open(&[directory.to_owned()], registry, settings)?.only(source);
@@ -180,6 +178,15 @@ pub fn run(
     engine.lock_down()?;
     for input in header.inputs() {
         engine.make(input)?;
+    }
+    // The manifest counts the rows of all profilers.
+    let sources: BTreeSet<&str> = manifest.sources.iter().map(|s| s.source.as_str()).collect();
+    if sources.len() > 1 {
+        let lacking = empty_ones(&engine, &header.requires)?;
+        if !lacking.is_empty() {
+            out.reason = Some(needs(&lacking));
+            return Ok(out);
+        }
     }
     let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
     one_select(&engine.connection, file.query()).map_err(|e| e.at(file.path.clone()))?;
@@ -234,6 +241,24 @@ pub fn run(
     }
     out.details = row;
     out.batch = batches.into_iter().find(|b| b.num_rows() > 0);
+    Ok(out)
+}
+
+/// The reason of a metric that lacks tables.
+fn needs(lacking: &[&str]) -> String {
+    let all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
+    format!("it needs {}, and this trace has none", all.join(" and "))
+}
+
+/// Those of the tables that have no rows.
+fn empty_ones<'a>(engine: &Engine, names: &'a [String]) -> Result<Vec<&'a str>> {
+    let mut out = Vec::new();
+    for name in names.iter().filter(|name| crate::schema::table(name).is_some()) {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", sql_name(name));
+        if !engine.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
+            out.push(name.as_str());
+        }
+    }
     Ok(out)
 }
 
