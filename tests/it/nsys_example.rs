@@ -283,3 +283,27 @@ fn the_answers_are_those_that_follow_by_hand() {
     assert_eq!((kind(1, "message_bytes"), kind(1, "t")), ((8 * MIB).into(), 90_000.into()));
     assert_eq!(kind(1, "group_size"), 2);
 }
+
+#[test]
+fn what_a_metric_requires_is_asked_of_the_profiler_that_it_looks_at() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let gloo = project().join("trace_collection/gloo-ddp-2rank");
+    for rank in [0, 1] {
+        let name = format!("kineto_trace_{rank}.json");
+        std::fs::copy(gloo.join(&name), folder.path().join(&name)).expect("it can be copied");
+    }
+    std::fs::copy(path(), folder.path().join("report.sqlite")).expect("it can be copied");
+    let data = tempfile::tempdir().expect("a temporary folder");
+    let (data, trace) = (data.path().to_string_lossy(), folder.path().to_string_lossy());
+    run(project(), &["ingest", &trace, "--data", &data, "--name", "both", "-q"]).done();
+    let answer = |mode: &str| {
+        let args =
+            ["metric", "pipeline_bubble", "--data", &data, "--profile-mode", mode, "--format"];
+        run(project(), &[&args[..], &["csv", "-q"]].concat())
+    };
+    // Only the nsys file has device events.
+    assert!(answer("nsys").code == 0);
+    let torch = answer("torch");
+    assert!(torch.code == 1, "{}", torch.stdout);
+    assert!(torch.stderr.contains("it needs device events"), "{}", torch.stderr);
+}
