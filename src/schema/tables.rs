@@ -7,6 +7,33 @@ const fn column(name: &'static str, ty: Type, doc: &'static str) -> Column {
     Column { name, ty, doc }
 }
 
+/// Who recorded a row.
+const SOURCE: Column =
+    column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla.");
+/// Whose it is.
+const RANK: Column =
+    column("rank", Type::Int, "Global rank; NULL where the source is not of one rank.");
+/// Which event it is.
+const EVENT_ID: Column = column(
+    "event_id",
+    Type::Int,
+    "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
+);
+/// When it began.
+const TS_NS: Column = column(
+    "ts_ns",
+    Type::Int,
+    "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
+);
+/// How long it took.
+const DUR_NS: Column = column("dur_ns", Type::Int, "Duration in nanoseconds.");
+/// Where it ran.
+const DEVICE: Column =
+    column("device", Type::Int, "Index of the accelerator in its host, as the trace numbers it.");
+/// The step that it is of.
+const STEP: Column =
+    column("step", Type::Int, "Step of the rank; NULL outside any, and where there are no steps.");
+
 /// Every table of a trace directory, in the order of the documentation.
 pub const TABLES: &[Table] = &[
     Table {
@@ -15,13 +42,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "event_id",
-                Type::Int,
-                "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
-            ),
+            SOURCE,
+            RANK,
+            EVENT_ID,
             column(
                 "class",
                 Type::Text,
@@ -33,19 +56,11 @@ pub const TABLES: &[Table] = &[
                 "Category as recorded; of nsys the table, of XLA the line.",
             ),
             column("name", Type::Text, "Name as recorded."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
-            column("dur_ns", Type::Int, "Duration in nanoseconds."),
+            TS_NS,
+            DUR_NS,
             column("ts_ps", Type::Int, "Picoseconds of the start beyond ts_ns (XLA)."),
             column("dur_ps", Type::Int, "Picoseconds of the duration beyond dur_ns (XLA)."),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host, as the trace numbers it.",
-            ),
+            DEVICE,
             column("stream", Type::Int, "In-order queue of the device."),
             column("context", Type::Int, "Context of the device."),
             column(
@@ -104,13 +119,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: true,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "event_id",
-                Type::Int,
-                "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
-            ),
+            SOURCE,
+            RANK,
+            EVENT_ID,
             column(
                 "class",
                 Type::Text,
@@ -122,11 +133,7 @@ pub const TABLES: &[Table] = &[
                 "Category as recorded; of nsys the table, of XLA the line.",
             ),
             column("name", Type::Text, "Name as recorded."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
+            TS_NS,
             column(
                 "dur_ns",
                 Type::Int,
@@ -159,25 +166,13 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "event_id",
-                Type::Int,
-                "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
-            ),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host, as the trace numbers it.",
-            ),
+            SOURCE,
+            RANK,
+            EVENT_ID,
+            DEVICE,
             column("stream", Type::Int, "In-order queue of the device."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
-            column("dur_ns", Type::Int, "Duration in nanoseconds."),
+            TS_NS,
+            DUR_NS,
             column(
                 "collective",
                 Type::Text,
@@ -244,7 +239,7 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
+            SOURCE,
             column("collective_id", Type::Int, "Number of the call."),
             column("pg_id", Type::Int, "Process group."),
             column("collective", Type::Text, "Kind."),
@@ -290,13 +285,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host, as the trace numbers it.",
-            ),
+            SOURCE,
+            RANK,
+            DEVICE,
             column("class", Type::Text, "comm, compute, copy, set or graph."),
             column("start_ns", Type::Int, "First nanosecond of the span."),
             column("end_ns", Type::Int, "End of the span, exclusive."),
@@ -308,15 +299,11 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            SOURCE,
+            RANK,
             column("step", Type::Int, "Number of the step."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
-            column("dur_ns", Type::Int, "Duration in nanoseconds."),
+            TS_NS,
+            DUR_NS,
             column("marker", Type::Text, "What marked it."),
         ],
     },
@@ -326,16 +313,12 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            SOURCE,
+            RANK,
             column("event_id", Type::Int, "The range in host_events."),
             column("step", Type::Int, "Number that its name says, else its place."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
-            column("dur_ns", Type::Int, "Duration in nanoseconds."),
+            TS_NS,
+            DUR_NS,
             column("marker", Type::Text, "The pattern that its name matches."),
         ],
     },
@@ -345,13 +328,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "step",
-                Type::Int,
-                "Step of the rank; NULL outside any, and where there are no steps.",
-            ),
+            SOURCE,
+            RANK,
+            STEP,
             column("phase", Type::Text, "forward, backward, optimizer, zero_grad or data_loading."),
             column("ts_ns", Type::Int, "Start."),
             column("dur_ns", Type::Int, "Duration."),
@@ -363,13 +342,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "step",
-                Type::Int,
-                "Step of the rank; NULL outside any, and where there are no steps.",
-            ),
+            SOURCE,
+            RANK,
+            STEP,
             column(
                 "phase",
                 Type::Text,
@@ -399,13 +374,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "step",
-                Type::Int,
-                "Step of the rank; NULL outside any, and where there are no steps.",
-            ),
+            SOURCE,
+            RANK,
+            STEP,
             column("layer", Type::Text, "Layer, as the names of ranges say it."),
             column(
                 "phase",
@@ -428,13 +399,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "step",
-                Type::Int,
-                "Step of the rank; NULL outside any, and where there are no steps.",
-            ),
+            SOURCE,
+            RANK,
+            STEP,
             column(
                 "operation",
                 Type::Text,
@@ -463,13 +430,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "step",
-                Type::Int,
-                "Step of the rank; NULL outside any, and where there are no steps.",
-            ),
+            SOURCE,
+            RANK,
+            STEP,
             column("comm_ns", Type::Int, "Union of its communication."),
             column("copy_ns", Type::Int, "Union of its other work: copies in and out."),
             column("gather_ns", Type::Int, "Union of the communication that gathers parameters."),
@@ -502,13 +465,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host, as the trace numbers it.",
-            ),
+            SOURCE,
+            RANK,
+            DEVICE,
             column("class", Type::Text, "compute or comm."),
             column("name", Type::Text, "Name of the kernel as recorded."),
             column(
@@ -528,13 +487,9 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "step",
-                Type::Int,
-                "Step of the rank; NULL outside any, and where there are no steps.",
-            ),
+            SOURCE,
+            RANK,
+            STEP,
             column("main_op_ns", Type::Int, "Time in which the main thread runs an operator."),
             column(
                 "exposed_op_ns",
@@ -554,12 +509,8 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "event_id",
-                Type::Int,
-                "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
-            ),
+            RANK,
+            EVENT_ID,
             column("collective_name", Type::Text, "Operation as recorded."),
             column("dtype", Type::Text, "Type of the elements as recorded."),
             column("in_elems", Type::Int, "Elements of the input."),
@@ -599,12 +550,8 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "event_id",
-                Type::Int,
-                "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
-            ),
+            RANK,
+            EVENT_ID,
             column(
                 "op_event_id",
                 Type::Int,
@@ -643,8 +590,8 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            SOURCE,
+            RANK,
             column("event_id", Type::Int, "The range in host_events."),
             column(
                 "kind",
@@ -658,12 +605,8 @@ pub const TABLES: &[Table] = &[
             ),
             column("pid", Type::Int, "Process."),
             column("tid", Type::Int, "Thread."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
-            column("dur_ns", Type::Int, "Duration in nanoseconds."),
+            TS_NS,
+            DUR_NS,
         ],
     },
     Table {
@@ -672,15 +615,11 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column("kind", Type::Text, "Category of the arrow: ids are unique per kind."),
             column("flow_id", Type::Int, "Id within the kind."),
             column("phase", Type::Text, "s start, t step, f finish."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
+            TS_NS,
             column("pid", Type::Int, "Process or device."),
             column("tid", Type::Int, "Thread or stream."),
             column("name", Type::Text, "Name as recorded."),
@@ -692,19 +631,11 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-            ),
+            SOURCE,
+            RANK,
+            TS_NS,
             column("name", Type::Text, "Counter."),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host, as the trace numbers it.",
-            ),
+            DEVICE,
             column("value", Type::Double, "Value."),
             column("unit", Type::Text, "Unit of the value."),
         ],
@@ -720,15 +651,11 @@ pub const TABLES: &[Table] = &[
                 Type::Text,
                 "Profiler that recorded it: kineto, nsys, xla, memory, or et for an execution trace that lies alone.",
             ),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column("source_id", Type::Int, "File, key of sources."),
             column("host", Type::Text, "Host, where the trace names it."),
             column("pid", Type::Int, "Process of the operators."),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host, as the trace numbers it.",
-            ),
+            DEVICE,
             column("device_name", Type::Text, "Accelerator."),
             column("sm_count", Type::Int, "Multiprocessors of the device."),
             column("device_memory_bytes", Type::Int, "Memory of the device."),
@@ -774,7 +701,7 @@ pub const TABLES: &[Table] = &[
         by_rank: false,
         columns: &[
             column("source", Type::Text, "Profiler that recorded it: memory."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column(
                 "source_id",
                 Type::Int,
@@ -822,7 +749,7 @@ pub const TABLES: &[Table] = &[
         by_rank: false,
         columns: &[
             column("source", Type::Text, "Profiler that recorded it: memory."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column(
                 "source_id",
                 Type::Int,
@@ -866,7 +793,7 @@ pub const TABLES: &[Table] = &[
         by_rank: false,
         columns: &[
             column("source", Type::Text, "Profiler that recorded it: memory."),
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column(
                 "source_id",
                 Type::Int,
@@ -914,7 +841,7 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column(
                 "stack_id",
                 Type::Int,
@@ -977,7 +904,7 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column("key", Type::Text, "Key; M rows are name:pid:tid."),
             column("value", Type::Text, "Value; text as it is, all else as JSON."),
         ],
@@ -988,7 +915,7 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column(
                 "source_id",
                 Type::Int,
@@ -1089,7 +1016,7 @@ pub const TABLES: &[Table] = &[
         made: Made::Derived,
         by_rank: false,
         columns: &[
-            column("rank", Type::Int, "Global rank; NULL where the source is not of one rank."),
+            RANK,
             column("source_id", Type::Int, "File of the node, key of sources."),
             column("node_id", Type::Int, "The node in et_nodes."),
             column("event_id", Type::Int, "The event in host_events; each has one node at most."),
