@@ -41,6 +41,15 @@ pub struct Scanner {
     pub depth: usize,
 }
 
+/// A value at the front of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its length there.
+    pub length: usize,
+    /// What was changed where it had to be mended.
+    pub mended: Option<Mended>,
+}
+
 /// The index of the first byte at or after `at` that is no white space.
 pub fn skip_space(b: &[u8], mut at: usize) -> usize {
     while at < b.len() && matches!(b[at], b' ' | b'\n' | b'\r' | b'\t') {
@@ -276,6 +285,27 @@ impl Scanner {
                 Some(b'}') => return Ok(i + 1),
                 Some(_) => return Err(Stop::Invalid(i)),
             }
+        }
+    }
+
+    /// Finds the value at the front of the bytes as a reader has them, strict or mended into `out`,
+    /// which is emptied first.
+    ///
+    /// # Errors
+    /// [`Stop::Incomplete`] when more bytes may help, [`Stop::Invalid`] when none do.
+    pub fn find(&mut self, b: &[u8], out: &mut Vec<u8>) -> Result<Found, Stop> {
+        match self.skip(b, 0) {
+            Ok(length) if std::str::from_utf8(&b[..length]).is_ok() => {
+                return Ok(Found { length, mended: None });
+            }
+            Err(Stop::Incomplete) => return Err(Stop::Incomplete),
+            Ok(_) | Err(Stop::Invalid(_)) => out.clear(),
+        }
+        match self.mend(b, 0, out) {
+            Ok((length, mended)) => Ok(Found { length, mended: Some(mended) }),
+            // A file cut inside a character: the cut is the fault, not the byte.
+            Err(Stop::Invalid(at)) if b[at] >= 0x80 && at + 4 > b.len() => Err(Stop::Incomplete),
+            Err(stop) => Err(stop),
         }
     }
 

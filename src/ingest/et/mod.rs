@@ -15,7 +15,7 @@ use std::path::Path;
 
 use self::node::Nodes;
 use super::input::{End, MAX_VALUE_BYTES, Place, Window};
-use super::json::{self, Mended, Scanner, Stop};
+use super::json::{self, Found, Scanner, Stop};
 use super::log::{Log, Severity};
 use super::parquet::{BATCH_ROWS, Effort, Sink};
 use super::pool::Pool;
@@ -152,13 +152,6 @@ struct Reader<'a> {
     log: Log,
 }
 
-/// The value at the front of the window: its length there, and whether `Reader::mended` holds its strict
-/// form.
-struct Found {
-    length: usize,
-    mended: Option<Mended>,
-}
-
 impl Reader<'_> {
     fn fault<T>(&self, code: &'static str, message: String, at: usize) -> Result<T, Failure> {
         let offset = self.window.offset + at as u64;
@@ -221,24 +214,10 @@ impl Reader<'_> {
     /// Finds the value at the front of the window, reading on as needed.
     fn value(&mut self, inside: &str) -> Result<Found, Failure> {
         loop {
-            let bytes = self.window.bytes();
-            match self.scanner.skip(bytes, 0) {
-                Ok(length) if std::str::from_utf8(&bytes[..length]).is_ok() => {
-                    return Ok(Found { length, mended: None });
-                }
+            match self.scanner.find(self.window.bytes(), &mut self.mended) {
+                Ok(found) => return Ok(found),
                 Err(Stop::Incomplete) => {}
-                Ok(_) | Err(Stop::Invalid(_)) => {
-                    self.mended.clear();
-                    match self.scanner.mend(bytes, 0, &mut self.mended) {
-                        Ok((length, mended)) => {
-                            return Ok(Found { length, mended: Some(mended) });
-                        }
-                        Err(Stop::Incomplete) => {}
-                        // A file cut inside a character: the cut is the fault, not the byte.
-                        Err(Stop::Invalid(at)) if bytes[at] >= 0x80 && at + 4 > bytes.len() => {}
-                        Err(Stop::Invalid(at)) => return self.invalid(at),
-                    }
-                }
+                Err(Stop::Invalid(at)) => return self.invalid(at),
             }
             if self.window.bytes().len() > MAX_VALUE_BYTES {
                 let message = format!("one value is larger than {} MiB", MAX_VALUE_BYTES >> 20);

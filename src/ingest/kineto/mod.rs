@@ -27,7 +27,7 @@ use serde_json::Value;
 use self::gather::Gather;
 use self::part::{Outcome, RunEnd};
 use super::input::{End, MAX_VALUE_BYTES, Piece, Place, Window};
-use super::json::{self, Mended, Scanner, Stop};
+use super::json::{self, Found, Scanner, Stop};
 use super::log::{Log, Severity};
 use super::pool::Pool;
 use super::steps::StepPatterns;
@@ -224,13 +224,6 @@ fn last_start(bytes: &[u8], key: &[u8]) -> Option<usize> {
     })
 }
 
-/// The value at the front of the window: its length there, and whether `Reader::mended` holds its
-/// strict form.
-struct Found {
-    length: usize,
-    mended: Option<Mended>,
-}
-
 impl Reader {
     fn fault<T>(
         &self,
@@ -265,28 +258,15 @@ impl Reader {
     fn value(&mut self, inside: &str) -> Result<Found, Failure> {
         loop {
             let bytes = self.window.bytes();
-            match self.scanner.skip(bytes, 0) {
-                Ok(length) if std::str::from_utf8(&bytes[..length]).is_ok() => {
-                    return Ok(Found { length, mended: None });
-                }
+            match self.scanner.find(bytes, &mut self.mended) {
+                Ok(found) => return Ok(found),
                 Err(Stop::Incomplete) => {}
-                Ok(_) | Err(Stop::Invalid(_)) => {
-                    self.mended.clear();
-                    match self.scanner.mend(bytes, 0, &mut self.mended) {
-                        Ok((length, mended)) => {
-                            return Ok(Found { length, mended: Some(mended) });
-                        }
-                        Err(Stop::Incomplete) => {}
-                        // A file cut inside a character: the cut is the fault, not the byte.
-                        Err(Stop::Invalid(at)) if bytes[at] >= 0x80 && at + 4 > bytes.len() => {}
-                        Err(Stop::Invalid(at)) => {
-                            return self.fault(
-                                "json-invalid",
-                                format!("byte {:?} cannot stand there in JSON", bytes[at] as char),
-                                at,
-                            );
-                        }
-                    }
+                Err(Stop::Invalid(at)) => {
+                    return self.fault(
+                        "json-invalid",
+                        format!("byte {:?} cannot stand there in JSON", bytes[at] as char),
+                        at,
+                    );
                 }
             }
             self.small_enough()?;
