@@ -15,12 +15,13 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 21] = [
+const UNITS: [&str; 26] = [
     "ns",
     "us",
     "ms",
     "s",
     "bytes",
+    "gb",
     "gib",
     "mib",
     "gb_per_s",
@@ -33,6 +34,10 @@ const UNITS: [&str; 21] = [
     "calls",
     "tokens",
     "tokens_per_s",
+    "requests_per_s",
+    "samples_per_s",
+    "tokens_per_s_per_gib",
+    "score",
     "flops",
     "flops_per_s",
     "flops_per_token",
@@ -40,8 +45,10 @@ const UNITS: [&str; 21] = [
 ];
 
 /// Units that a column name carries as its last part.
-const SUFFIXES: [&str; 12] =
-    ["ns", "us", "ms", "s", "bytes", "gib", "mib", "gb_per_s", "s_per_gb", "count", "ratio", "pct"];
+const SUFFIXES: [&str; 13] = [
+    "ns", "us", "ms", "s", "bytes", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count", "ratio",
+    "pct",
+];
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.

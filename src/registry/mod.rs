@@ -92,6 +92,31 @@ fn plain(sql: &str) -> String {
     out.trim().to_owned()
 }
 
+/// Names a folder whose files are taken in place of the embedded ones: whoever writes a metric tries
+/// it without a build.
+const TREE: &str = "CCL_SQL_TREE";
+
+/// The SQL files of a folder and below, by path.
+fn sql_files(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let unreadable = |e: String| {
+        Error::new("sql-file", format!("cannot read the folder of SQL files: {e}"))
+            .at(folder.display().to_string())
+    };
+    if !folder.is_dir() {
+        return Err(unreadable("it is no folder".to_owned()));
+    }
+    let mut out = Vec::new();
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
+        let entry = entry.map_err(|e| unreadable(e.to_string()))?;
+        if entry.path().extension().is_some_and(|e| e == "sql") {
+            let text = std::fs::read_to_string(entry.path())
+                .map_err(|e| crate::error::io(entry.path(), &e))?;
+            out.push((entry.path().to_owned(), text));
+        }
+    }
+    Ok(out)
+}
+
 /// All SQL files.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
@@ -113,25 +138,22 @@ impl Registry {
     /// `metric-header` for a header that is wrong, `sql-file` for a name that is taken.
     pub fn load(sql_dir: Option<&Path>) -> Result<Self> {
         let mut registry = Self { user_folder: sql_dir.map(Path::to_owned), ..Self::default() };
-        for (path, text) in embedded::FILES {
-            registry.add((*path).to_owned(), (*text).to_owned())?;
-        }
-        if let Some(folder) = sql_dir {
-            let unreadable = |e: String| {
-                Error::new("sql-file", format!("cannot read the folder of SQL files: {e}"))
-                    .at(folder.display().to_string())
-            };
-            if !folder.is_dir() {
-                return Err(unreadable("it is no folder".to_owned()));
-            }
-            for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
-                let entry = entry.map_err(|e| unreadable(e.to_string()))?;
-                if entry.path().extension().is_some_and(|e| e == "sql") {
-                    let text = std::fs::read_to_string(entry.path())
-                        .map_err(|e| crate::error::io(entry.path(), &e))?;
-                    registry.add(entry.path().display().to_string(), text)?;
+        match std::env::var_os(TREE) {
+            Some(tree) => {
+                let tree = PathBuf::from(tree);
+                for (path, text) in sql_files(&tree)? {
+                    let path = path.strip_prefix(&tree).unwrap_or(&path).to_owned();
+                    registry.add(Path::new("sql").join(path).display().to_string(), text)?;
                 }
             }
+            None => {
+                for (path, text) in embedded::FILES {
+                    registry.add((*path).to_owned(), (*text).to_owned())?;
+                }
+            }
+        }
+        for (path, text) in sql_dir.map(sql_files).transpose()?.into_iter().flatten() {
+            registry.add(path.display().to_string(), text)?;
         }
         Ok(registry)
     }

@@ -1,6 +1,7 @@
 //! Runs `ccl-sql` as a user does, and holds what came out.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use ccl_sql::engine::{Engine, Settings, directories};
@@ -11,9 +12,20 @@ use duckdb::arrow::array::RecordBatch;
 
 use crate::tables::Csv;
 
-/// The folder of the project.
+/// The folder of the project: as cargo says when the tests run, which may be another checkout than
+/// the one that they were built in.
 pub fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    static PROJECT: OnceLock<PathBuf> = OnceLock::new();
+    PROJECT.get_or_init(|| {
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR");
+        folder.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).into()
+    })
+}
+
+/// The program under test, likewise.
+fn program() -> PathBuf {
+    let path = std::env::var_os("CARGO_BIN_EXE_ccl-sql");
+    path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
 }
 
 /// Whether to write expected files.
@@ -93,7 +105,7 @@ impl Run {
 
 /// The command, without what the environment of the developer would add.
 pub fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ccl-sql"));
+    let mut command = Command::new(program());
     for variable in ["CCL_SQL_DATA", "CCL_SQL_NO_PROGRESS", "NO_COLOR"] {
         command.env_remove(variable);
     }
