@@ -1,5 +1,6 @@
 -- @view     _bubbles
 -- @summary  Bubble of each rank: step time in which its devices neither compute nor communicate, waiting in send and receive included.
+-- @materialize session
 -- @requires busy_intervals collectives steps _windows
 WITH
     step_windows AS (

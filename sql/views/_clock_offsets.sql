@@ -1,5 +1,6 @@
 -- @view     _clock_offsets
 -- @summary  How far the clock of each rank is ahead of that of the lowest ranks that it communicates with, by the ends of calls that all ranks leave together.
+-- @materialize session
 -- @requires collectives
 WITH
     shares AS (

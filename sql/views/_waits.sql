@@ -1,5 +1,6 @@
 -- @view     _waits
 -- @summary  How long each rank of a matched call waited for the last one to enter it: by the clocks as recorded, and with the offsets of the clocks taken away.
+-- @materialize session
 -- @requires _clock_offsets collectives
 -- @caveat   No rank waits longer than its own event lasts.
 WITH

@@ -32,12 +32,14 @@ pub fn grid(context: &Context, what: What) -> Grid {
                     h.name.clone().into(),
                     text(&h.area),
                     h.unit().map_or(Value::Null, Value::from),
-                    h.version.into(),
+                    h.profilers.join(" ").into(),
                     text(&h.nvtx),
+                    h.version.into(),
                     h.summary.clone().into(),
                 ]
             });
-            Grid::of_rows(&["metric", "area", "unit", "version", "nvtx", "summary"], rows.collect())
+            let columns = ["metric", "area", "unit", "sources", "nvtx", "version", "summary"];
+            Grid::of_rows(&columns, rows.collect())
         }
         What::Traces => {
             let rows = context.store.manifests().into_iter().map(|(_, m)| {

@@ -7,12 +7,11 @@ use arrow::array::{RecordBatch, StringArray, new_null_array};
 use serde_json::Value;
 
 use super::Context;
-use super::args::{MetricArgs, ProfileMode};
+use super::args::MetricArgs;
+use super::batch::Batch;
 use super::ingest::{ingest_paths, options};
-use crate::engine::interrupt;
-use crate::engine::run::{MetricResult, Params, check_params, run as run_metric};
+use crate::engine::run::{MetricResult, Params, check_params};
 use crate::error::{Error, Result};
-use crate::ingest::manifest::{Manifest, identity};
 use crate::registry::SqlFile;
 use crate::report::{Format, Grid, pretty};
 
@@ -92,9 +91,9 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     let directories = context.directories(&traces).map_err(one)?;
     let mut results = Vec::new();
     let mut errors = Vec::new();
+    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
     for directory in &directories {
-        let mode = args.profile_mode;
-        for outcome in of_trace(context, directory, &files, &params, mode).map_err(one)? {
+        for outcome in batch.trace(directory).map_err(one)? {
             match outcome {
                 Ok(result) => results.push(result),
                 // What is wrong with a metric or a parameter is wrong on every trace: said once.
@@ -103,6 +102,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
             }
         }
     }
+    drop(batch);
     for file in &files {
         let of_metric: Vec<&MetricResult> = results
             .iter()
@@ -118,70 +118,6 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
         errors.push(Error::new("strict", "there are warnings, and --strict was given"));
     }
     Ok(Answers { files, results, errors })
-}
-
-/// Why nothing that is measured can be said of execution traces.
-const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing of devices; ingest them together with the Kineto traces of the run";
-
-/// What each metric says of a trace.
-fn of_trace(
-    context: &Context,
-    directory: &Path,
-    files: &[&SqlFile],
-    params: &Params,
-    mode: ProfileMode,
-) -> Result<Vec<Result<MetricResult>>> {
-    loop {
-        let before = identity(directory);
-        let manifest = Manifest::read(directory)?;
-        let (registry, settings) = (&context.registry, context.settings());
-        let sources = manifest.kinds();
-        // One profiler at a time: of two, both saw the same work. A memory snapshot saw none of it, and
-        // must not count as a rank in what a profiler is asked.
-        let mut profilers = sources.clone();
-        profilers.retain(|source| *source != "memory");
-        let wanted = mode.source().or(profilers.first().copied());
-        let source = wanted.filter(|_| sources.len() > 1);
-        let mut out = Vec::new();
-        for file in files {
-            let mut outcome =
-                run_metric(directory, &manifest, registry, file, params, source, &settings);
-            if let (Ok(result), ["et"]) = (&mut outcome, &sources[..])
-                && result.value.is_null()
-            {
-                result.reason = Some(ET_ALONE.to_owned());
-            }
-            if let (Ok(result), Some(wanted)) = (&mut outcome, wanted) {
-                if !sources.contains(&wanted) {
-                    without_source(result, wanted);
-                } else if profilers.len() > 1
-                    && mode == ProfileMode::Auto
-                    && !result.value.is_null()
-                {
-                    result.warnings.push(format!(
-                        "the trace is of {}; this is of {wanted} (see --profile-mode)",
-                        profilers.join(" and ")
-                    ));
-                }
-            }
-            if outcome.is_err() && context.interrupt.asked() {
-                return Err(interrupt::error());
-            }
-            out.push(outcome);
-        }
-        // An ingest may have put another trace in its place: then tables were read of both.
-        if identity(directory) == before {
-            return Ok(out);
-        }
-    }
-}
-
-fn without_source(result: &mut MetricResult, source: &str) {
-    result.value = Value::Null;
-    result.reason = Some(format!("the trace has no {source} source"));
-    result.details = serde_json::Map::new();
-    result.warnings = Vec::new();
-    result.batch = None;
 }
 
 fn not_applicable(file: &SqlFile, results: &[&MetricResult]) -> Error {

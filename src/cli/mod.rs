@@ -1,6 +1,7 @@
 //! The commands: one file each.
 
 pub mod args;
+mod batch;
 mod check;
 mod ingest;
 mod list;

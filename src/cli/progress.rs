@@ -1,4 +1,4 @@
-//! How far an ingest is: one line on a terminal, nothing anywhere else.
+//! How far an ingest or a batch of metrics is: one line on a terminal, nothing anywhere else.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -48,6 +48,39 @@ impl Watch for Bar {
 
     fn end(&self) {
         self.0.disable_steady_tick();
+        self.0.finish_and_clear();
+    }
+}
+
+/// How far a batch of metrics is.
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    /// `total` steps; silent for a few, which are done at once, and where nobody looks.
+    pub fn new(quiet: bool, total: usize) -> Self {
+        if quiet || total < 10 || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = Bar(ProgressBar::new(total as u64));
+        bar.style("{prefix} [{bar:30}] {pos}/{len} {msg}");
+        Self(bar.0)
+    }
+
+    /// The next one begins.
+    pub fn next(&self, trace: &str, metric: &str) {
+        self.0.inc(1);
+        self.0.set_prefix(super::printer::clean(trace));
+        self.0.set_message(super::printer::clean(metric));
+    }
+
+    /// The last `count` ones are done again.
+    pub fn back(&self, count: usize) {
+        self.0.set_position(self.0.position().saturating_sub(count as u64));
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }

@@ -6,7 +6,7 @@ pub mod json;
 pub mod run;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use duckdb::{Config, Connection};
@@ -26,10 +26,19 @@ pub struct Engine<'r> {
     pub connection: Connection,
     registry: &'r Registry,
     directories: Vec<PathBuf>,
-    /// Only rows of this profiler.
-    source: Option<String>,
+    shown: RefCell<Shown>,
+    /// Views whose rows are kept while a trace is shown, once they were asked for.
+    kept: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
+}
+
+/// What the tables hold.
+#[derive(Debug, Clone, Default)]
+struct Shown {
+    directories: Vec<PathBuf>,
+    /// Only rows of this profiler.
+    source: Option<String>,
 }
 
 /// Limits of a connection.
@@ -73,16 +82,32 @@ impl<'r> Engine<'r> {
             connection,
             registry,
             directories: directories.to_vec(),
-            source: None,
+            shown: RefCell::new(Shown { directories: directories.to_vec(), source: None }),
+            kept: BTreeSet::new(),
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
         })
     }
 
-    /// Shows only what one profiler recorded.
+    /// Computes costly views (`@materialize`) once for all of `files` that read them.
     #[must_use]
-    pub fn only(self, source: Option<&str>) -> Self {
-        Self { source: source.map(str::to_owned), ..self }
+    pub fn keeping(self, files: &[&SqlFile]) -> Self {
+        Self { kept: kept(self.registry, files), ..self }
+    }
+
+    /// From now on the tables hold one of the traces, and of it what `source` recorded (all of it with
+    /// None).
+    ///
+    /// # Errors
+    /// `sql` when DuckDB cannot forget what it showed before.
+    pub fn show(&self, directory: &Path, source: Option<&str>) -> Result<()> {
+        for name in std::mem::take(&mut *self.made.borrow_mut()) {
+            let kind = if self.kept.contains(&name) { "TABLE" } else { "VIEW" };
+            self.connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", sql_name(&name)))?;
+        }
+        *self.shown.borrow_mut() =
+            Shown { directories: vec![directory.to_owned()], source: source.map(str::to_owned) };
+        Ok(())
     }
 
     /// Makes every table and view.
@@ -117,15 +142,17 @@ impl<'r> Engine<'r> {
         }
         // A view of a user's folder could hold more than a query.
         one_select(&self.connection, view.query()).map_err(|e| e.at(view.path.clone()))?;
-        let sql = format!("CREATE OR REPLACE VIEW {} AS {}", sql_name(name), view.query());
+        let kind = if self.kept.contains(name) { "TABLE" } else { "VIEW" };
+        let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
         self.connection.execute_batch(&sql).map_err(|e| Error::from(e).at(view.path.clone()))
     }
 
     fn make_table(&self, table: &Table) -> Result<()> {
+        let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
-            self.directories.iter().flat_map(|d| schema::files(d, table)).collect();
+            shown.directories.iter().flat_map(|d| schema::files(d, table)).collect();
         let mut query = select(table, &files);
-        if let Some(source) = &self.source
+        if let Some(source) = &shown.source
             && table.columns.iter().any(|c| c.name == "source")
             // What a memory snapshot says stands beside what any profiler says.
             && !table.name.starts_with("memory_")
@@ -169,6 +196,28 @@ impl<'r> Engine<'r> {
         self.locked.set(true);
         Ok(())
     }
+}
+
+/// The views marked `@materialize` that at least two of `files`, or of the views that they read, need.
+fn kept(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
+    let mut readers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut waiting: Vec<&str> = files.iter().flat_map(|f| f.header.inputs()).collect();
+    while let Some(name) = waiting.pop() {
+        let count = readers.entry(name.to_owned()).or_default();
+        *count += 1;
+        if *count == 1
+            && let Some(view) = registry.view(name)
+        {
+            waiting.extend(view.header.inputs());
+        }
+    }
+    readers
+        .into_iter()
+        .filter(|(name, count)| {
+            *count > 1 && registry.view(name).is_some_and(|v| v.header.materialize)
+        })
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// A `SELECT` that gives a table its columns from files; without files, no rows of the right types.

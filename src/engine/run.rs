@@ -1,18 +1,17 @@
 //! One metric on one trace.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use arrow::array::RecordBatch;
 use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
 use serde_json::{Map, Value};
 
-use super::{Engine, Settings, json, one_select};
+use super::{Engine, json, one_select};
 use crate::error::{Error, Result, nearest};
 use crate::ingest::manifest::Manifest;
+use crate::registry::SqlFile;
 use crate::registry::header::Param;
-use crate::registry::{Registry, SqlFile};
 use crate::schema::SCHEMA_VERSION;
 use crate::sql_text::sql_name;
 
@@ -124,20 +123,16 @@ fn bind(param: &Param, text: Option<&str>) -> Result<(SqlValue, Value)> {
     })
 }
 
-/// Runs a metric on the trace in `directory`, behind the lock, on what `source` recorded (None for a
-/// trace of one profiler).
+/// Runs a metric on the trace that `engine` shows, which is that of `manifest`.
 ///
 /// # Errors
 /// `sql` with the path of the metric, `param-invalid` for a parameter of the wrong type,
 /// `check-failed` when the query gives more than one row for the trace.
 pub fn run(
-    directory: &Path,
+    engine: &Engine<'_>,
     manifest: &Manifest,
-    registry: &Registry,
     file: &SqlFile,
     params: &Params,
-    source: Option<&str>,
-    settings: &Settings,
 ) -> Result<MetricResult> {
     let header = &file.header;
     let mut out = MetricResult {
@@ -173,16 +168,13 @@ pub fn run(
         out.reason = Some(needs(&lacking));
         return Ok(out);
     }
-    let engine = Engine::open(&[directory.to_owned()], registry, settings)?.only(source);
-    // The lock first: views of a user's folder are bound behind it too.
-    engine.lock_down()?;
     for input in header.inputs() {
         engine.make(input)?;
     }
     // The manifest counts the rows of all profilers.
     let sources: BTreeSet<&str> = manifest.sources.iter().map(|s| s.source.as_str()).collect();
     if sources.len() > 1 {
-        let lacking = empty_ones(&engine, &header.requires)?;
+        let lacking = empty_ones(engine, &header.requires)?;
         if !lacking.is_empty() {
             out.reason = Some(needs(&lacking));
             return Ok(out);
@@ -233,7 +225,10 @@ pub fn run(
     for coverage in &header.coverage {
         let share = row.get(&coverage.left).and_then(Value::as_f64);
         if let Some(share) = share.filter(|s| *s < COVERAGE_WARNING) {
-            out.warnings.push(format!("{} known for {:.1} % only", coverage.right, share * 100.0));
+            out.warnings.push(match share {
+                0.0 => format!("{} nowhere known", coverage.right),
+                _ => format!("{} known for {:.1} % only", coverage.right, share * 100.0),
+            });
         }
     }
     if !out.value.is_null() {
@@ -246,7 +241,8 @@ pub fn run(
 
 /// The reason of a metric that lacks tables.
 fn needs(lacking: &[&str]) -> String {
-    let all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
+    let mut all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
+    all.dedup();
     format!("it needs {}, and this trace has none", all.join(" and "))
 }
 
@@ -262,7 +258,16 @@ fn empty_ones<'a>(engine: &Engine, names: &'a [String]) -> Result<Vec<&'a str>> 
     Ok(out)
 }
 
-/// A table's name in a sentence.
+/// A table in a sentence: its name, but for those whose name says little.
 fn spoken(table: &str) -> String {
-    table.replace('_', " ")
+    match table {
+        "kernel_times" => "kernels".to_owned(),
+        "busy_intervals" => "work of devices".to_owned(),
+        "cards" => "a workload card".to_owned(),
+        "collective_calls" => "calls that are matched over ranks".to_owned(),
+        "collectives" => "communication".to_owned(),
+        "fsdp_ranges" => "ranges of FSDP".to_owned(),
+        "memory_events" | "memory_segments" | "memory_blocks" => "a memory snapshot".to_owned(),
+        other => other.replace('_', " "),
+    }
 }

@@ -48,6 +48,10 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
             })
             .collect(),
     );
+    if h.kind == Kind::Metric {
+        section("From traces of", vec![h.profilers.join(", ")]);
+        section("Ranges set by hand (NVTX)", vec![h.nvtx.clone()]);
+    }
     section("Needs", vec![h.requires.join(", ")].into_iter().filter(|l| !l.is_empty()).collect());
     section("Applies only if not", h.checks.iter().map(|c| c.right.clone()).collect());
     section("Beware", h.caveats.clone());
@@ -94,12 +98,13 @@ pub fn metrics_page(registry: &Registry) -> String {
         }
         let better = h.value_column().and_then(|c| c.better.as_deref());
         out.push_str(&format!(
-            "\n### {}\n\n{}\n\nVersion {}; unit `{}`{}; needs {}; ranges set by hand: {}.\n",
+            "\n### {}\n\n{}\n\nVersion {}; unit `{}`{}; from traces of {}; needs {}; ranges set by hand: {}.\n",
             h.name,
             h.summary,
             h.version,
             h.unit().unwrap_or("-"),
             better.map(|b| format!(", {b} is better")).unwrap_or_default(),
+            h.profilers.join(", "),
             if h.requires.is_empty() {
                 "any trace".to_owned()
             } else {

@@ -94,9 +94,16 @@ pub struct Header {
     pub sources: Vec<String>,
     /// `@partition rank`: the query may be run for a few ranks at a time (derived tables).
     pub by_rank: bool,
+    /// `@materialize`: a view that is costly and small, computed once for all metrics of a run.
+    pub materialize: bool,
+    /// `@profilers`: whose traces can answer (metrics).
+    pub profilers: Vec<String>,
     /// `@nvtx`: whether ranges set by hand are needed: none, partial or required.
     pub nvtx: String,
 }
+
+/// Whose traces there are; a metric without `@profilers` is of the first three.
+const PROFILERS: [&str; 5] = ["kineto", "nsys", "xla", "memory", "bench"];
 
 impl Header {
     /// The column that `@value` names.
@@ -196,6 +203,8 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 nulls: Vec::new(),
                 sources: Vec::new(),
                 by_rank: false,
+                materialize: false,
+                profilers: PROFILERS[..3].iter().map(|p| (*p).to_owned()).collect(),
                 nvtx: "none".to_owned(),
             });
             continue;
@@ -239,6 +248,16 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
             "partition" if rest == "rank" && h.kind == Kind::Derived => h.by_rank = true,
             "partition" => {
                 return Err(fault(path, number, "@partition is `rank`, and for derived tables"));
+            }
+            "materialize" if rest == "session" && h.kind == Kind::View => h.materialize = true,
+            "materialize" => {
+                return Err(fault(path, number, "@materialize is `session`, and for views"));
+            }
+            "profilers" => {
+                h.profilers = words().collect();
+                if let Some(other) = h.profilers.iter().find(|p| !PROFILERS.contains(&p.as_str())) {
+                    return Err(fault(path, number, format!("@profilers: `{other}` is none")));
+                }
             }
             "check" => h.checks.push(pair(rest, true).ok_or_else(no_bar)?),
             "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),

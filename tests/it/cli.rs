@@ -241,7 +241,7 @@ fn a_metric_that_does_not_apply_is_an_error_when_it_applies_to_no_trace() {
     assert_snapshot!(shown(&run, &place), @r"
     exit code 1
     --- stderr
-    error[metric-not-applicable]: metric `throughput_tokens@1` has no value: it needs cards, and this trace has none
+    error[metric-not-applicable]: metric `throughput_tokens@1` has no value: it needs a workload card, and this trace has none
       --> job
     hint: `ccl-sql show throughput_tokens` says what it needs
     ");
@@ -306,6 +306,12 @@ fn show_prints_definition_and_sql() {
       per_rank MAP [s]: Window of each rank.
       trace_span_s DOUBLE [s]: First start over ranks to last end over ranks, by their clocks.
       basis VARCHAR: device, or host where the trace has no device events.
+
+    From traces of:
+      kineto, nsys, xla
+
+    Ranges set by hand (NVTX):
+      none
 
     NULL means:
       the trace has no slices

@@ -6,6 +6,7 @@
 //! cases whose path holds TEXT.
 
 mod agreement;
+mod catalogue;
 mod cli;
 mod example;
 mod faults;
@@ -15,6 +16,7 @@ mod generator;
 mod golden;
 mod ingest;
 mod kernel_classes;
+mod known;
 mod layering;
 mod memory;
 mod nsys;

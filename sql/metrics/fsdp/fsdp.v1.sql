@@ -3,10 +3,12 @@
 -- @area     fsdp
 -- @summary  What fully sharded data parallelism costs: its communication and copies that no other compute hides, of the step; by operation and layer.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @nvtx     partial
 -- @requires fsdp_ranges
--- @reads    fsdp_steps steps _windows
+-- @reads    fsdp_steps steps _windows _launch_coverage
 -- @value    fsdp_overhead_pct
+-- @coverage launch_coverage_ratio | launches of device events are
 -- @null     no range of FSDP launched anything that the trace holds
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   fsdp_overhead_pct DOUBLE value pct lower | Communication and copies of FSDP that no other compute hides, of the steps (of the window without steps); mean over ranks.
@@ -24,6 +26,7 @@
 -- @column   per_rank LIST value - | The times of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with ranges of FSDP.
 -- @column   method VARCHAR value - | device; or host where the ranks have no device (gloo): then communication is that of the host, and nothing hides it.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is known; NULL without devices.
 -- @caveat   Work is of the range of FSDP that launched it. Ranges of FSDP1 name no layer; copies of versions without the range all_gather_copy_out are of the range around them.
 -- @source   metrics 2.H fsdp_overhead_pct (defect D59: device time by launch, ranges inside ranges count once)
 WITH
@@ -191,15 +194,17 @@ WITH
             t.trace, t.fsdp_overhead_pct, t.fsdp_overhead_ms, t.fsdp_comm_time_ms, t.fsdp_copy_time_ms,
             t.exposed_comm_ms, t.all_gather_time_ms, t.reduce_scatter_time_ms, t.fsdp_host_time_ms,
             t.fsdp_host_pct, o.operation_breakdown, l.layer_breakdown, l.num_layers, t.per_rank,
-            t.num_ranks, t.basis AS method
+            t.num_ranks, t.basis AS method, c.launch_coverage_ratio
         FROM totals AS t
         INNER JOIN operation_lists AS o ON o.trace = t.trace
         INNER JOIN layer_lists AS l ON l.trace = t.trace
+        LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
     )
 
 SELECT
     trace, fsdp_overhead_pct, fsdp_overhead_ms, fsdp_comm_time_ms, fsdp_copy_time_ms, exposed_comm_ms,
     all_gather_time_ms, reduce_scatter_time_ms, fsdp_host_time_ms, fsdp_host_pct, operation_breakdown,
-    layer_breakdown, num_layers, per_rank, num_ranks, method
+    layer_breakdown, num_layers, per_rank, num_ranks, method,
+    launch_coverage_ratio
 FROM final
 ORDER BY trace

@@ -3,6 +3,7 @@
 -- @area     fsdp
 -- @summary  How well FSDP gathers ahead: the part of its all_gather beside which other compute runs.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @nvtx     partial
 -- @value    fsdp_prefetch_efficiency_pct
 -- @alias    fsdp_prefetch_efficiency prefetch_efficiency

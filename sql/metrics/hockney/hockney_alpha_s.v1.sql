@@ -4,8 +4,9 @@
 -- @summary  Latency of one step of a ring all-reduce: alpha of the Hockney model.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_calls
+-- @reads    _comm_calls _sized_calls
 -- @value    hockney_alpha_s
+-- @coverage size_coverage_ratio | sizes of messages are
 -- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_reduce') > 0 | the trace has no all_reduce
 -- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_reduce' AND message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any all_reduce
 -- @check    (SELECT count(*) FROM _comm_calls WHERE collective = 'all_reduce' AND message_bytes > 0 AND transfer_ns > 0) >= 5 | the trace has fewer than 5 all_reduce calls of known size
@@ -21,6 +22,7 @@
 -- @column   n_half_bytes DOUBLE value bytes | Message size that reaches half the bandwidth.
 -- @column   by_group_size LIST value - | Of each group size what hockney_fit_ring says.
 -- @column   flag VARCHAR value - | What is odd about the fit: alpha_clamped, beta_clamped, theil_sen_differs; or why there is none: few_calls, one_size, group_too_small.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the all_reduce calls whose size and time are known.
 -- @caveat   Any algorithm is described as a ring: T = 2(n - 1) x (alpha + beta x S / n). The tool that set the name fits every event with the waiting in it, takes all chips for n, and lets alpha fall below 0.
 -- @source   Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (ring all-reduce); metrics 4.3 (defect D33)
 WITH
@@ -57,6 +59,13 @@ WITH
         ) = 1
     ),
 
+    coverage AS (
+        SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
+        FROM _sized_calls
+        WHERE collective = 'all_reduce'
+        GROUP BY trace
+    ),
+
     final AS (
         SELECT
             m.trace,
@@ -67,12 +76,15 @@ WITH
             m.group_size,
             CASE WHEN m.enough THEN m.fit.n_half_bytes END AS n_half_bytes,
             l.by_group_size,
-            CASE WHEN m.enough THEN m.fit.flag ELSE 'few_calls' END AS flag
+            CASE WHEN m.enough THEN m.fit.flag ELSE 'few_calls' END AS flag,
+            v.size_coverage_ratio
         FROM most AS m
         INNER JOIN lists AS l ON l.trace = m.trace
+        LEFT JOIN coverage AS v ON v.trace = m.trace
     )
 
 SELECT
-    trace, hockney_alpha_s, r2, samples, sizes, group_size, n_half_bytes, by_group_size, flag
+    trace, hockney_alpha_s, r2, samples, sizes, group_size, n_half_bytes, by_group_size, flag,
+    size_coverage_ratio
 FROM final
 ORDER BY trace

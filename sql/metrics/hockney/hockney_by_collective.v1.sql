@@ -4,8 +4,9 @@
 -- @summary  Hockney model T = alpha + beta x S of the calls of each kind, group size and link class, and the bus bandwidth that large messages come near.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_fits
+-- @reads    _comm_fits _sized_calls
 -- @value    bus_bw_gb_per_s
+-- @coverage size_coverage_ratio | sizes of messages are
 -- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any call
 -- @null     no kind of call has 5 calls in one group size, two message sizes and times that grow with them
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -15,6 +16,7 @@
 -- @column   link VARCHAR value - | Its link class: intra (all ranks in one host), inter, or NULL where unknown.
 -- @column   flag VARCHAR value - | What is odd about its fit.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, alpha_s, beta_s_per_byte, bandwidth_bytes_per_s, bus_bw_gb_per_s, n_half_bytes, r2, samples, sizes, flag.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers left out) whose size and time are known.
 -- @caveat   Time is the least over the ranks of a call; of a call seen on one rank only, waiting for the others is in it.
 -- @source   Hockney, Parallel Computing 20, 1994; nccl-tests doc/PERFORMANCE.md (bus factors); metrics 4.3
 WITH
@@ -47,13 +49,21 @@ WITH
         ) = 1
     ),
 
+    coverage AS (
+        SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
+        FROM _sized_calls
+        GROUP BY trace
+    ),
+
     final AS (
         SELECT
-            l.trace, m.bus_bw_gb_per_s, m.collective, m.group_size, m.link, m.flag, l.by_collective
+            l.trace, m.bus_bw_gb_per_s, m.collective, m.group_size, m.link, m.flag, l.by_collective,
+            v.size_coverage_ratio
         FROM lists AS l
         LEFT JOIN most AS m ON m.trace = l.trace
+        LEFT JOIN coverage AS v ON v.trace = l.trace
     )
 
-SELECT trace, bus_bw_gb_per_s, collective, group_size, link, flag, by_collective
+SELECT trace, bus_bw_gb_per_s, collective, group_size, link, flag, by_collective, size_coverage_ratio
 FROM final
 ORDER BY trace

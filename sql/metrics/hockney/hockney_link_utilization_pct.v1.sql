@@ -4,8 +4,9 @@
 -- @summary  Bus bandwidth that large messages come near, against the link bandwidth of the workload card.
 -- @grain    trace
 -- @requires collectives cards
--- @reads    _comm_fits
+-- @reads    _comm_fits _sized_calls
 -- @value    hockney_link_utilization_pct
+-- @coverage size_coverage_ratio | sizes of messages are
 -- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any call
 -- @check    (SELECT count(*) FROM cards WHERE scale_up_gbit_per_s > 0 OR scale_out_gbit_per_s > 0) > 0 | the workload card states no link bandwidth
 -- @null     no kind of call whose link class and link bandwidth are known has 5 calls, two message sizes and times that grow with them
@@ -17,6 +18,7 @@
 -- @column   bus_bw_gb_per_s DOUBLE value gb_per_s | Its fitted bus bandwidth.
 -- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Its link bandwidth: that of the card, in Gbit/s, / 8.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s, utilization_pct, samples, flag.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers left out) whose size and time are known.
 -- @caveat   Bus bandwidth is that of one direction: a card that states both directions together halves the percentage.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus bandwidth); metrics 2.D (defects D35, D36, D39)
 WITH
@@ -64,18 +66,26 @@ WITH
         ) = 1
     ),
 
+    coverage AS (
+        SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
+        FROM _sized_calls
+        GROUP BY trace
+    ),
+
     final AS (
         SELECT
             l.trace,
             m.utilization_pct AS hockney_link_utilization_pct,
             m.collective, m.group_size, m.link, m.bus_bw_gb_per_s, m.link_bw_gb_per_s,
-            l.by_collective
+            l.by_collective,
+            v.size_coverage_ratio
         FROM lists AS l
         LEFT JOIN most AS m ON m.trace = l.trace
+        LEFT JOIN coverage AS v ON v.trace = l.trace
     )
 
 SELECT
     trace, hockney_link_utilization_pct, collective, group_size, link, bus_bw_gb_per_s,
-    link_bw_gb_per_s, by_collective
+    link_bw_gb_per_s, by_collective, size_coverage_ratio
 FROM final
 ORDER BY trace

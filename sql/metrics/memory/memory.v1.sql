@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Largest number of bytes that PyTorch had allocated on a device at a time, over ranks and devices, and what else its snapshots say.
 -- @grain    trace
+-- @profilers kineto memory
 -- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata
 -- @value    peak_allocated_gib
 -- @null     the trace has no memory snapshot with events, no memory timeline and no memory samples with totals

@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Allocations of device memory per second, and per step where there are steps.
 -- @grain    trace
+-- @profilers kineto memory
 -- @reads    _memory_requests steps
 -- @value    allocations_per_s
 -- @null     the trace has no memory recording with times, or one of a single moment

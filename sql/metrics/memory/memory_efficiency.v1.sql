@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  How much of what PyTorch's allocator holds the program has asked for, when its snapshot was taken.
 -- @grain    trace
+-- @profilers memory
 -- @requires memory_segments
 -- @reads    _memory_ratios
 -- @value    requested_over_reserved

@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Share of the memory that PyTorch's allocator holds and nothing uses, when its snapshot was taken.
 -- @grain    trace
+-- @profilers memory
 -- @requires memory_segments
 -- @reads    _memory_ratios
 -- @value    external_ratio

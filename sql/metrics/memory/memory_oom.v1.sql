@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Allocations that failed for want of memory, and what was allocated then.
 -- @grain    trace
+-- @profilers memory
 -- @requires memory_events
 -- @check    (SELECT count(*) FROM memory_events WHERE form = 'snapshot') > 0 | the trace has no memory snapshot with events
 -- @reads    _memory_levels _memory_alive _memory_stack_names

@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Which call stacks hold the memory when most is allocated: the share of the largest one.
 -- @grain    trace
+-- @profilers memory
 -- @requires memory_events
 -- @reads    _memory_alive _memory_stack_names
 -- @value    largest_stack_ratio

@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Largest number of bytes allocated on a device during each step; the mean over steps of the largest over ranks and devices.
 -- @grain    trace
+-- @profilers kineto memory
 -- @requires steps
 -- @reads    _memory_step_peaks
 -- @value    mean_step_peak_gib

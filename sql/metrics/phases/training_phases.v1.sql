@@ -3,9 +3,11 @@
 -- @area     phases
 -- @summary  Forward, backward and optimizer in each step: their windows on the host, and the device time of what they launched.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @nvtx     partial
--- @reads    phase_times layer_times fsdp_ranges steps
+-- @reads    phase_times layer_times fsdp_ranges steps _launch_coverage
 -- @value    forward_pct
+-- @coverage launch_coverage_ratio | launches of device events are
 -- @check    (SELECT count(*) FROM phase_times WHERE phase IN ('backward', 'optimizer')) > 0 | the trace has no backward and no optimizer: it does not train, or nothing on its host says so
 -- @null     nothing runs before a backward
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -33,6 +35,7 @@
 -- @column   fsdp_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP in a step; NULL without.
 -- @column   per_rank LIST value - | The times of each rank.
 -- @column   method VARCHAR value - | steps; or window where the trace has none: then one step is the whole span of phases.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is known; NULL without devices.
 -- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of autograd, the iterator of a DataLoader. Forward is what ranges say it is (DDP, FSDP1, torchrec), else what the main thread runs before a backward of the same step.
 -- @caveat   Device work that was launched before the trace began is of no phase.
 -- @source   metrics 2.H forward_time (defect D58: no nested operators, no names in place of phases, device time by launch)
@@ -249,12 +252,14 @@ WITH
             t.optimizer_device_ms, t.rest_device_ms, t.step_device_ms, t.forward_device_pct,
             t.backward_device_pct, t.optimizer_device_pct, p.phases, l.layer_breakdown_ms,
             f.fsdp_time_ms, t.per_rank,
-            CASE WHEN s.trace IS NULL THEN 'window' ELSE 'steps' END AS method
+            CASE WHEN s.trace IS NULL THEN 'window' ELSE 'steps' END AS method,
+            c.launch_coverage_ratio
         FROM totals AS t
         INNER JOIN phase_lists AS p ON p.trace = t.trace
         LEFT JOIN layer_lists AS l ON l.trace = t.trace
         LEFT JOIN fsdp_totals AS f ON f.trace = t.trace
         LEFT JOIN stepped AS s ON s.trace = t.trace
+        LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
     )
 
 SELECT
@@ -262,6 +267,6 @@ SELECT
     optimizer_time_ms, rest_time_ms, zero_grad_time_ms, data_loading_time_ms, step_time_ms,
     forward_device_ms, backward_device_ms, optimizer_device_ms, rest_device_ms, step_device_ms,
     forward_device_pct, backward_device_pct, optimizer_device_pct, phases, layer_breakdown_ms,
-    fsdp_time_ms, per_rank, method
+    fsdp_time_ms, per_rank, method, launch_coverage_ratio
 FROM final
 ORDER BY trace

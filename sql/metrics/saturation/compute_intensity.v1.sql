@@ -3,6 +3,7 @@
 -- @area     saturation
 -- @summary  Floating-point operations for each byte of memory that the operations of the devices access.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_bytes
 -- @value    compute_intensity

@@ -3,6 +3,7 @@
 -- @area     saturation
 -- @summary  Memory traffic of the devices of a rank in its window, as a share of what their memory can give, mean over ranks.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_bytes _rank_times cards device_peaks metadata ranks
 -- @value    memory_bandwidth_utilization_pct

@@ -3,6 +3,7 @@
 -- @area     throughput
 -- @summary  Floating-point operations of all ranks per second of the trace.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_flops _windows _busy
 -- @value    achieved_flops_from_trace_json

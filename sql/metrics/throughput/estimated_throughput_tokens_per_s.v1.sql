@@ -3,6 +3,7 @@
 -- @area     throughput
 -- @summary  Tokens per second that the floating-point operations of the trace are enough for.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_flops _model_size _windows
 -- @value    estimated_throughput_tokens_per_s

@@ -3,6 +3,7 @@
 -- @area     throughput
 -- @summary  Tokens that the floating-point operations of the trace are enough for.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_flops _model_size
 -- @value    estimated_total_tokens

@@ -3,6 +3,7 @@
 -- @area     throughput
 -- @summary  Floating-point operations that the device events state, all ranks.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_flops
 -- @value    total_model_flops_from_args

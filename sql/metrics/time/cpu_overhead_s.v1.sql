@@ -3,6 +3,7 @@
 -- @area     time
 -- @summary  Time inside steps in which the main thread of a rank runs operators and no device works beside, mean over ranks.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @reads    device_events host_times steps
 -- @value    cpu_overhead_s
 -- @check    (SELECT count(*) FROM host_times) > 0 | the trace has no operators on the host
