@@ -28,6 +28,7 @@ mod real;
 mod real_et;
 mod real_memory;
 mod tables;
+mod traps;
 mod xla;
 mod xla_real;
 mod xspace;

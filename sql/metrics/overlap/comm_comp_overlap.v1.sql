@@ -5,6 +5,7 @@
 -- @grain    trace
 -- @requires device_events
 -- @reads    _busy busy_intervals
+-- @alias    communication_overlap_ratio
 -- @value    overlap_ratio_of_comm
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
