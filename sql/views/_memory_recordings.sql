@@ -1,5 +1,6 @@
 -- @view     _memory_recordings
 -- @summary  Best recording of the memory of each trace: its snapshots, else the timelines, else the samples of Kineto; with the peak of each rank, file and device.
+-- @materialize session
 -- @requires _memory_levels memory_blocks
 WITH
     peaks AS (

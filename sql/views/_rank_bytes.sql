@@ -1,5 +1,6 @@
 -- @view     _rank_bytes
 -- @summary  Memory traffic and floating-point operations that the device events of a rank state.
+-- @materialize session
 -- @requires device_events
 SELECT
     trace, rank,

@@ -4,8 +4,9 @@
 -- @summary  Largest number of bytes that PyTorch had allocated on a device at a time, over ranks and devices, and what else its snapshots say.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata
+-- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata _memory_sources
 -- @value    peak_allocated_gib
+-- @check    (SELECT count(*) FROM _memory_sources) > 0 | the trace has no memory snapshot with events, no memory timeline and no memory samples with totals
 -- @null     the trace has no memory snapshot with events, no memory timeline and no memory samples with totals
 -- @alias    peak_memory_gib
 -- @column   trace VARCHAR dim - | The ingested trace.

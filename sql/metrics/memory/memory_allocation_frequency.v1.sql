@@ -4,8 +4,9 @@
 -- @summary  Allocations of device memory per second, and per step where there are steps.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    _memory_requests steps
+-- @reads    _memory_requests steps _memory_sources
 -- @value    allocations_per_s
+-- @check    (SELECT count(*) FROM _memory_sources) > 0 | the trace has no memory recording with times, or one of a single moment
 -- @null     the trace has no memory recording with times, or one of a single moment
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   allocations_per_s DOUBLE value - | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.

@@ -5,8 +5,9 @@
 -- @grain    trace
 -- @profilers kineto memory
 -- @requires steps
--- @reads    _memory_step_peaks
+-- @reads    _memory_step_peaks _memory_sources
 -- @value    mean_step_peak_gib
+-- @check    (SELECT count(*) FROM _memory_sources) > 0 | no step lies in the time of a memory recording
 -- @null     no step lies in the time of a memory recording
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_step_peak_gib DOUBLE value gib lower | Mean over steps.
