@@ -178,6 +178,9 @@ pub struct IngestArgs {
     /// Workload card (YAML) of the trace
     #[arg(long, value_name = "FILE")]
     pub card: Option<PathBuf>,
+    /// Configuration of TorchTitan (TOML), for what the card does not say
+    #[arg(long, value_name = "TOML")]
+    pub config: Option<PathBuf>,
     /// Keep the complete events of a damaged file
     #[arg(long)]
     pub keep_partial: bool,

@@ -24,6 +24,7 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
         ranks: args.rank.clone(),
         memory: args.memory.clone(),
         card: args.card.clone(),
+        config: args.config.clone(),
         asked: Asked { keep_partial: args.keep_partial, step_range: args.step_range.clone() },
         ..options(context)
     };

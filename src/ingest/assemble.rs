@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::card::Card;
+use super::config;
 use super::job::Member;
 use super::log::Log;
 use super::manifest::{self, Source};
@@ -90,7 +91,15 @@ pub fn write(
     sources(directory, files, members)?;
     findings(directory, files, members, log)?;
     if let Some(card) = card {
-        cards(directory, card)?;
+        let world = members.iter().filter_map(|m| m.world_size).max();
+        let ranks = members.iter().filter_map(|m| m.rank).collect::<BTreeSet<_>>().len();
+        let world = world.or(i64::try_from(ranks).ok().filter(|n| *n > 0));
+        match &card.config {
+            Some((path, config)) => {
+                cards(directory, &config::merged(Some(card), path, config, world))?;
+            }
+            None => cards(directory, card)?,
+        }
     }
     let records: Vec<&Record> = members.iter().map(|m| &files[m.file].record).collect();
     record::write(directory, &records)

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::config;
 use super::log::{Log, Severity};
 
 /// The largest card that is read; real ones are a few kilobytes.
@@ -20,6 +21,8 @@ pub struct Card {
     pub path: PathBuf,
     /// The whole card.
     pub value: Value,
+    /// The configuration beside it (`--config`), and where it lies.
+    pub config: Option<(PathBuf, Value)>,
 }
 
 impl Card {
@@ -69,26 +72,47 @@ impl Card {
     }
 }
 
-/// Reads a card; None when the YAML is none of a card, or with a finding when it is broken.
-pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
-    let mut broken = |why: String| {
-        log.add(Severity::Info, "card-invalid", None, || {
-            format!("{}: {why}; the trace was ingested without it", path.display())
-        });
-        None
-    };
+/// A finding that says why a card or configuration is of no use.
+fn broken(path: &Path, log: &mut Log, why: &str) {
+    log.add(Severity::Info, "card-invalid", None, || {
+        format!("{}: {why}; the trace was ingested without it", path.display())
+    });
+}
+
+/// The text of a small file, or why it cannot be had.
+fn text(path: &Path) -> Result<String, String> {
     match std::fs::metadata(path) {
         Ok(m) if m.len() > MAX_CARD_BYTES => {
-            return broken(format!("larger than {} KiB: no workload card", MAX_CARD_BYTES >> 10));
+            return Err(format!("larger than {} KiB: no workload card", MAX_CARD_BYTES >> 10));
         }
         Ok(m) if m.is_file() => {}
         // A pipe would be waited for.
-        Ok(_) => return broken("no regular file".to_owned()),
-        Err(e) => return broken(format!("cannot be read: {e}")),
+        Ok(_) => return Err("no regular file".to_owned()),
+        Err(e) => return Err(format!("cannot be read: {e}")),
     }
-    let text = match std::fs::read_to_string(path) {
+    std::fs::read_to_string(path).map_err(|e| format!("cannot be read: {e}"))
+}
+
+/// Reads a configuration (`--config`), or says in a finding why not.
+pub fn read_config(path: &Path, log: &mut Log) -> Option<(PathBuf, Value)> {
+    match text(path).and_then(|text| config::parse(&text)) {
+        Ok(value) => Some((path.to_owned(), value)),
+        Err(why) => {
+            broken(path, log, &why);
+            None
+        }
+    }
+}
+
+/// Reads a card; None when the YAML is none of a card, or with a finding when it is broken.
+pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
+    let mut broken = |why: String| {
+        broken(path, log, &why);
+        None
+    };
+    let text = match text(path) {
         Ok(text) => text,
-        Err(e) => return broken(format!("cannot be read: {e}")),
+        Err(why) => return broken(why),
     };
     // Cards of optimiser runs hold `.inf`; JSON has no such number, so it is kept as text.
     let options = serde_saphyr::options! {
@@ -99,7 +123,7 @@ pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
             let why = e.to_string();
             broken(format!("no valid YAML: {}", why.lines().next().unwrap_or_default()))
         }
-        Ok(value) if is_card(&value) => Some(Card { path: path.to_owned(), value }),
+        Ok(value) if is_card(&value) => Some(Card { path: path.to_owned(), value, config: None }),
         Ok(_) => None,
     }
 }
@@ -150,6 +174,7 @@ mod tests {
         Card {
             path: PathBuf::from("c.yaml"),
             value: serde_saphyr::from_str(yaml).expect("the test's YAML is valid"),
+            config: None,
         }
     }
 

@@ -9,6 +9,7 @@ pub mod assemble;
 mod bundle;
 pub mod card;
 pub mod comm_args;
+mod config;
 pub mod discover;
 pub mod et;
 pub mod input;
@@ -77,6 +78,8 @@ pub struct Options {
     pub memory: Vec<PathBuf>,
     /// Card given by hand.
     pub card: Option<PathBuf>,
+    /// Configuration of TorchTitan, for what the card does not say.
+    pub config: Option<PathBuf>,
     /// Files read at a time; 0 for one per core.
     pub jobs: usize,
     /// Ingest again what is unchanged.
@@ -404,10 +407,17 @@ fn source_of(candidate: &Candidate, source_id: i64) -> Result<Source> {
     })
 }
 
-fn card_source(card: &Card) -> Option<Source> {
-    let candidate =
-        Candidate { place: Place::file(&card.path), kind: Kind::Yaml, direct: false, rank: None };
-    source_of(&candidate, 0).ok()
+/// The files that a card was read from.
+fn card_sources(card: &Card) -> Vec<Source> {
+    let mut paths = vec![&card.path];
+    paths.extend(card.config.iter().map(|(path, _)| path).filter(|path| **path != card.path));
+    paths
+        .into_iter()
+        .filter_map(|path| {
+            let place = Place::file(path);
+            source_of(&Candidate { place, kind: Kind::Yaml, direct: false, rank: None }, 0).ok()
+        })
+        .collect()
 }
 
 struct AssembleTrace<'a> {
@@ -539,7 +549,7 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         asked: a.options.asked.clone(),
         sources,
         set_aside: a.set_aside.iter().filter_map(|(c, _)| source_of(c, -1).ok()).collect(),
-        cards: a.card.and_then(card_source).into_iter().collect(),
+        cards: a.card.map(card_sources).unwrap_or_default(),
         rows: count_rows(&directory)?,
         findings: counts,
         derived_sha256,

@@ -12,7 +12,7 @@ use super::manifest::{Manifest, Source};
 use super::record::{self, Record};
 use super::roots::Root;
 use super::store::{self, Workspace};
-use super::{Finish, Options, Store, Summary, card_source, input, source_of};
+use super::{Finish, Options, Store, Summary, card_sources, input, source_of};
 use crate::error::Result;
 use crate::schema::SCHEMA_VERSION;
 
@@ -49,7 +49,8 @@ impl Earlier {
             now.insert(source.absolute.clone(), (source, candidate));
         }
         let cards: Vec<_> = card
-            .and_then(card_source)
+            .map(card_sources)
+            .unwrap_or_default()
             .into_iter()
             .map(|c| (c.absolute, c.bytes, c.mtime_ns))
             .collect();

@@ -301,8 +301,24 @@ pub(super) fn root_is_one_file(root: &Root) -> bool {
     matches!(&root.candidates[..], [c] if c.direct)
 }
 
-/// The card of a job: `--card`, else in its folder or one above it, up to the PATH that was given.
+/// The card of a job with the configuration (`--config`) beside it; of a configuration alone a card
+/// that says nothing yet.
 pub(super) fn find_card(root: &Root, options: &Options, log: &mut Log) -> Option<Card> {
+    let card = yaml_card(root, options, log);
+    let config = options.config.as_ref().and_then(|path| card::read_config(path, log));
+    match (card, config) {
+        (Some(card), config) => Some(Card { config, ..card }),
+        (None, Some(config)) => Some(Card {
+            path: config.0.clone(),
+            value: serde_json::Value::Null,
+            config: Some(config),
+        }),
+        (None, None) => None,
+    }
+}
+
+/// The card of a job: `--card`, else in its folder or one above it, up to the PATH that was given.
+fn yaml_card(root: &Root, options: &Options, log: &mut Log) -> Option<Card> {
     if let Some(path) = &options.card {
         let card = card::read(path, log);
         if card.is_none() && log.findings.is_empty() {
