@@ -27,7 +27,10 @@ SELECT
     j.trace,
     coalesce(
         c.total_count,
-        CASE WHEN j.world_size > j.rank_count THEN j.world_size * coalesce(s.rank_devices, 1) END,
+        CASE
+            WHEN j.world_size > j.rank_count
+                THEN TRY_CAST(CAST(j.world_size AS HUGEINT) * coalesce(s.rank_devices, 1) AS BIGINT)
+        END,
         greatest(s.device_count, nullif(j.rank_count, 0))
     ) AS devices,
     c.total_count IS NOT NULL AS is_of_card
