@@ -1,10 +1,10 @@
 -- @view     kernel_patterns
 -- @summary  What kernels do, by their names, by the operators that launch them and by the categories of XLA.
--- @column   purpose VARCHAR dim - | What the pattern is for: kernel (names of kernels), operator (names of operators), hlo (HLO categories, and names of HLO operations), or moe (kernels of experts in another class).
+-- @column   purpose VARCHAR dim - | What the pattern is for: kernel (names of kernels), operator (names of operators), hlo (HLO categories, and names of HLO operations), moe (kernels of experts in another class), or expert (kernels of class moe that do the work of experts; the others route tokens).
 -- @column   priority INTEGER dim - | Order of the families: of the patterns of one purpose that a name matches, the lowest counts, of equals the longest pattern.
 -- @column   pattern VARCHAR dim - | Pattern of LIKE for the name in lower case; _ is any one character.
 -- @column   unless VARCHAR value - | Pattern that the name must not match; NULL for none.
--- @column   class VARCHAR value - | communication, copy (layout too), moe, normalization, attention, softmax, embedding, gemm (convolution too), rope, reduction or elementwise.
+-- @column   class VARCHAR value - | communication, copy (layout too), moe, normalization, attention, softmax, embedding, gemm (convolution too), rope, reduction or elementwise; of purpose expert always moe_expert.
 -- @column   library VARCHAR value - | Library that the name comes from; NULL where many use it.
 -- @caveat   Names are no contract: a new release of a library may need a new row.
 -- @source   formats_kineto 10; kernels of cuBLAS, cuDNN, CUTLASS, hipBLASLt, MIOpen, FBGEMM, FlashAttention, FlashInfer, vLLM, SGLang, DeepEP, Inductor and XLA
@@ -189,6 +189,13 @@ FROM (
         ('kernel', 120, '%parallelfor%', NULL, 'elementwise', 'Kokkos, CloverLeaf'),
         ('moe', 10, 'bmm_%swiglu%', NULL, 'moe', 'TensorRT-LLM'),
         ('moe', 10, 'bmm_%dynb%', NULL, 'moe', 'TensorRT-LLM'),
+        ('expert', 10, '%fused_moe%', NULL, 'moe_expert', 'vLLM, SGLang'),
+        ('expert', 10, '%moe_gemm%', NULL, 'moe_expert', 'Composable Kernel'),
+        ('expert', 10, '%moegemm%', NULL, 'moe_expert', 'TensorRT-LLM'),
+        ('expert', 10, '%moe::%gemm%', NULL, 'moe_expert', 'vLLM, TensorRT-LLM'),
+        ('expert', 10, '%moe::%activation%', NULL, 'moe_expert', 'TensorRT-LLM'),
+        ('expert', 10, '%_matmul_ogs%', NULL, 'moe_expert', 'Triton kernels'),
+        ('expert', 10, '%marlin_moe%', NULL, 'moe_expert', 'vLLM, SGLang'),
         ('operator', 10, '%batch_norm%', NULL, 'normalization', 'PyTorch'),
         ('operator', 10, '%layer_norm%', NULL, 'normalization', 'PyTorch'),
         ('operator', 10, '%group_norm%', NULL, 'normalization', 'PyTorch'),

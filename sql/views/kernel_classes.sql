@@ -10,6 +10,7 @@
 -- @column   library VARCHAR value - | Library that the name comes from; NULL where nothing says one.
 -- @column   judged_by VARCHAR value - | What gave the class: class (events of class comm), hlo (category of XLA), kernel (name), operator (name of the launching operator); NULL for other.
 -- @column   is_moe BOOLEAN value - | Kernel of a mixture of experts: class moe, or a GEMM of experts.
+-- @column   moe_part VARCHAR value - | Of those expert (the work of the experts, as GEMMs) or routing (scores, sorting, permuting and combining tokens); NULL for the others.
 -- @caveat   Events of class comm are communication whatever their names; XLA's category of an operation goes before its name, the name of a kernel before that of its operator.
 -- @source   metrics 2.F kernel_breakdown (defects D49 to D51), formats_kineto 10
 WITH
@@ -33,6 +34,9 @@ WITH
         FROM kernels
         UNION
         SELECT 'moe', name
+        FROM kernels
+        UNION
+        SELECT 'expert', name
         FROM kernels
         UNION
         SELECT 'operator', op_name
@@ -68,7 +72,8 @@ WITH
             n.kernel_class AS name_class, n.library AS name_library,
             h.kernel_class AS hlo_class, h.library AS hlo_library,
             o.kernel_class AS operator_class, o.library AS operator_library,
-            m.kernel_class IS NOT NULL AS is_expert
+            m.kernel_class IS NOT NULL AS is_expert,
+            e.kernel_class IS NOT NULL AS is_expert_work
         FROM kernels AS k
         LEFT JOIN categories AS x ON k.source = 'xla' AND x.trace = k.trace AND x.name = k.name
         LEFT JOIN matches AS c ON c.purpose = 'hlo' AND c.text = x.hlo_category
@@ -76,11 +81,12 @@ WITH
         LEFT JOIN matches AS h ON h.purpose = 'hlo' AND h.text = k.name AND k.source = 'xla'
         LEFT JOIN matches AS o ON o.purpose = 'operator' AND o.text = k.op_name
         LEFT JOIN matches AS m ON m.purpose = 'moe' AND m.text = k.name
+        LEFT JOIN matches AS e ON e.purpose = 'expert' AND e.text = k.name
     ),
 
     chosen AS (
         SELECT
-            trace, source, class, name, op_name, is_expert, category_class, category_library,
+            trace, source, class, name, op_name, is_expert, is_expert_work, category_class, category_library,
             name_class, name_library, hlo_class, hlo_library, operator_class, operator_library,
             CASE
                 WHEN class = 'comm' THEN 'class'
@@ -109,11 +115,16 @@ WITH
                 WHEN 'operator' THEN operator_library
             END AS library,
             judged_by,
-            is_expert AND class = 'compute' AS is_expert
+            is_expert AND class = 'compute' AS is_expert,
+            is_expert_work
         FROM chosen
     )
 
 SELECT
     trace, source, class, name, op_name, kernel_class, library, judged_by,
-    kernel_class = 'moe' OR is_expert AS is_moe
+    kernel_class = 'moe' OR is_expert AS is_moe,
+    CASE
+        WHEN is_expert OR (kernel_class = 'moe' AND is_expert_work) THEN 'expert'
+        WHEN kernel_class = 'moe' THEN 'routing'
+    END AS moe_part
 FROM final

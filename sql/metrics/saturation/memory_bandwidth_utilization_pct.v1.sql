@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _rank_bytes _rank_times cards device_peaks metadata ranks
+-- @reads    _rank_bytes _rank_times _rank_peaks
 -- @value    memory_bandwidth_utilization_pct
 -- @check    (SELECT count(bytes_accessed) FROM device_events) > 0 | no device event states the memory that it accesses (XLA traces of TPUs do)
 -- @null     no peak is known: give one with -p peak_gb_per_s=, or the window is empty
@@ -21,52 +21,17 @@
 -- @caveat   XLA counts the operands and results of each operation: what stays in memory on the chip counts as if it went through the memory of the device, so that the share can pass 100.
 -- @source   metrics 2.F memory_bandwidth_utilization_pct (defect D09: per device)
 WITH
-    -- The plane of a TPU says its peak.
-    said AS (
-        SELECT trace, rank, max(TRY_CAST(value AS DOUBLE)) AS peak_gb_per_s
-        FROM metadata
-        WHERE key LIKE '%:peak_hbm_bw_gigabytes_per_second'
-        GROUP BY trace, rank
-    ),
-
-    job_cards AS (
-        SELECT trace, max(xpu_model) AS xpu_model
-        FROM cards
-        GROUP BY trace
-    ),
-
-    names AS (
-        SELECT r.trace, r.rank, lower(coalesce(min(r.device_name), min(c.xpu_model))) AS device_name
-        FROM ranks AS r
-        LEFT JOIN job_cards AS c ON c.trace = r.trace
-        GROUP BY r.trace, r.rank
-    ),
-
-    listed AS (
-        SELECT n.trace, n.rank, p.hbm_gb_per_s
-        FROM names AS n
-        INNER JOIN device_peaks AS p ON n.device_name LIKE p.pattern
-        QUALIFY row_number() OVER (
-            PARTITION BY n.trace, n.rank ORDER BY p.priority, length(p.pattern) DESC, p.pattern
-        ) = 1
-    ),
-
     per_rank AS (
         SELECT
             b.trace, b.rank, b.bytes,
             b.bytes / nullif(t.window_ns, 0) AS window_gb_per_s,
             b.bytes / nullif(t.busy_ns, 0) AS busy_gb_per_s,
-            coalesce($peak_gb_per_s, s.peak_gb_per_s, l.hbm_gb_per_s) AS peak_gb_per_s,
-            CASE
-                WHEN $peak_gb_per_s IS NOT NULL THEN 'param'
-                WHEN s.peak_gb_per_s IS NOT NULL THEN 'trace'
-                WHEN l.hbm_gb_per_s IS NOT NULL THEN 'device_peaks'
-            END AS peak_source
+            coalesce($peak_gb_per_s, p.hbm_gb_per_s) AS peak_gb_per_s,
+            CASE WHEN $peak_gb_per_s IS NOT NULL THEN 'param' ELSE p.hbm_source END AS peak_source
         FROM _rank_bytes AS b
         INNER JOIN _rank_times AS t
             ON t.trace = b.trace AND t.rank = b.rank AND t.basis = 'device'
-        LEFT JOIN said AS s ON s.trace = b.trace AND s.rank = b.rank
-        LEFT JOIN listed AS l ON l.trace = b.trace AND l.rank = b.rank
+        LEFT JOIN _rank_peaks AS p ON p.trace = b.trace AND p.rank = b.rank
     ),
 
     shares AS (

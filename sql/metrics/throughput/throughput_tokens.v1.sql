@@ -6,6 +6,7 @@
 -- @requires cards steps
 -- @reads    _step_times
 -- @value    throughput_tokens_per_s
+-- @alias    throughput_tokens_sec tokens_per_second throughput_tokens_per_s
 -- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
 -- @check    (SELECT max(seq_len) FROM cards) > 0 | the workload card has no seq_len
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -6,6 +6,7 @@
 -- @requires steps
 -- @reads    _step_times
 -- @value    avg_step_time_s
+-- @alias    iteration_time_sec
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   avg_step_time_s DOUBLE value s lower | Mean of the kept steps of a rank, then of the ranks.
 -- @column   min_s DOUBLE value s | Shortest kept step of any rank.

@@ -5,6 +5,7 @@
 -- @grain    trace
 -- @requires steps
 -- @value    avg_iter_time_ms
+-- @alias    time_per_iteration_ms
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   avg_iter_time_ms DOUBLE value ms lower | Mean of the steps of a rank, then of the ranks.
 -- @column   min_iter_time_ms DOUBLE value ms | Shortest step of any rank.

@@ -6,6 +6,7 @@
 -- @requires ranks
 -- @reads    _rank_list busy_intervals device_events step_events steps
 -- @value    total_compute_time_s
+-- @alias    kernel_compute_time_group_6
 -- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over ranks.

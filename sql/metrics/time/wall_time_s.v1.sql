@@ -5,6 +5,7 @@
 -- @grain    trace
 -- @reads    _windows
 -- @value    wall_time_s
+-- @alias    total_trace_time
 -- @null     the trace has no slices
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   wall_time_s DOUBLE value s lower | Largest window over ranks.
