@@ -1,19 +1,8 @@
 -- @view     _bus_calls
 -- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth and the bandwidth of the link that the card states for them.
--- @requires _comm_calls cards
+-- @requires _comm_calls _card_links
 -- @caveat   Where the ranks do not say the link, the card does: a job of one node is intra, a group larger than a node inter. bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
 WITH
-    links AS (
-        SELECT
-            trace,
-            max(scale_up_gbit_per_s) / 8 AS intra_gb_per_s,
-            max(scale_out_gbit_per_s) / 8 AS inter_gb_per_s,
-            max(count_per_node) AS node_size,
-            max(total_count) AS job_size
-        FROM cards
-        GROUP BY trace
-    ),
-
     calls AS (
         SELECT
             c.trace, c.collective, c.message_bytes, c.transfer_ns, c.uneven,
@@ -25,10 +14,9 @@ WITH
                     WHEN c.group_size > l.node_size THEN 'inter'
                 END
             ) AS link,
-            nullif(l.intra_gb_per_s, 0) AS intra_gb_per_s,
-            nullif(l.inter_gb_per_s, 0) AS inter_gb_per_s
+            l.intra_gb_per_s, l.inter_gb_per_s
         FROM _comm_calls AS c
-        LEFT JOIN links AS l ON l.trace = c.trace
+        LEFT JOIN _card_links AS l ON l.trace = c.trace
         WHERE c.collective <> 'barrier' AND coalesce(c.group_size, c.card_size) IS DISTINCT FROM 1
     ),
 
