@@ -54,7 +54,7 @@ WITH
             CAST(f.message_bytes AS DOUBLE) AS message_bytes, CAST(f.wire_bytes AS DOUBLE) AS wire_bytes,
             CASE
                 WHEN g.ranks IS NOT NULL THEN g.ranks
-                WHEN f.group_size = w.world_size THEN range(0, w.world_size)
+                WHEN f.group_size = w.world_size AND w.world_size <= 65536 THEN range(0, w.world_size)
             END AS members
         FROM flows AS f
         LEFT JOIN process_groups AS g ON g.trace = f.trace AND g.pg_id = f.pg_id
