@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
--- @reads    _rank_times _traffic_dims
+-- @reads    _traffic_dims busy_intervals
 -- @value    communication_ratio
 -- @alias    communication_overhead comm_busy_fraction
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -26,10 +26,21 @@
 -- @caveat   Where dimensions communicate at the same time, their shares add up to more than the whole. Waiting for late ranks counts as communication.
 -- @source   product 6 communication_ratio; metrics 2.C communication_fraction_pct (comm_busy_fraction; defects D26, D27), 2.M comm_ratio
 WITH
+    devices_busy AS (
+        SELECT
+            trace, rank, device,
+            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'comm'), 0) AS comm_ns,
+            interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS busy_ns
+        FROM busy_intervals
+        WHERE device IS NOT NULL AND rank IS NOT NULL
+        GROUP BY trace, rank, device
+    ),
+
     ranks_busy AS (
-        SELECT trace, rank, comm_ns, busy_ns
-        FROM _rank_times
-        WHERE busy_ns > 0
+        SELECT trace, rank, CAST(sum(comm_ns) AS BIGINT) AS comm_ns, CAST(sum(busy_ns) AS BIGINT) AS busy_ns
+        FROM devices_busy
+        GROUP BY trace, rank
+        HAVING sum(busy_ns) > 0
     ),
 
     dim_spans AS (
