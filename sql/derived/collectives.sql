@@ -3,6 +3,7 @@
 -- @requires _collective_events
 -- @reads    _collective_matches process_groups ranks steps
 -- @caveat   group_size is the world size where nothing states the group and every rank has the same number of calls of the kind; group_source says so.
+-- @caveat   wire_bytes of an all-to-all whose splits and place in the group are known is what leaves the rank; of any other it is the even share.
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH
     worlds AS (
@@ -48,6 +49,11 @@ WITH
             e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
             e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.size_source,
             e.stall_ns,
+            -- Place of the rank in its group, from 1; a group of all ranks that nobody lists is in their order.
+            CASE
+                WHEN g.ranks IS NOT NULL THEN nullif(list_position(g.ranks, e.rank), 0)
+                WHEN coalesce(e.stated_size, g.group_size, v.world_size) = w.world_size THEN e.rank + 1
+            END AS place,
             CASE
                 WHEN coalesce(e.stated_size, g.group_size) IS NOT NULL THEN 'stated'
                 WHEN v.world_size IS NOT NULL THEN 'assumed_world'
@@ -57,6 +63,7 @@ WITH
         FROM _collective_events AS e
         LEFT JOIN process_groups AS g
             ON g.pg_name = e.pg_name AND g.ranks IS NOT DISTINCT FROM e.pg_ranks
+        LEFT JOIN worlds AS w ON w.source = e.source
         LEFT JOIN even AS v ON v.source = e.source AND v.collective = e.collective
         LEFT JOIN _collective_matches AS m ON m.event_id = e.event_id
         LEFT JOIN stepped AS t ON t.event_id = e.event_id
@@ -67,6 +74,13 @@ WITH
             source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
             group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, seq, root_rank, peer_rank,
             in_split, out_split, coll_source, size_source, group_source, collective_id, step, stall_ns,
+            -- Of what an all-to-all with splits sends, the share that leaves the rank; splits may count rows.
+            CASE
+                WHEN collective = 'all_to_all' AND len(in_split) = group_size AND list_min(in_split) >= 0
+                    AND place BETWEEN 1 AND group_size
+                    AND list_sum(in_split) BETWEEN 1 AND 4611686018427387904
+                    THEN list_sum(in_split) - in_split[place]
+            END AS leaving_split,
             CASE
                 WHEN collective IN ('barrier', 'unknown') THEN NULL
                 WHEN collective = 'all_gather' THEN coalesce(out_bytes, in_bytes * group_size)
@@ -84,6 +98,8 @@ WITH
             CASE
                 WHEN collective = 'all_reduce'
                     THEN TRY_CAST(2 * CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
+                WHEN leaving_split IS NOT NULL
+                    THEN CAST(CAST(message_bytes AS HUGEINT) * leaving_split // list_sum(in_split) AS BIGINT)
                 WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all', 'gather', 'scatter')
                     THEN TRY_CAST(CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
                 WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv')

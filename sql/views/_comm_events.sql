@@ -11,6 +11,8 @@ WITH
 
 SELECT
     c.trace, c.collective_id, c.collective, c.group_size, j.card_size, c.message_bytes, c.dur_ns,
-    coalesce(list_min(c.in_split) <> list_max(c.in_split), false) AS uneven
+    -- An even all-to-all gives each rank as much as it takes.
+    coalesce(list_min(c.in_split) <> list_max(c.in_split), false)
+        OR (c.collective = 'all_to_all' AND coalesce(c.in_bytes <> c.out_bytes, false)) AS uneven
 FROM collectives AS c
 LEFT JOIN jobs AS j ON j.trace = c.trace

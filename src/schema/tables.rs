@@ -194,7 +194,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "wire_bytes",
                 Type::Int,
-                "Bytes that a rank must send at least, by kind, S and group size; rounded down.",
+                "Bytes that a rank must send at least, by kind, S and group size; of an uneven all-to-all what its splits send to others. Rounded down.",
             ),
             column("seq", Type::Int, "Sequence number in the group, where recorded."),
             column(

@@ -172,6 +172,8 @@ fn renamed(value: &Value, names: &BTreeMap<String, String>) -> Value {
                 let value = match key.as_str() {
                     // Of equals the lowest stands out, which is another one under other names.
                     "straggler_rank" | "slowest_rank" | "fastest_rank" => Value::Null,
+                    // A ring runs in the order of the numbers.
+                    "pairs" | "heaviest_src" | "heaviest_dst" => Value::Null,
                     "rank" => {
                         let name = names[&value.to_string()].parse::<i64>().expect("a rank");
                         Value::from(name)

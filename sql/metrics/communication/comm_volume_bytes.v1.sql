@@ -4,7 +4,7 @@
 -- @summary  Bytes that a rank communicates in a step, by kind: message sizes and what must go over the wire.
 -- @grain    trace
 -- @requires collectives
--- @reads    ranks steps
+-- @reads    _comm_volumes
 -- @value    comm_volume_bytes
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no call has a known size
@@ -20,70 +20,32 @@
 -- @column   method VARCHAR value - | steps, or whole_trace.
 -- @source   metrics 2.C comm_volume_bytes (defects D28, D29: every rank, S by kind, unknown sizes are no zeros)
 WITH
-    step_counts AS (
-        SELECT trace, rank, count(*) AS step_count
-        FROM steps
-        GROUP BY trace, rank
-    ),
-
-    -- Every rank counts, also one without calls.
-    jobs AS (
-        SELECT r.trace, count(DISTINCT r.rank) AS num_ranks, bool_or(s.rank IS NOT NULL) AS has_steps
-        FROM ranks AS r
-        LEFT JOIN step_counts AS s ON s.trace = r.trace AND s.rank = r.rank
-        GROUP BY r.trace
-    ),
-
-    events AS (
-        SELECT
-            c.trace, c.rank, c.collective, c.message_bytes, c.wire_bytes,
-            c.collective IN ('send', 'recv', 'send_recv') AS p2p,
-            -- Calls that no step launched are in the totals only.
-            c.step IS NOT NULL OR NOT j.has_steps AS counts,
-            CASE WHEN j.has_steps THEN s.step_count ELSE 1 END AS step_count,
-            j.num_ranks, j.has_steps
-        FROM collectives AS c
-        INNER JOIN jobs AS j ON j.trace = c.trace
-        LEFT JOIN step_counts AS s ON s.trace = c.trace AND s.rank = c.rank
-    ),
-
-    rank_kinds AS (
-        SELECT
-            trace, rank, collective, p2p, num_ranks, has_steps,
-            CAST(count(*) FILTER (WHERE counts) AS DOUBLE) / max(step_count) AS calls,
-            CAST(sum(message_bytes) FILTER (WHERE counts) AS DOUBLE) / max(step_count) AS message_bytes,
-            CAST(sum(wire_bytes) FILTER (WHERE counts) AS DOUBLE) / max(step_count) AS wire_bytes,
-            sum(message_bytes) AS total_message_bytes,
-            sum(wire_bytes) AS total_wire_bytes,
-            count(*) FILTER (WHERE collective <> 'barrier') AS sizable,
-            count(message_bytes) FILTER (WHERE collective <> 'barrier') AS sized
-        FROM events
-        GROUP BY trace, rank, collective, p2p, num_ranks, has_steps
-    ),
-
     totals AS (
         SELECT
             trace,
-            sum(message_bytes ORDER BY rank, collective) FILTER (WHERE NOT p2p) / max(num_ranks) AS comm_volume_bytes,
-            sum(wire_bytes ORDER BY rank, collective) FILTER (WHERE NOT p2p) / max(num_ranks) AS wire_volume_bytes,
-            sum(message_bytes ORDER BY rank, collective) FILTER (WHERE p2p) / max(num_ranks) AS p2p_volume_bytes,
-            CAST(sum(total_message_bytes) AS BIGINT) AS total_volume_bytes,
-            CAST(sum(total_wire_bytes) AS BIGINT) AS total_wire_bytes,
+            sum(step_message_bytes ORDER BY rank, collective) FILTER (WHERE NOT p2p) / max(num_ranks)
+                AS comm_volume_bytes,
+            sum(step_wire_bytes ORDER BY rank, collective) FILTER (WHERE NOT p2p) / max(num_ranks)
+                AS wire_volume_bytes,
+            sum(step_message_bytes ORDER BY rank, collective) FILTER (WHERE p2p) / max(num_ranks)
+                AS p2p_volume_bytes,
+            CAST(sum(message_bytes) AS BIGINT) AS total_volume_bytes,
+            CAST(sum(wire_bytes) AS BIGINT) AS total_wire_bytes,
             CAST(sum(sized) AS DOUBLE) / nullif(sum(sizable), 0) AS size_coverage_ratio,
             bool_or(has_steps) AS has_steps
-        FROM rank_kinds
+        FROM _comm_volumes
         GROUP BY trace
     ),
 
     kinds AS (
         SELECT
             trace, collective,
-            sum(calls ORDER BY rank) / max(num_ranks) AS calls,
-            sum(message_bytes ORDER BY rank) / max(num_ranks) AS message_bytes,
-            sum(wire_bytes ORDER BY rank) / max(num_ranks) AS wire_bytes,
-            CAST(sum(total_message_bytes) AS BIGINT) AS total_message_bytes,
-            CAST(sum(total_wire_bytes) AS BIGINT) AS total_wire_bytes
-        FROM rank_kinds
+            sum(step_calls ORDER BY rank) / max(num_ranks) AS calls,
+            sum(step_message_bytes ORDER BY rank) / max(num_ranks) AS message_bytes,
+            sum(step_wire_bytes ORDER BY rank) / max(num_ranks) AS wire_bytes,
+            CAST(sum(message_bytes) AS BIGINT) AS total_message_bytes,
+            CAST(sum(wire_bytes) AS BIGINT) AS total_wire_bytes
+        FROM _comm_volumes
         GROUP BY trace, collective
     ),
 
@@ -99,8 +61,8 @@ WITH
     ),
 
     rank_sums AS (
-        SELECT trace, rank, sum(message_bytes ORDER BY collective) FILTER (WHERE NOT p2p) AS message_bytes
-        FROM rank_kinds
+        SELECT trace, rank, sum(step_message_bytes ORDER BY collective) FILTER (WHERE NOT p2p) AS message_bytes
+        FROM _comm_volumes
         GROUP BY trace, rank
     ),
 

@@ -4,7 +4,7 @@
 -- @summary  Time in which a rank communicates: the union of its communication events, mean over ranks.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_list busy_intervals device_events collectives steps
+-- @reads    _comm_steps _rank_list busy_intervals device_events collectives
 -- @value    total_comm_time_s
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -41,38 +41,16 @@ WITH
         GROUP BY trace
     ),
 
-    events AS (
-        SELECT trace, rank, step, device, ts_ns, dur_ns
-        FROM collectives
-        WHERE dur_ns IS NOT NULL
-    ),
-
     durations AS (
         SELECT trace, sum(dur_ns) / 1e9 AS duration_s
-        FROM events
+        FROM collectives
+        WHERE dur_ns IS NOT NULL
         GROUP BY trace
     ),
 
-    step_spans AS (
-        SELECT
-            trace, rank, step, device,
-            interval_union_ns(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns})) AS union_ns
-        FROM events
-        WHERE step IS NOT NULL
-        GROUP BY trace, rank, step, device
-    ),
-
-    -- A step without such work counts as 0.
-    step_times AS (
-        SELECT t.trace, t.rank, t.step, CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS step_ns
-        FROM steps AS t
-        LEFT JOIN step_spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
-        GROUP BY t.trace, t.rank, t.step
-    ),
-
     step_ranks AS (
-        SELECT trace, rank, avg(step_ns) / 1e9 AS step_s
-        FROM step_times
+        SELECT trace, rank, avg(comm_ns) / 1e9 AS step_s
+        FROM _comm_steps
         GROUP BY trace, rank
     ),
 

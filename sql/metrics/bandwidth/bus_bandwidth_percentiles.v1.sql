@@ -1,0 +1,81 @@
+-- @metric   bus_bandwidth_percentiles
+-- @version  1
+-- @area     bandwidth
+-- @summary  Bus bandwidth of the communication calls by kind, message size, group size and link, against the link of the card.
+-- @grain    trace
+-- @requires collectives
+-- @reads    _bus_calls
+-- @value    p50_gb_per_s
+-- @coverage size_coverage_ratio | message size, group size and time are
+-- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0) > 0 | the trace states no message size of any call
+-- @null     no call with a message size has a time and a bus factor
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   p50_gb_per_s DOUBLE value gb_per_s higher | Median bus bandwidth over the calls of all kinds, interpolated.
+-- @column   p10_gb_per_s DOUBLE value gb_per_s | 10th percentile.
+-- @column   p90_gb_per_s DOUBLE value gb_per_s | 90th percentile.
+-- @column   p99_gb_per_s DOUBLE value gb_per_s | 99th percentile.
+-- @column   calls BIGINT value calls | Calls of more than one rank, barriers left out.
+-- @column   calls_with_size BIGINT value calls | Calls that count.
+-- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
+-- @column   by_size LIST value - | By collective, size (the power of two at or below the message), group_size and link: calls, message_bytes, p10, p50, p90 and p99 of the bus bandwidth, link_bw_gb_per_s of the card (Gbit/s / 8), limit_pct (100 x p50 / it).
+-- @caveat   An event that is not matched over the ranks holds the waiting for late ranks.
+-- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw and 7.2 nccl_summary_implicit_sync
+WITH
+    calls AS (
+        SELECT
+            trace, collective, group_size, link, message_bytes, bus_bw_gb_per_s, link_bw_gb_per_s,
+            CAST(power(2, least(floor(log2(message_bytes)), 62)) AS BIGINT) AS size_bytes
+        FROM _bus_calls
+        WHERE bus_bw_gb_per_s IS NOT NULL
+    ),
+
+    sizes AS (
+        SELECT
+            trace, collective, size_bytes, group_size, link, count(*) AS calls,
+            TRY_CAST(sum(message_bytes) AS BIGINT) AS message_bytes,
+            quantile_cont(bus_bw_gb_per_s, 0.1) AS p10_gb_per_s,
+            quantile_cont(bus_bw_gb_per_s, 0.5) AS p50_gb_per_s,
+            quantile_cont(bus_bw_gb_per_s, 0.9) AS p90_gb_per_s,
+            quantile_cont(bus_bw_gb_per_s, 0.99) AS p99_gb_per_s,
+            max(link_bw_gb_per_s) AS link_bw_gb_per_s
+        FROM calls
+        GROUP BY trace, collective, size_bytes, group_size, link
+    ),
+
+    size_lists AS (
+        SELECT
+            trace,
+            array_agg({
+                collective: collective, size_bytes: size_bytes, group_size: group_size, link: link,
+                calls: calls, message_bytes: message_bytes, p10_gb_per_s: p10_gb_per_s,
+                p50_gb_per_s: p50_gb_per_s, p90_gb_per_s: p90_gb_per_s, p99_gb_per_s: p99_gb_per_s,
+                link_bw_gb_per_s: link_bw_gb_per_s, limit_pct: 100 * p50_gb_per_s / link_bw_gb_per_s
+            } ORDER BY collective, size_bytes, group_size, link) AS by_size
+        FROM sizes
+        GROUP BY trace
+    ),
+
+    totals AS (
+        SELECT
+            trace, count(*) AS calls, count(bus_bw_gb_per_s) AS calls_with_size,
+            quantile_cont(bus_bw_gb_per_s, 0.1) AS p10_gb_per_s,
+            quantile_cont(bus_bw_gb_per_s, 0.5) AS p50_gb_per_s,
+            quantile_cont(bus_bw_gb_per_s, 0.9) AS p90_gb_per_s,
+            quantile_cont(bus_bw_gb_per_s, 0.99) AS p99_gb_per_s
+        FROM _bus_calls
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace, t.p50_gb_per_s, t.p10_gb_per_s, t.p90_gb_per_s, t.p99_gb_per_s, t.calls,
+            t.calls_with_size, CAST(t.calls_with_size AS DOUBLE) / t.calls AS size_coverage_ratio, s.by_size
+        FROM totals AS t
+        LEFT JOIN size_lists AS s ON s.trace = t.trace
+    )
+
+SELECT
+    trace, p50_gb_per_s, p10_gb_per_s, p90_gb_per_s, p99_gb_per_s, calls, calls_with_size,
+    size_coverage_ratio, by_size
+FROM final
+ORDER BY trace

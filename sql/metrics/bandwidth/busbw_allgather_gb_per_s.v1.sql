@@ -1,0 +1,32 @@
+-- @metric   busbw_allgather_gb_per_s
+-- @version  1
+-- @area     bandwidth
+-- @summary  Bus bandwidth of an all-gather: median over the calls of (n - 1) / n x message size / transfer time.
+-- @grain    trace
+-- @requires collectives
+-- @reads    _bus_kinds
+-- @value    busbw_allgather_gb_per_s
+-- @alias    busbw_allgather bandwidth_utilization_allgather_group_6 bandwidth_utilization_allgather
+-- @coverage size_coverage_ratio | message size, group size and time are
+-- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_gather') > 0 | the trace has no all-gather
+-- @null     no all-gather has a message size, a time and a group of more than one rank
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   busbw_allgather_gb_per_s DOUBLE value gb_per_s higher | Median over the calls, interpolated; the message is the output, n the ranks of the group, the time that of the rank that needs least.
+-- @column   p10_gb_per_s DOUBLE value gb_per_s | 10th percentile over the calls, interpolated.
+-- @column   p90_gb_per_s DOUBLE value gb_per_s | 90th percentile over the calls, interpolated.
+-- @column   mean_gb_per_s DOUBLE value gb_per_s | Mean over the calls: each counts the same.
+-- @column   weighted_gb_per_s DOUBLE value gb_per_s | Sum of the bus bytes / sum of the transfer times: large calls count more.
+-- @column   utilization_pct DOUBLE value pct | Median of 100 x bus bandwidth / link bandwidth of the card (Gbit/s / 8; scale-up inside a node, scale-out between nodes); NULL where the link or its bandwidth is unknown.
+-- @column   calls BIGINT value calls | Calls: over all their ranks once where they are matched, else events.
+-- @column   calls_with_size BIGINT value calls | Calls that count.
+-- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
+-- @column   by_group LIST value - | By group size and link: calls, calls_with_size, message_bytes, p10, p50, p90, mean and weighted bandwidth, link_bw_gb_per_s, utilization_pct.
+-- @caveat   An event that is not matched over the ranks holds the waiting for late ranks: of one rank's trace the figure is a lower bound.
+-- @caveat   The tool that set the older name gives 2^30 bytes per second of the events of one rank (7.4 % lower), and takes the input of an all-gather for its size.
+-- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw (defects D35, D36)
+SELECT
+    trace, p50_gb_per_s AS busbw_allgather_gb_per_s, p10_gb_per_s, p90_gb_per_s, mean_gb_per_s,
+    weighted_gb_per_s, utilization_pct, calls, calls_with_size, size_coverage_ratio, by_group
+FROM _bus_kinds
+WHERE collective = 'all_gather'
+ORDER BY trace

@@ -1,0 +1,42 @@
+-- @view     _bus_calls
+-- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth and the bandwidth of the link that the card states for them.
+-- @requires _comm_calls _card_links
+-- @caveat   Where the ranks do not say the link, the card does: a job of one node is intra, a group larger than a node inter. bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
+WITH
+    calls AS (
+        SELECT
+            c.trace, c.collective, c.message_bytes, c.transfer_ns, c.uneven,
+            coalesce(c.group_size, c.card_size) AS group_size,
+            coalesce(
+                c.link,
+                CASE
+                    WHEN l.job_size <= l.node_size THEN 'intra'
+                    WHEN c.group_size > l.node_size THEN 'inter'
+                END
+            ) AS link,
+            l.intra_gb_per_s, l.inter_gb_per_s
+        FROM _comm_calls AS c
+        LEFT JOIN _card_links AS l ON l.trace = c.trace
+        WHERE c.collective <> 'barrier' AND coalesce(c.group_size, c.card_size) IS DISTINCT FROM 1
+    ),
+
+    factors AS (
+        SELECT
+            trace, collective, group_size, link, message_bytes, transfer_ns, intra_gb_per_s, inter_gb_per_s,
+            CASE
+                WHEN uneven OR message_bytes <= 0 OR transfer_ns <= 0 THEN NULL
+                WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
+                WHEN group_size < 2 THEN NULL
+                WHEN collective = 'all_reduce' THEN 2.0 * (group_size - 1) / group_size
+                WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all')
+                    THEN 1.0 * (group_size - 1) / group_size
+            END AS bus_factor
+        FROM calls
+    )
+
+SELECT
+    trace, collective, group_size, link, message_bytes, transfer_ns,
+    CAST(bus_factor * message_bytes AS DOUBLE) AS bus_bytes,
+    CAST(bus_factor * message_bytes AS DOUBLE) / transfer_ns AS bus_bw_gb_per_s,
+    CASE link WHEN 'intra' THEN intra_gb_per_s WHEN 'inter' THEN inter_gb_per_s END AS link_bw_gb_per_s
+FROM factors

@@ -1,0 +1,18 @@
+-- @view     _comm_steps
+-- @summary  Time in which each rank communicates in each of its steps: the union of what the step launched, over the devices of the rank.
+-- @requires collectives steps
+WITH
+    spans AS (
+        SELECT
+            trace, rank, step, device,
+            interval_union_ns(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns})) AS union_ns
+        FROM collectives
+        WHERE step IS NOT NULL AND dur_ns IS NOT NULL
+        GROUP BY trace, rank, step, device
+    )
+
+-- A step without communication counts as 0.
+SELECT t.trace, t.rank, t.step, CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS comm_ns
+FROM steps AS t
+LEFT JOIN spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
+GROUP BY t.trace, t.rank, t.step
