@@ -17,7 +17,7 @@
 -- @column   groups_count BIGINT value count | Process groups with two or more ingested ranks, which were compared.
 -- @column   grouped_ratio DOUBLE value ratio | Share of the calls whose process group the trace states; the others count as one group of all ranks that make them.
 -- @column   by_group LIST value - | Of each process group, suspect ones first: name, description, size, ranks compared, matched calls, calls at the most of a rank, suspect ranks, and why.
--- @column   by_rank LIST value - | Of each rank and process group, suspect ones first: calls, calls by kind, matched calls; calls that another rank makes and it does not: at the beginning and the end of what is matched (where recordings begin and end at different times), and inside; first_wrong_place (counted from 1 in the matched calls in the order of their launches) with its kind and the one that most ranks call there; sequence numbers that it lacks inside its own range; last call and how long it lasts; suspect and why.
+-- @column   by_rank LIST value - | Of each rank and process group, suspect ones first: calls, calls by kind, matched calls; calls that another rank makes and it does not: at the beginning and the end of what is matched (where recordings begin and end at different times), and inside (none of these where the group has no matched call); first_wrong_place (counted from 1 in the matched calls in the order of their launches) with its kind and the one that most ranks call there; sequence numbers that it lacks inside its own range; last call and how long it lasts; suspect and why.
 -- @caveat   A call that never ends is in no trace: what shows a hang is what its ranks did before. Misses at the edges are no suspicion by themselves. send, recv and calls of unknown kind may differ by rank and are left out. Where the trace states no groups, ranks of different groups are compared: see grouped_ratio.
 -- @source   users_ask 5 and B (ranks with unequal counts, missing first steps), product 6.1 (matching); missing-enter diagnosis as of PyTorch's flight recorder
 WITH
@@ -124,7 +124,7 @@ WITH
             c.trace, c.pg_key, c.rank, c.collective, c.dur_ns, c.place,
             CASE
                 WHEN c.collective_id IS NOT NULL THEN 'matched'
-                WHEN s.first_place IS NULL THEN 'inside'
+                WHEN s.first_place IS NULL THEN 'unplaced'
                 WHEN c.place < s.first_place THEN 'begin'
                 WHEN c.place > s.last_place THEN 'end'
                 ELSE 'inside'
@@ -290,11 +290,11 @@ WITH
                         || ' (call ' || w.matched_place || ')'
                 END,
                 CASE WHEN k.missing_seqs > 0
-                    THEN 'lacks ' || k.missing_seqs || ' sequence numbers, the first '
+                    THEN 'lacks ' || k.missing_seqs || ' of the sequence numbers, the first is '
                         || k.first_missing_seq
                 END,
                 CASE WHEN s.calls IS NOT NULL AND l.missing_end > 0 AND c.rank <> l.rank
-                    THEN 'ends ' || l.missing_end || ' calls before rank ' || c.rank
+                    THEN 'makes ' || l.missing_end || ' fewer at the end than rank ' || c.rank
                         || ', which is in ' || c.collective || ' for ' || c.dur_ns // 1000 || ' us'
                 END
             ), '') AS reason
