@@ -320,7 +320,7 @@ WITH RECURSIVE
     ),
 
     exits AS (
-        SELECT r.trace, r.pos, h.before_pos
+        SELECT r.trace, r.pos, r.head_pos, h.before_pos
         FROM runs AS r
         INNER JOIN runs AS h ON h.trace = r.trace AND h.pos = r.head_pos
     ),
@@ -336,25 +336,38 @@ WITH RECURSIVE
     ),
 
     hops AS (
-        SELECT e.trace, e.pos, e.before_pos
+        SELECT e.trace, e.pos, e.head_pos, e.before_pos, r.pos IS NOT NULL AS is_passed
         FROM exits AS e
         INNER JOIN doors AS d ON d.trace = e.trace AND d.pos = e.pos
+        LEFT JOIN roots AS r ON r.trace = e.trace AND r.pos = e.pos
+    ),
+
+    -- The walk, doubled: after n rounds the first 2^n doors of it are passed, and each door knows
+    -- the one 2^n further on. A walk of thousands of hops takes a dozen rounds.
+    walk AS (
+        SELECT trace, pos, head_pos, before_pos, is_passed, 0 AS round
+        FROM hops
+        UNION ALL
+        SELECT
+            w.trace, w.pos, w.head_pos, n.before_pos, w.is_passed OR p.pos IS NOT NULL, w.round + 1
+        FROM walk AS w
+        INNER JOIN (
+            SELECT DISTINCT trace
+            FROM walk
+            WHERE is_passed AND before_pos IS NOT NULL
+        ) AS t ON t.trace = w.trace
+        LEFT JOIN walk AS n ON n.trace = w.trace AND n.pos = w.before_pos
+        LEFT JOIN (
+            SELECT DISTINCT trace, before_pos AS pos
+            FROM walk
+            WHERE is_passed
+        ) AS p ON p.trace = w.trace AND p.pos = w.pos
     ),
 
     path AS (
-        SELECT trace, pos
-        FROM roots
-        UNION ALL
-        SELECT p.trace, h.before_pos
-        FROM path AS p
-        INNER JOIN hops AS h ON h.trace = p.trace AND h.pos = p.pos
-        WHERE h.before_pos IS NOT NULL
-    ),
-
-    entered AS (
-        SELECT p.trace, p.pos, r.device, r.stream, r.head_pos
-        FROM path AS p
-        INNER JOIN runs AS r ON r.trace = p.trace AND r.pos = p.pos
+        SELECT DISTINCT trace, pos, head_pos
+        FROM walk
+        WHERE is_passed
     ),
 
     -- The events of the path: of each run what comes no later than where it is entered.
@@ -363,8 +376,8 @@ WITH RECURSIVE
             r.trace, r.event_id, r.class, r.name, r.device, r.stream, r.ts_ns, r.end_ns,
             r.launched_ns, r.runtime_event_id, r.tid, r.stream_ns, r.any_ns, r.cause, r.sync_event_id,
             r.sync_name, r.sync_end_ns, r.device_ns
-        FROM entered AS e
-        INNER JOIN runs AS r ON r.trace = e.trace AND r.head_pos = e.head_pos AND r.pos <= e.pos
+        FROM path AS p
+        INNER JOIN runs AS r ON r.trace = p.trace AND r.head_pos = p.head_pos AND r.pos <= p.pos
     ),
 
     pieces AS (

@@ -17,8 +17,8 @@
 -- @column   groups_count BIGINT value count | Process groups with two or more ingested ranks, which were compared.
 -- @column   grouped_ratio DOUBLE value ratio | Share of the calls whose process group the trace states; the others count as one group of all ranks that make them.
 -- @column   by_group LIST value - | Of each process group, suspect ones first: name, description, size, ranks compared, matched calls, calls at the most of a rank, suspect ranks, and why.
--- @column   by_rank LIST value - | Of each rank and process group, suspect ones first: calls, calls by kind, matched calls; calls that another rank makes and it does not: at the beginning and the end of what is matched (where recordings begin and end at different times), and inside (none of these where the group has no matched call); first_wrong_place (counted from 1 in the matched calls in the order of their launches) with its kind and the one that most ranks call there; sequence numbers that it lacks inside its own range; last call and how long it lasts; suspect and why.
--- @caveat   A call that never ends is in no trace: what shows a hang is what its ranks did before. Misses at the edges are no suspicion by themselves. send, recv and calls of unknown kind may differ by rank and are left out. Where the trace states no groups, ranks of different groups are compared: see grouped_ratio.
+-- @column   by_rank LIST value - | Of each rank and process group, suspect ones first: calls, calls by kind, matched calls; calls that another rank makes and it does not: at the beginning and the end of what is matched (where recordings begin and end at different times), and inside (none of these where the group has no matched call); first_wrong_place (counted from 1 in the matched calls of a stated group, in the order of their launches) with its kind and the one that most ranks call there; sequence numbers that it lacks inside its own range; last call and how long it lasts; suspect and why.
+-- @caveat   A call that never ends is in no trace: what shows a hang is what its ranks did before. Misses at the edges are no suspicion by themselves. send, recv and calls of unknown kind may differ by rank and are left out. Where the trace states no groups, ranks of different groups are compared, by the numbers of their calls alone: see grouped_ratio.
 -- @source   users_ask 5 and B (ranks with unequal counts, missing first steps), product 6.1 (matching); missing-enter diagnosis as of PyTorch's flight recorder
 WITH
     rank_counts AS (
@@ -193,13 +193,13 @@ WITH
     ),
 
     -- The matched calls of each rank in order; at each place the kind that most ranks call (of
-    -- equals that of the lowest rank) is right.
+    -- equals that of the lowest rank) is right. Calls of different groups have no order.
     sequences AS (
         SELECT
             trace, pg_key, rank, collective,
             row_number() OVER (PARTITION BY trace, pg_key, rank ORDER BY place) AS matched_place
         FROM calls
-        WHERE collective_id IS NOT NULL
+        WHERE collective_id IS NOT NULL AND pg_key <> 0
     ),
 
     expected AS (
