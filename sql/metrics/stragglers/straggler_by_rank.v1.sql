@@ -16,7 +16,7 @@
 -- @column   tied_calls BIGINT value calls | Calls among them in which several ranks are last at the same nanosecond; the lowest of those ranks counts as the last.
 -- @column   num_ranks BIGINT value count | Ranks that are in a matched call.
 -- @column   by_rank LIST value - | Of each rank, the one that waits least in total first: calls that it is in, total, mean and 95th percentile (interpolated) of its waits, how often it is last and first, last_pct of its calls, caused_wait_us (waits of the other ranks in the calls in which it is last), comm_us (its time in these calls, waits included).
--- @column   by_kind LIST value - | Of each kind of call, the most calls first: calls, total and mean wait of a rank, the rank that is last most often, and in what share of these calls.
+-- @column   by_kind LIST value - | Of each kind of call, the most calls first: calls, total and mean wait of a rank, straggler_rank (last most often) and last_pct (in what share of these calls).
 -- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true and clock_offsets. Ranks of different groups are in different calls: compare ranks of one group.
 -- @source   metrics 7.2 straggler_summary and 2.I (defects D60, D61: the rank that waits least is waited for); a wait is last start - own start, not longer than the own event
@@ -101,7 +101,7 @@ WITH
             k.trace,
             array_agg({
                 collective: k.collective, calls: k.calls, total_wait_us: k.total_wait_us,
-                mean_wait_us: k.mean_wait_us, last_rank: r.last_rank,
+                mean_wait_us: k.mean_wait_us, straggler_rank: r.last_rank,
                 last_pct: 100.0 * r.times_last / k.calls
             } ORDER BY k.calls DESC, k.collective) AS by_kind
         FROM kinds AS k
