@@ -2,6 +2,7 @@
 -- @summary  How far the clock of each rank is ahead of that of the lowest ranks that it communicates with, by the ends of calls that all ranks leave together.
 -- @materialize session
 -- @requires collectives
+-- @source   uncertainty: standard error of a median, 1.2533 sigma / sqrt(n) of a large normal sample (sqrt(pi / 2) = 1.2533), sigma = 1.4826 MAD (Rousseeuw and Croux 1993)
 WITH
     shares AS (
         SELECT trace, collective_id, collective, rank, ts_ns + dur_ns AS end_ns
@@ -36,7 +37,7 @@ WITH
 
     -- Each rank against the reference it shares most calls with, and that one against its own.
     nearest AS (
-        SELECT trace, rank, reference_rank, offset_ns
+        SELECT trace, rank, reference_rank, offset_ns, call_count
         FROM direct
         QUALIFY row_number() OVER (
             PARTITION BY trace, rank ORDER BY reference_rank, call_count DESC
@@ -51,16 +52,33 @@ WITH
         GROUP BY d.trace, d.rank
     ),
 
+    -- One call says nothing of how much its neighbours would differ.
+    errors AS (
+        SELECT
+            n.trace, n.rank, n.reference_rank, n.offset_ns, n.call_count, s.spread_ns,
+            CASE WHEN n.call_count > 1
+                THEN 1.2533 * 1.4826 * s.spread_ns / sqrt(CAST(n.call_count AS DOUBLE))
+            END AS error_ns
+        FROM nearest AS n
+        INNER JOIN spreads AS s ON s.trace = n.trace AND s.rank = n.rank
+    ),
+
     offsets AS (
         SELECT
             n.trace,
             n.rank,
             CAST(n.offset_ns + coalesce(m.offset_ns, 0) AS BIGINT) AS offset_ns,
-            s.spread_ns
-        FROM nearest AS n
-        LEFT JOIN nearest AS m ON m.trace = n.trace AND m.rank = n.reference_rank
-        INNER JOIN spreads AS s ON s.trace = n.trace AND s.rank = n.rank
+            n.spread_ns,
+            n.reference_rank,
+            n.call_count,
+            -- Where the reference has an offset of its own, the errors of both add up.
+            CASE
+                WHEN m.rank IS NULL THEN n.error_ns
+                ELSE sqrt(n.error_ns * n.error_ns + m.error_ns * m.error_ns)
+            END AS uncertainty_ns
+        FROM errors AS n
+        LEFT JOIN errors AS m ON m.trace = n.trace AND m.rank = n.reference_rank
     )
 
-SELECT trace, rank, offset_ns, spread_ns
+SELECT trace, rank, offset_ns, spread_ns, reference_rank, call_count, uncertainty_ns
 FROM offsets

@@ -2,7 +2,7 @@
 -- @summary  How long each rank of a matched call waited for the last one to enter it: by the clocks as recorded, and with the offsets of the clocks taken away.
 -- @materialize session
 -- @requires _clock_offsets collectives
--- @caveat   No rank waits longer than its own event lasts.
+-- @caveat   No rank waits longer than its own event lasts; late_ns is how much later the last rank comes, whatever the event lasts. Of ranks that start together the lowest is the last, and the first.
 WITH
     shares AS (
         SELECT
@@ -23,14 +23,21 @@ WITH
             ) = 1 AS is_last,
             row_number() OVER (
                 PARTITION BY trace, source, collective_id ORDER BY aligned_ns DESC, rank
-            ) = 1 AS aligned_is_last
+            ) = 1 AS aligned_is_last,
+            row_number() OVER (
+                PARTITION BY trace, source, collective_id ORDER BY ts_ns, rank
+            ) = 1 AS is_first,
+            row_number() OVER (
+                PARTITION BY trace, source, collective_id ORDER BY aligned_ns, rank
+            ) = 1 AS aligned_is_first
         FROM shares
         WINDOW call AS (PARTITION BY trace, source, collective_id)
     )
 
 SELECT
     trace, source, rank, collective_id, collective, device, step, ts_ns, dur_ns,
+    late_ns, aligned_late_ns,
     least(late_ns, dur_ns) AS wait_ns,
     least(aligned_late_ns, dur_ns) AS aligned_wait_ns,
-    is_last, aligned_is_last
+    is_last, aligned_is_last, is_first, aligned_is_first
 FROM lasts

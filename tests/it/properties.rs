@@ -216,7 +216,11 @@ fn other_numbers_for_the_ranks_only_permute_rows() {
             .iter()
             .map(|(name, value)| (name.clone(), renamed(value, &same)))
             .collect();
-        let found = differences(&expected, &after_all);
+        // Offsets of clocks are against the lowest rank, which is another one under other names.
+        let found: Vec<String> = differences(&expected, &after_all)
+            .into_iter()
+            .filter(|difference| !difference.starts_with("clock_offsets:"))
+            .collect();
         prop_assert!(found.is_empty(), "ranks {after:?}: {}", found.join("\n"));
         Ok(())
     });

@@ -6,6 +6,7 @@
 -- @requires device_events
 -- @reads    _rank_times _busy _waits
 -- @value    bubble_time_s
+-- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ: the waits change, the bubble does not.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   bubble_time_s DOUBLE value s lower | Window - union of all device events; mean over ranks.
 -- @column   bubble_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
@@ -14,13 +15,16 @@
 -- @column   waiting_s DOUBLE value s lower | Doing nothing, or waiting without compute beside it: bubble + exposed wait; mean over ranks.
 -- @column   waiting_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
 -- @column   per_rank LIST value - | The same of each rank.
--- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ, their offset is in it.
+-- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ (hosts), their offset is in it; see -p align=true.
 -- @source   metrics 2.E bubble_time_s (defect D11: waiting inside a kernel is no idle time, and is said by itself)
 WITH
     waits AS (
         SELECT
             trace, rank, device,
-            array_agg({start_ns: ts_ns, end_ns: ts_ns + wait_ns}) AS spans
+            array_agg({
+                start_ns: ts_ns,
+                end_ns: ts_ns + CASE WHEN $align THEN aligned_wait_ns ELSE wait_ns END
+            }) AS spans
         FROM _waits
         GROUP BY trace, rank, device
     ),

@@ -1,0 +1,203 @@
+-- @metric   exposed_comm_by_group
+-- @version  1
+-- @area     overlap
+-- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
+-- @grain    trace
+-- @requires device_events busy_intervals
+-- @reads    _busy collectives process_groups
+-- @value    exposed_comm_ms
+-- @coverage grouped_ratio | the process group
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its devices, mean over ranks; of each rank it is exposed_comm_time_ms of comm_comp_overlap.
+-- @column   comm_ms DOUBLE value ms | |comm| of a rank likewise.
+-- @column   grouped_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose process group the trace states.
+-- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where none is stated: name, description, dimension, size, ranks that call it, calls of all these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \ compute|) and alone_ms (|comm of the group \ (compute and the comm of other groups)|).
+-- @column   by_dim LIST value - | The same of each parallel dimension (dp, tp, pp, ep, cp, unknown), its groups together.
+-- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of none. Waiting for other ranks counts as communication: see straggler_by_rank.
+-- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution
+WITH
+    shares AS (
+        SELECT
+            d.trace, d.rank, d.device, c.pg_id,
+            coalesce(g.dim, 'unknown') AS dim,
+            d.dur_ns,
+            d.ts_ns AS start_ns,
+            d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 AS end_ns
+        FROM device_events AS d
+        LEFT JOIN collectives AS c ON c.trace = d.trace AND c.event_id = d.event_id
+        LEFT JOIN process_groups AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
+        WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.device IS NOT NULL
+    ),
+
+    -- A row is a call as a part of its group, and one as a part of its dimension; 0 stands for no
+    -- stated group.
+    parts AS (
+        SELECT
+            trace, rank, device, 'group' AS level, CAST(coalesce(pg_id, 0) AS VARCHAR) AS part,
+            start_ns, end_ns
+        FROM shares
+        UNION ALL
+        SELECT trace, rank, device, 'dim', dim, start_ns, end_ns
+        FROM shares
+    ),
+
+    merged AS (
+        SELECT
+            trace, rank, device, level, part,
+            count(*) AS calls,
+            interval_union(array_agg({start_ns: start_ns, end_ns: end_ns})) AS spans
+        FROM parts
+        GROUP BY trace, rank, device, level, part
+    ),
+
+    numbered AS (
+        SELECT
+            trace, rank, device, level, part, calls, spans,
+            row_number() OVER (PARTITION BY trace, rank, device, level ORDER BY part) AS place
+        FROM merged
+    ),
+
+    -- How many parts communicate from one edge to the next, and which one where it is one: of the
+    -- places that have begun and not ended the sum.
+    edges AS (
+        SELECT trace, rank, device, level, place, unnest(spans).start_ns AS at_ns, 1 AS change
+        FROM numbered
+        UNION ALL
+        SELECT trace, rank, device, level, place, unnest(spans).end_ns, -1
+        FROM numbered
+    ),
+
+    levels AS (
+        SELECT
+            trace, rank, device, level, at_ns,
+            sum(sum(change)) OVER edge AS open_parts,
+            sum(sum(change * place)) OVER edge AS open_place,
+            lead(at_ns) OVER edge AS next_ns
+        FROM edges
+        GROUP BY trace, rank, device, level, at_ns
+        WINDOW edge AS (PARTITION BY trace, rank, device, level ORDER BY at_ns)
+    ),
+
+    alone AS (
+        SELECT
+            trace, rank, device, level, open_place AS place,
+            array_agg({start_ns: at_ns, end_ns: next_ns} ORDER BY at_ns) AS spans
+        FROM levels
+        WHERE open_parts = 1
+        GROUP BY trace, rank, device, level, open_place
+    ),
+
+    device_parts AS (
+        SELECT
+            n.trace, n.rank, n.level, n.part, n.calls,
+            interval_union_ns(n.spans) AS comm_ns,
+            interval_subtract_ns(n.spans, coalesce(b.compute, [])) AS exposed_ns,
+            interval_subtract_ns(coalesce(a.spans, []), coalesce(b.compute, [])) AS alone_ns
+        FROM numbered AS n
+        INNER JOIN _busy AS b
+            ON b.trace = n.trace
+            AND b.rank IS NOT DISTINCT FROM n.rank
+            AND b.device = n.device
+        LEFT JOIN alone AS a
+            ON a.trace = n.trace
+            AND a.rank IS NOT DISTINCT FROM n.rank
+            AND a.device = n.device
+            AND a.level = n.level
+            AND a.place = n.place
+    ),
+
+    rank_parts AS (
+        SELECT
+            trace, rank, level, part,
+            sum(calls) AS calls,
+            sum(comm_ns) / 1e6 AS comm_ms,
+            sum(exposed_ns) / 1e6 AS exposed_ms,
+            sum(alone_ns) / 1e6 AS alone_ms
+        FROM device_parts
+        GROUP BY trace, rank, level, part
+    ),
+
+    part_means AS (
+        SELECT
+            trace, level, part,
+            count(*) AS ranks,
+            CAST(sum(calls) AS BIGINT) AS calls,
+            avg(comm_ms ORDER BY rank) AS comm_ms,
+            avg(exposed_ms ORDER BY rank) AS exposed_ms,
+            avg(alone_ms ORDER BY rank) AS alone_ms
+        FROM rank_parts
+        GROUP BY trace, level, part
+    ),
+
+    group_lists AS (
+        SELECT
+            p.trace,
+            array_agg({
+                pg_id: g.pg_id, pg_name: g.pg_name, pg_desc: g.pg_desc,
+                dim: coalesce(g.dim, 'unknown'), group_size: g.group_size, ranks: p.ranks,
+                calls: p.calls, comm_ms: p.comm_ms, exposed_ms: p.exposed_ms, alone_ms: p.alone_ms
+            } ORDER BY p.exposed_ms DESC, g.pg_id) AS by_group
+        FROM part_means AS p
+        LEFT JOIN process_groups AS g
+            ON g.trace = p.trace AND CAST(g.pg_id AS VARCHAR) = p.part
+        WHERE p.level = 'group'
+        GROUP BY p.trace
+    ),
+
+    dim_lists AS (
+        SELECT
+            trace,
+            array_agg({
+                dim: part, ranks: ranks, calls: calls, comm_ms: comm_ms, exposed_ms: exposed_ms,
+                alone_ms: alone_ms
+            } ORDER BY exposed_ms DESC, part) AS by_dim
+        FROM part_means
+        WHERE level = 'dim'
+        GROUP BY trace
+    ),
+
+    -- Ranks that only compute expose nothing.
+    per_rank AS (
+        SELECT
+            trace, rank,
+            sum(coalesce(interval_union_ns(comm), 0)) / 1e6 AS comm_ms,
+            sum(coalesce(interval_subtract_ns(comm, coalesce(compute, [])), 0)) / 1e6 AS exposed_ms
+        FROM _busy
+        WHERE device IS NOT NULL
+        GROUP BY trace, rank
+    ),
+
+    rank_means AS (
+        SELECT
+            trace,
+            avg(comm_ms ORDER BY rank) AS comm_ms,
+            avg(exposed_ms ORDER BY rank) AS exposed_comm_ms
+        FROM per_rank
+        GROUP BY trace
+    ),
+
+    known AS (
+        SELECT
+            trace,
+            sum(dur_ns) FILTER (WHERE pg_id IS NOT NULL) AS grouped_ns,
+            sum(dur_ns) AS comm_ns
+        FROM shares
+        GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            r.trace, r.exposed_comm_ms, r.comm_ms,
+            coalesce(k.grouped_ns, 0) / nullif(CAST(k.comm_ns AS DOUBLE), 0) AS grouped_ratio,
+            g.by_group, d.by_dim
+        FROM rank_means AS r
+        INNER JOIN known AS k ON k.trace = r.trace
+        INNER JOIN group_lists AS g ON g.trace = r.trace
+        INNER JOIN dim_lists AS d ON d.trace = r.trace
+    )
+
+SELECT trace, exposed_comm_ms, comm_ms, grouped_ratio, by_group, by_dim
+FROM final
+ORDER BY trace

@@ -1,0 +1,140 @@
+-- @metric   straggler_by_rank
+-- @version  1
+-- @area     stragglers
+-- @summary  Which rank comes last in how many of the matched calls, how long each rank waits, and how long the others wait for it.
+-- @grain    trace
+-- @requires collectives
+-- @reads    _waits ranks
+-- @value    last_pct
+-- @null     no call was found on every ingested rank of its group
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   last_pct DOUBLE value pct lower | Of the matched calls, the share in which straggler_rank is the last to start.
+-- @column   straggler_rank BIGINT value - | The rank that is last most often (the lowest of equals).
+-- @column   calls BIGINT value calls | Matched calls: found on every ingested rank of their group, two at least.
+-- @column   tied_calls BIGINT value calls | Calls among them in which several ranks are last at the same nanosecond; the lowest of those ranks counts as the last.
+-- @column   num_ranks BIGINT value count | Ranks that are in a matched call.
+-- @column   by_rank LIST value - | Of each rank, the one that waits least in total first: calls that it is in, total, mean and 95th percentile (interpolated) of its waits, how often it is last and first, last_pct of its calls, caused_wait_us (waits of the other ranks in the calls in which it is last), comm_us (its time in these calls, waits included).
+-- @column   by_kind LIST value - | Of each kind of call, the most calls first: calls, total and mean wait of a rank, straggler_rank (last most often) and last_pct (in what share of these calls).
+-- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
+-- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true and clock_offsets. Ranks of different groups are in different calls: compare ranks of one group.
+-- @source   metrics 7.2 straggler_summary and 2.I (defects D60, D61: the rank that waits least is waited for); a wait is last start - own start, not longer than the own event
+WITH
+    shares AS (
+        SELECT
+            trace, source, collective_id, collective, rank, ts_ns, dur_ns,
+            CASE WHEN $align THEN aligned_wait_ns ELSE wait_ns END AS wait_ns,
+            CASE WHEN $align THEN aligned_late_ns ELSE late_ns END AS late_ns,
+            CASE WHEN $align THEN aligned_is_last ELSE is_last END AS is_last,
+            CASE WHEN $align THEN aligned_is_first ELSE is_first END AS is_first
+        FROM _waits
+    ),
+
+    calls AS (
+        SELECT
+            trace, source, collective_id, collective,
+            max(rank) FILTER (WHERE is_last) AS last_rank,
+            sum(wait_ns) AS wait_ns,
+            count(*) AS rank_count,
+            count(*) FILTER (WHERE late_ns = 0) > 1 AS is_tied
+        FROM shares
+        GROUP BY trace, source, collective_id, collective
+    ),
+
+    -- The last rank itself does not wait.
+    caused AS (
+        SELECT trace, last_rank AS rank, sum(wait_ns) AS wait_ns
+        FROM calls
+        GROUP BY trace, last_rank
+    ),
+
+    per_rank AS (
+        SELECT
+            trace, rank,
+            count(*) AS calls,
+            sum(wait_ns) / 1e3 AS total_wait_us,
+            avg(wait_ns) / 1e3 AS mean_wait_us,
+            quantile_cont(wait_ns, 0.95) / 1e3 AS p95_wait_us,
+            count(*) FILTER (WHERE is_last) AS times_last,
+            count(*) FILTER (WHERE is_first) AS times_first,
+            100.0 * count(*) FILTER (WHERE is_last) / count(*) AS last_pct,
+            sum(dur_ns) / 1e3 AS comm_us
+        FROM shares
+        GROUP BY trace, rank
+    ),
+
+    rank_lists AS (
+        SELECT
+            p.trace,
+            count(*) AS num_ranks,
+            array_agg({
+                rank: p.rank, calls: p.calls, total_wait_us: p.total_wait_us,
+                mean_wait_us: p.mean_wait_us, p95_wait_us: p.p95_wait_us,
+                times_last: p.times_last, times_first: p.times_first, last_pct: p.last_pct,
+                caused_wait_us: coalesce(c.wait_ns, 0) / 1e3, comm_us: p.comm_us
+            } ORDER BY p.total_wait_us, p.rank) AS by_rank
+        FROM per_rank AS p
+        LEFT JOIN caused AS c ON c.trace = p.trace AND c.rank = p.rank
+        GROUP BY p.trace
+    ),
+
+    kind_ranks AS (
+        SELECT trace, collective, last_rank, count(*) AS times_last
+        FROM calls
+        GROUP BY trace, collective, last_rank
+        QUALIFY row_number() OVER (
+            PARTITION BY trace, collective ORDER BY count(*) DESC, last_rank
+        ) = 1
+    ),
+
+    kinds AS (
+        SELECT
+            trace, collective, count(*) AS calls, sum(wait_ns) / 1e3 AS total_wait_us,
+            sum(wait_ns) / 1e3 / sum(rank_count) AS mean_wait_us
+        FROM calls
+        GROUP BY trace, collective
+    ),
+
+    kind_lists AS (
+        SELECT
+            k.trace,
+            array_agg({
+                collective: k.collective, calls: k.calls, total_wait_us: k.total_wait_us,
+                mean_wait_us: k.mean_wait_us, straggler_rank: r.last_rank,
+                last_pct: 100.0 * r.times_last / k.calls
+            } ORDER BY k.calls DESC, k.collective) AS by_kind
+        FROM kinds AS k
+        INNER JOIN kind_ranks AS r ON r.trace = k.trace AND r.collective = k.collective
+        GROUP BY k.trace
+    ),
+
+    totals AS (
+        SELECT trace, count(*) AS calls, count(*) FILTER (WHERE is_tied) AS tied_calls
+        FROM calls
+        GROUP BY trace
+    ),
+
+    stragglers AS (
+        SELECT trace, rank, times_last
+        FROM per_rank
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY times_last DESC, rank) = 1
+    ),
+
+    final AS (
+        SELECT
+            t.trace,
+            100.0 * s.times_last / t.calls AS last_pct,
+            s.rank AS straggler_rank,
+            t.calls, t.tied_calls, l.num_ranks, l.by_rank, k.by_kind,
+            $align AS clock_aligned
+        FROM totals AS t
+        INNER JOIN stragglers AS s ON s.trace = t.trace
+        INNER JOIN rank_lists AS l ON l.trace = t.trace
+        INNER JOIN kind_lists AS k ON k.trace = t.trace
+    )
+
+SELECT
+    trace, last_pct, straggler_rank, calls, tied_calls, num_ranks, by_rank, by_kind, clock_aligned
+FROM final
+ORDER BY trace

@@ -1,0 +1,99 @@
+-- @metric   straggler_delay_ms
+-- @version  1
+-- @area     stragglers
+-- @summary  How far apart the ranks end a step on their devices: latest less earliest of the last ends of the ranks, mean over steps.
+-- @grain    trace
+-- @requires device_events
+-- @reads    step_events _windows _clock_offsets ranks
+-- @value    straggler_delay_ms
+-- @alias    straggler_delay
+-- @null     no step, and no window, has device events of two ranks
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @param    align BOOLEAN false | Shift the times of each rank by its median end difference first, in case clocks differ.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   straggler_delay_ms DOUBLE value ms lower | Last end of the slowest rank - that of the fastest, of the device events that a step launched; mean over the steps that two ranks or more have.
+-- @column   straggler_delay_ratio DOUBLE value ratio lower | The same over the step on the devices (first start to last end over ranks), mean over steps.
+-- @column   max_delay_ms DOUBLE value ms lower | Largest of a step.
+-- @column   num_steps BIGINT value count | Steps compared.
+-- @column   by_step LIST value - | Of each step: delay, ratio, the ranks compared, and the slowest and fastest of them (the lowest of equals).
+-- @column   method VARCHAR value - | steps; or window where no step launched device events: then the whole recording is one.
+-- @column   clock_aligned BOOLEAN value - | Whether times were shifted (-p align=true).
+-- @caveat   Ends of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. A call that all ranks leave together at the end of a step hides its straggler: see straggler_by_rank.
+-- @source   metrics 2.I straggler_delay (group 8); steps by their launches (1.6)
+WITH
+    -- Whether steps launch device events at all.
+    step_ends AS (
+        SELECT
+            trace, rank, step,
+            min(ts_ns) AS start_ns,
+            max(ts_ns + dur_ns) AS end_ns
+        FROM step_events
+        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
+            AND dur_ns IS NOT NULL
+            AND step IS NOT NULL
+            AND rank IS NOT NULL
+        GROUP BY trace, rank, step
+    ),
+
+    ends AS (
+        SELECT trace, rank, step, start_ns, end_ns, 'steps' AS method
+        FROM step_ends
+        UNION ALL
+        SELECT w.trace, w.rank, CAST(NULL AS BIGINT), w.start_ns, w.end_ns, 'window'
+        FROM _windows AS w
+        WHERE w.basis = 'device'
+            AND NOT EXISTS (SELECT 1 FROM step_ends AS s WHERE s.trace = w.trace)
+    ),
+
+    aligned AS (
+        SELECT
+            e.trace, e.rank, e.step, e.method,
+            e.start_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS start_ns,
+            e.end_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS end_ns
+        FROM ends AS e
+        LEFT JOIN _clock_offsets AS o ON o.trace = e.trace AND o.rank = e.rank
+    ),
+
+    placed AS (
+        SELECT
+            trace, rank, step, method, start_ns, end_ns,
+            row_number() OVER (PARTITION BY trace, step ORDER BY end_ns DESC, rank) AS from_last,
+            row_number() OVER (PARTITION BY trace, step ORDER BY end_ns, rank) AS from_first
+        FROM aligned
+    ),
+
+    per_step AS (
+        SELECT
+            trace, step, method,
+            max(end_ns) - min(end_ns) AS delay_ns,
+            (max(end_ns) - min(end_ns)) / nullif(CAST(max(end_ns) - min(start_ns) AS DOUBLE), 0)
+                AS delay_ratio,
+            count(*) AS ranks,
+            max(rank) FILTER (WHERE from_last = 1) AS slowest_rank,
+            max(rank) FILTER (WHERE from_first = 1) AS fastest_rank
+        FROM placed
+        GROUP BY trace, step, method
+        HAVING count(*) > 1
+    ),
+
+    final AS (
+        SELECT
+            trace,
+            avg(delay_ns / 1e6 ORDER BY step) AS straggler_delay_ms,
+            avg(delay_ratio ORDER BY step) AS straggler_delay_ratio,
+            max(delay_ns) / 1e6 AS max_delay_ms,
+            count(step) AS num_steps,
+            array_agg({
+                step: step, delay_ms: delay_ns / 1e6, delay_ratio: delay_ratio, ranks: ranks,
+                slowest_rank: slowest_rank, fastest_rank: fastest_rank
+            } ORDER BY step) AS by_step,
+            max(method) AS method,
+            $align AS clock_aligned
+        FROM per_step
+        GROUP BY trace
+    )
+
+SELECT
+    trace, straggler_delay_ms, straggler_delay_ratio, max_delay_ms, num_steps, by_step, method, clock_aligned
+FROM final
+ORDER BY trace

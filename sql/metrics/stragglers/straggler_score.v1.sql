@@ -1,0 +1,90 @@
+-- @metric   straggler_score
+-- @version  1
+-- @area     stragglers
+-- @summary  How unevenly the ranks wait for each other: longest less shortest waiting time of a rank, of the window.
+-- @grain    trace
+-- @requires collectives
+-- @reads    _waits _windows ranks
+-- @value    straggler_score
+-- @alias    straggler_metrics
+-- @null     no call was found on every ingested rank of its group, or the windows are empty
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   straggler_score DOUBLE value ratio lower | (largest - least over ranks of the sum of waits) / window: 0 where all ranks wait alike; the window is the largest of a rank.
+-- @column   straggler_rank BIGINT value - | The rank with the least sum of waits (the lowest of equals): it is the one that is waited for.
+-- @column   max_wait_ms DOUBLE value ms | Largest sum of waits of a rank.
+-- @column   min_wait_ms DOUBLE value ms | Least sum.
+-- @column   window_ms DOUBLE value ms | Largest window of a rank.
+-- @column   comm_delay_ratio DOUBLE value ratio | (largest - least) / largest of the sum of durations of the communication of a rank: what earlier tools called the delay.
+-- @column   comm_slowdown_ratio DOUBLE value ratio | Largest / least of those sums: what earlier tools called the slowdown; NULL where a rank has none.
+-- @column   per_rank LIST value - | Of each rank: calls, sum of its waits, sum of the durations of its communication.
+-- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
+-- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. The rank with most communication time is no straggler: it waits. Ranks in no matched call are left out; ranks of different groups are in different calls.
+-- @source   metrics 2.I straggler_score (defect D61: the slow rank has the least communication time, so waits are compared)
+WITH
+    waits AS (
+        SELECT
+            trace, rank, count(*) AS calls,
+            sum(CASE WHEN $align THEN aligned_wait_ns ELSE wait_ns END) AS wait_ns
+        FROM _waits
+        GROUP BY trace, rank
+    ),
+
+    durations AS (
+        SELECT trace, rank, sum(dur_ns) AS comm_ns
+        FROM collectives
+        WHERE dur_ns IS NOT NULL AND rank IS NOT NULL
+        GROUP BY trace, rank
+    ),
+
+    windows AS (
+        SELECT trace, max(end_ns - start_ns) AS window_ns
+        FROM _windows
+        GROUP BY trace
+    ),
+
+    stragglers AS (
+        SELECT trace, rank
+        FROM waits
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY wait_ns, rank) = 1
+    ),
+
+    totals AS (
+        SELECT
+            w.trace,
+            max(w.wait_ns) AS max_ns,
+            min(w.wait_ns) AS min_ns,
+            max(d.comm_ns) AS max_comm_ns,
+            min(d.comm_ns) AS min_comm_ns,
+            array_agg({
+                rank: w.rank, calls: w.calls, wait_ms: w.wait_ns / 1e6, comm_ms: d.comm_ns / 1e6
+            } ORDER BY w.rank) AS per_rank
+        FROM waits AS w
+        INNER JOIN durations AS d ON d.trace = w.trace AND d.rank = w.rank
+        GROUP BY w.trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace,
+            (t.max_ns - t.min_ns) / nullif(CAST(w.window_ns AS DOUBLE), 0) AS straggler_score,
+            s.rank AS straggler_rank,
+            t.max_ns / 1e6 AS max_wait_ms,
+            t.min_ns / 1e6 AS min_wait_ms,
+            w.window_ns / 1e6 AS window_ms,
+            (t.max_comm_ns - t.min_comm_ns) / nullif(CAST(t.max_comm_ns AS DOUBLE), 0)
+                AS comm_delay_ratio,
+            t.max_comm_ns / nullif(CAST(t.min_comm_ns AS DOUBLE), 0) AS comm_slowdown_ratio,
+            t.per_rank,
+            $align AS clock_aligned
+        FROM totals AS t
+        INNER JOIN windows AS w ON w.trace = t.trace
+        INNER JOIN stragglers AS s ON s.trace = t.trace
+    )
+
+SELECT
+    trace, straggler_score, straggler_rank, max_wait_ms, min_wait_ms, window_ms, comm_delay_ratio,
+    comm_slowdown_ratio, per_rank, clock_aligned
+FROM final
+ORDER BY trace

@@ -1,0 +1,41 @@
+-- @view     _gap_causes
+-- @summary  Idle gaps of the devices with the launch of what ends each of them: how much of the gap lies before the launch call returned.
+-- @requires _gaps device_events
+-- @reads    _launch_calls
+-- @caveat   Of several events that end a gap at once, the one whose launch returned first counts.
+WITH
+    -- Only what starts where a gap ends.
+    enders AS (
+        SELECT g.trace, g.rank, g.device, g.start_ns, d.event_id
+        FROM _gaps AS g
+        INNER JOIN device_events AS d
+            ON d.trace = g.trace
+            AND d.rank IS NOT DISTINCT FROM g.rank
+            AND d.device IS NOT DISTINCT FROM g.device
+            AND d.ts_ns = g.end_ns
+        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph') AND d.dur_ns IS NOT NULL
+    ),
+
+    launched AS (
+        SELECT
+            e.trace, e.rank, e.device, e.start_ns, e.event_id,
+            l.launched_ns, l.pid, l.tid
+        FROM enders AS e
+        INNER JOIN _launch_calls AS l ON l.trace = e.trace AND l.event_id = e.event_id
+        QUALIFY row_number() OVER (
+            PARTITION BY e.trace, e.rank, e.device, e.start_ns ORDER BY l.launched_ns, e.event_id
+        ) = 1
+    )
+
+SELECT
+    g.trace, g.rank, g.device, g.start_ns, g.end_ns, g.gap_ns, l.event_id, l.pid, l.tid,
+    CASE
+        WHEN l.launched_ns > g.start_ns THEN least(l.launched_ns, g.end_ns) - g.start_ns
+        WHEN l.launched_ns IS NOT NULL THEN 0
+    END AS host_wait_ns
+FROM _gaps AS g
+LEFT JOIN launched AS l
+    ON l.trace = g.trace
+    AND l.rank IS NOT DISTINCT FROM g.rank
+    AND l.device IS NOT DISTINCT FROM g.device
+    AND l.start_ns = g.start_ns
