@@ -3,7 +3,7 @@
 -- @materialize session
 -- @requires collectives
 -- @source   uncertainty: standard error of a median, 1.2533 sigma / sqrt(n) of a large normal sample (sqrt(pi / 2) = 1.2533), sigma = 1.4826 MAD (Rousseeuw and Croux 1993)
-WITH
+WITH RECURSIVE
     shares AS (
         SELECT trace, collective_id, collective, rank, ts_ns + dur_ns AS end_ns
         FROM collectives
@@ -35,12 +35,12 @@ WITH
         GROUP BY trace, rank, reference_rank
     ),
 
-    -- Each rank against the reference it shares most calls with, and that one against its own.
+    -- Each rank against the lowest rank that it shares calls with.
     nearest AS (
         SELECT trace, rank, reference_rank, offset_ns, call_count
         FROM direct
         QUALIFY row_number() OVER (
-            PARTITION BY trace, rank ORDER BY reference_rank, call_count DESC
+            PARTITION BY trace, rank ORDER BY reference_rank
         ) = 1
     ),
 
@@ -63,21 +63,38 @@ WITH
         INNER JOIN spreads AS s ON s.trace = n.trace AND s.rank = n.rank
     ),
 
+    -- From reference to reference, each a lower rank, down to one that has none.
+    chains AS (
+        SELECT
+            trace, rank, reference_rank AS at_rank, offset_ns, error_ns * error_ns AS squared_error
+        FROM errors
+        UNION ALL
+        SELECT
+            c.trace, c.rank, e.reference_rank, c.offset_ns + e.offset_ns,
+            c.squared_error + e.error_ns * e.error_ns
+        FROM chains AS c
+        INNER JOIN errors AS e ON e.trace = c.trace AND e.rank = c.at_rank
+    ),
+
+    ends AS (
+        SELECT trace, rank, min(at_rank) AS at_rank
+        FROM chains
+        GROUP BY trace, rank
+    ),
+
     offsets AS (
         SELECT
             n.trace,
             n.rank,
-            CAST(n.offset_ns + coalesce(m.offset_ns, 0) AS BIGINT) AS offset_ns,
+            CAST(c.offset_ns AS BIGINT) AS offset_ns,
             n.spread_ns,
             n.reference_rank,
             n.call_count,
-            -- Where the reference has an offset of its own, the errors of both add up.
-            CASE
-                WHEN m.rank IS NULL THEN n.error_ns
-                ELSE sqrt(n.error_ns * n.error_ns + m.error_ns * m.error_ns)
-            END AS uncertainty_ns
+            -- Along a chain the errors of all add up.
+            sqrt(c.squared_error) AS uncertainty_ns
         FROM errors AS n
-        LEFT JOIN errors AS m ON m.trace = n.trace AND m.rank = n.reference_rank
+        INNER JOIN ends AS d ON d.trace = n.trace AND d.rank = n.rank
+        INNER JOIN chains AS c ON c.trace = d.trace AND c.rank = d.rank AND c.at_rank = d.at_rank
     )
 
 SELECT trace, rank, offset_ns, spread_ns, reference_rank, call_count, uncertainty_ns

@@ -52,7 +52,7 @@ const SUFFIXES: [&str; 13] = [
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
-const NAMES_SET_BEFORE: [&str; 31] = [
+const NAMES_SET_BEFORE: [&str; 33] = [
     "active_over_allocated",
     "avg_comm_bandwidth_GBps",
     "comm_kernels",
@@ -82,6 +82,8 @@ const NAMES_SET_BEFORE: [&str; 31] = [
     "r2",
     "requested_over_reserved",
     "sizes",
+    "straggler_score",
+    "stream_queue_length",
     "tokens_per_s_per_gib",
     "tokens_per_step_per_gib",
 ];
