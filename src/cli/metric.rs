@@ -137,16 +137,16 @@ fn of_trace(
         let (registry, settings) = (&context.registry, context.settings());
         let sources = manifest.kinds();
         // One profiler at a time: of two, both saw the same work. A memory snapshot saw none of it, and
-        // must not count as a rank in what a profiler is asked.
+        // must not count as a rank in what a profiler is asked; nor did a benchmark.
         let mut profilers = sources.clone();
-        profilers.retain(|source| *source != "memory");
+        profilers.retain(|source| !matches!(*source, "memory" | "bench"));
         let wanted = mode.source().or(profilers.first().copied());
         let source = wanted.filter(|_| sources.len() > 1);
         let mut out = Vec::new();
         for file in files {
             let mut outcome =
                 run_metric(directory, &manifest, registry, file, params, source, &settings);
-            if let (Ok(result), ["et"]) = (&mut outcome, &sources[..])
+            if let (Ok(result), ["et"]) = (&mut outcome, &profilers[..])
                 && result.value.is_null()
             {
                 result.reason = Some(ET_ALONE.to_owned());

@@ -130,7 +130,11 @@ impl<'r> Engine<'r> {
             // What a memory snapshot says stands beside what any profiler says.
             && !table.name.starts_with("memory_")
         {
-            query = format!("SELECT * FROM ({query}) WHERE source = {}", sql_string(source));
+            // So do the counters that were sampled beside it.
+            query = format!(
+                "SELECT * FROM ({query}) WHERE source IN ({}, 'bench')",
+                sql_string(source)
+            );
         }
         let sql = format!("CREATE OR REPLACE VIEW {} AS {query}", table.name);
         Ok(self.connection.execute_batch(&sql)?)

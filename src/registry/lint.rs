@@ -52,13 +52,14 @@ const SUFFIXES: [&str; 13] = [
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
-const NAMES_SET_BEFORE: [&str; 29] = [
+const NAMES_SET_BEFORE: [&str; 33] = [
     "active_over_allocated",
     "avg_comm_bandwidth_GBps",
     "comm_kernels",
     "communication_fraction",
     "comp_kernels",
     "compute_utilization_proxy",
+    "cv",
     "expected_ratio",
     "fractions",
     "group_ranks_missing",
@@ -67,6 +68,7 @@ const NAMES_SET_BEFORE: [&str; 29] = [
     "num_allocations",
     "num_blocks",
     "num_collectives",
+    "num_experts",
     "num_frees",
     "num_iterations",
     "num_ranks",
@@ -81,7 +83,9 @@ const NAMES_SET_BEFORE: [&str; 29] = [
     "overlap_ratio_of_comp",
     "r2",
     "requested_over_reserved",
+    "requests",
     "sizes",
+    "total_steps",
 ];
 
 /// What a running engine says of a query.

@@ -6,6 +6,7 @@
 //! cases whose path holds TEXT.
 
 mod agreement;
+mod bench;
 mod cli;
 mod example;
 mod faults;
