@@ -523,7 +523,7 @@ impl Writing<'_> {
                 break;
             }
             lengths.iter_mut().zip(&raw).for_each(|(n, raw)| *n += i64::from(raw.is_some()));
-            self.request([record, request], raw, lists[6].is_some(), offset)?;
+            self.request([record, request], raw, offset)?;
             request += 1;
         }
         let uneven = lists.iter().zip(lengths).filter(|(list, n)| list.is_some() && *n < request);
@@ -535,13 +535,7 @@ impl Writing<'_> {
         Ok(request)
     }
 
-    fn request(
-        &mut self,
-        place: [i64; 2],
-        raw: [Option<&[u8]>; 7],
-        says_errors: bool,
-        offset: u64,
-    ) -> Result<()> {
+    fn request(&mut self, place: [i64; 2], raw: [Option<&[u8]>; 7], offset: u64) -> Result<()> {
         let [input, output, ttft, itl, latency, start, error] = raw;
         let mut reader = Reader { log: &mut self.log, offset };
         let tokens = [input, output].map(|raw| reader.value(raw, count));
@@ -553,12 +547,9 @@ impl Writing<'_> {
         let kept = gaps.is_some() && self.gaps.len() <= MAX_GAPS;
         // The last token came when the last gap was over.
         let last = || ttft?.checked_add(gaps?);
+        let says_errors = error.is_some();
         let error = error.filter(|raw| *raw != b"null").map(text).filter(|text| !text.is_empty());
-        let status = match (&error, says_errors) {
-            (Some(_), _) => Some("failed"),
-            (None, true) => Some("ok"),
-            (None, false) => None,
-        };
+        let status = says_errors.then_some(if error.is_some() { "failed" } else { "ok" });
         let row = self.requests.row();
         row.int(Some(self.reading.source_id)).int(Some(place[0])).int(Some(place[1]));
         tokens.iter().for_each(|value| _ = row.int(*value));
