@@ -408,7 +408,8 @@ impl Ask<'_> {
         drop(turn);
         Ok(match outcome? {
             Ok(file) => Answer::Content(Content { shares: vec![file.share], sha256: file.sha256 }),
-            Err(what) => Answer::Other(what),
+            Err(bench::Other::Trace) => Answer::Is(Kind::Json),
+            Err(bench::Other::What(what)) => Answer::Other(what),
         })
     }
 

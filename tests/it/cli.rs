@@ -173,7 +173,7 @@ fn one_metric_in_each_format() {
       "warnings": [],
       "provenance": {
         "sql_sha256": "[SHA256]",
-        "schema_version": 5,
+        "schema_version": 6,
         "trace_fingerprint": "[SHA256]",
         "ccl_sql": "[VERSION]"
       }

@@ -59,6 +59,15 @@ pub struct Bench {
     pub sha256: String,
 }
 
+/// What a file is that is no record of a benchmark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Other {
+    /// A trace of Kineto whose first fields are those of a record.
+    Trace,
+    /// Anything else, by description.
+    What(String),
+}
+
 /// What a reader made of a file.
 struct Out {
     totals: Totals,
@@ -81,7 +90,7 @@ const TOO_LARGE: [&str; 2] = [
 /// `json-invalid`, `trace-truncated`, `gzip-broken`, `value-too-large`, `file-unreadable` for the file;
 /// `io` when the spool cannot be written. With `keep_partial`, the first two become findings once a
 /// record was read.
-pub fn read(reading: &Reading<'_>) -> Result<Result<Bench, String>> {
+pub fn read(reading: &Reading<'_>) -> Result<Result<Bench, Other>> {
     let shown = reading.place.display();
     let mut opened = input::open(reading.place, reading.watcher)?;
     let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
@@ -94,7 +103,7 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Bench, String>> {
     };
     let out = match out {
         Ok(out) => out,
-        Err(what) => return Ok(Err(what)),
+        Err(other) => return Ok(Err(other)),
     };
     let share = Share {
         log: out.log,

@@ -17,7 +17,7 @@ use super::super::log::{Log, Severity};
 use super::super::parquet::TableWriter;
 use super::super::time::seconds_to_nanos;
 use super::super::totals::Totals;
-use super::{Out, Reading};
+use super::{Other, Out, Reading};
 use crate::error::{Error, Result};
 use crate::schema::table;
 
@@ -308,11 +308,7 @@ struct Writing<'r> {
 ///
 /// # Errors
 /// `json-invalid`, `trace-truncated`; `io`.
-pub(super) fn read(
-    reading: &Reading<'_>,
-    bytes: &[u8],
-    shown: &str,
-) -> Result<Result<Out, String>> {
+pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<Result<Out, Other>> {
     let writer = |name: &str| {
         let path = reading.folder.join(format!("{name}.parquet"));
         // The name of a log of gates may say a rank; a benchmark is of none.
@@ -339,6 +335,9 @@ pub(super) fn read(
             None if objects > 0 => break,
             None => ("trace-truncated", "the file ends before the first record".to_owned(), at),
             Some(b'{') => match Fields::of(&bytes[at..], &mut writing.log, at as u64) {
+                Ok((fields, _)) if objects == 0 && fields.has(OF_TRACES[0]) => {
+                    return Ok(Err(Other::Trace));
+                }
                 Ok((fields, end)) => {
                     let is_record = writing.object(fields, at as u64)?;
                     read += u64::from(is_record);
@@ -375,7 +374,8 @@ pub(super) fn read(
         }));
     }
     if read == 0 {
-        return Ok(Err("JSON without the fields of a benchmark record".to_owned()));
+        let what = "JSON without the fields of a benchmark record".to_owned();
+        return Ok(Err(Other::What(what)));
     }
     if read < objects {
         writing.totals.skipped += objects - read;

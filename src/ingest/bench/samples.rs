@@ -14,7 +14,7 @@ use super::super::input;
 use super::super::log::{Log, Severity};
 use super::super::parquet::TableWriter;
 use super::super::totals::{Totals, widen};
-use super::{Out, Reading};
+use super::{Other, Out, Reading};
 use crate::error::Result;
 use crate::schema::table;
 
@@ -63,7 +63,7 @@ pub(super) fn read(
     reading: &Reading<'_>,
     mut reader: Box<dyn Read + Send>,
     shown: &str,
-) -> Result<Result<Out, String>> {
+) -> Result<Result<Out, Other>> {
     let (mut totals, mut log, mut bytes) = (Totals::default(), Log::default(), 0);
     // As much as there is, up to the whole buffer.
     let mut fill = |buffer: &mut [u8], from: usize, bytes: &mut u64| -> Result<usize> {
@@ -83,7 +83,7 @@ pub(super) fn read(
     };
     let mut header = [0; HEADER_BYTES];
     if fill(&mut header, 0, &mut bytes)? < HEADER_BYTES {
-        return Ok(Err("samples of NVML whose header is cut".to_owned()));
+        return Ok(Err(Other::What("samples of NVML whose header is cut".to_owned())));
     }
     let layout = (
         u16::from_le_bytes(array(&header, 4)),
@@ -92,9 +92,9 @@ pub(super) fn read(
     );
     if layout != (VERSION, FIELD_BYTES, HOST_TIME_BYTES) {
         let (version, field, time) = layout;
-        return Ok(Err(format!(
+        return Ok(Err(Other::What(format!(
             "samples of NVML in a form that is not known (version {version}, fields of {field} bytes, times of {time})"
-        )));
+        ))));
     }
     let device = discover::device_in_name(&reading.place.logical());
     // A file of samples is of one device; where its name does not say which, its number tells its series
