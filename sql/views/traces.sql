@@ -1,6 +1,7 @@
 -- @view     traces
 -- @summary  The ingested traces.
--- @requires ranks sources
+-- @requires sources
+-- @reads    ranks
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   sources VARCHAR value - | Profilers, joined by +.
 -- @column   rank_count BIGINT value count | Ranks ingested.
@@ -12,11 +13,25 @@ WITH
     rank_rows AS (
         SELECT
             trace,
-            string_agg(DISTINCT source, '+' ORDER BY source) AS sources,
             count(DISTINCT rank) AS rank_count,
             max(world_size) AS world_size,
             min(device_name) AS device_name
         FROM ranks
+        GROUP BY trace
+    ),
+
+    kinds AS (
+        SELECT trace, source
+        FROM ranks
+        UNION
+        SELECT trace, source
+        FROM sources
+        WHERE source = 'bench'
+    ),
+
+    kind_rows AS (
+        SELECT trace, string_agg(source, '+' ORDER BY source) AS sources
+        FROM kinds
         GROUP BY trace
     ),
 
@@ -27,6 +42,8 @@ WITH
     )
 
 SELECT
-    r.trace, r.sources, r.rank_count, r.world_size, r.device_name, s.event_count, s.source_bytes
-FROM rank_rows AS r
-INNER JOIN source_rows AS s ON s.trace = r.trace
+    s.trace, k.sources, coalesce(r.rank_count, 0) AS rank_count, r.world_size, r.device_name,
+    s.event_count, s.source_bytes
+FROM source_rows AS s
+LEFT JOIN rank_rows AS r ON r.trace = s.trace
+LEFT JOIN kind_rows AS k ON k.trace = s.trace

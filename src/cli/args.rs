@@ -154,6 +154,8 @@ pub enum Source {
     Et,
     /// PyTorch memory snapshots (pickles), and raw memory timelines of its profiler
     Memory,
+    /// Results of inference benchmarks (vLLM, SGLang), logs of expert loads, NVLink samples
+    Bench,
 }
 
 /// Options of reading traces, for `ingest`, and for `metric` when it is given a path.

@@ -60,9 +60,9 @@ impl<'a, 'c> Batch<'a, 'c> {
         let manifest = Manifest::read(directory)?;
         let sources = manifest.kinds();
         // One profiler at a time: of two, both saw the same work. A memory snapshot saw none of it, and
-        // must not count as a rank in what a profiler is asked.
+        // must not count as a rank in what a profiler is asked; nor did a benchmark.
         let mut profilers = sources.clone();
-        profilers.retain(|source| *source != "memory");
+        profilers.retain(|source| !matches!(*source, "memory" | "bench"));
         let wanted = self.mode.source().or(profilers.first().copied());
         let source = wanted.filter(|_| sources.len() > 1);
         let mut shown = false;
@@ -76,7 +76,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             }
             let Some(engine) = &self.engine else { continue };
             let mut outcome = run(engine, &manifest, file, self.params);
-            if let (Ok(result), ["et"]) = (&mut outcome, &sources[..])
+            if let (Ok(result), ["et"]) = (&mut outcome, &profilers[..])
                 && result.value.is_null()
             {
                 result.reason = Some(ET_ALONE.to_owned());

@@ -20,6 +20,7 @@ pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
             Source::Xla => Some("xla".to_owned()),
             Source::Et => Some("et".to_owned()),
             Source::Memory => Some("memory".to_owned()),
+            Source::Bench => Some("bench".to_owned()),
         },
         ranks: args.rank.clone(),
         memory: args.memory.clone(),

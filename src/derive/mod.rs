@@ -219,7 +219,12 @@ impl Finish for Derive<'_> {
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
         let of_over_ranks = read_by(&over_ranks);
-        for ranks in parts(&connection)? {
+        let parts = parts(&connection)?;
+        if parts.is_empty() {
+            // A benchmark by itself has no ranks, and nothing that follows from them.
+            return Ok(());
+        }
+        for ranks in parts {
             let part = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
             match what.earlier {
                 Some((earlier, changed))

@@ -157,7 +157,10 @@ impl<'r> Engine<'r> {
             // What a memory snapshot says stands beside what any profiler says.
             && !table.name.starts_with("memory_")
         {
-            query = format!("SELECT * FROM ({query}) WHERE source = {}", sql_string(source));
+            // So do the counters that another program sampled beside it.
+            let sampled = if table.name == "counters" { " OR source = 'bench'" } else { "" };
+            let source = sql_string(source);
+            query = format!("SELECT * FROM ({query}) WHERE source = {source}{sampled}");
         }
         let sql = format!("CREATE OR REPLACE VIEW {} AS {query}", table.name);
         Ok(self.connection.execute_batch(&sql)?)

@@ -81,6 +81,9 @@ pub fn write(
         "memory_blocks",
         "memory_events",
         "memory_stacks",
+        "benchmarks",
+        "requests",
+        "expert_loads",
     ];
     for name in names {
         for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
@@ -301,6 +304,7 @@ fn source_word(source: &str) -> &'static str {
         "xla" => "xla",
         "et" => "et",
         "memory" => "memory",
+        "bench" => "bench",
         _ => "kineto",
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use walkdir::WalkDir;
 
+use super::bench;
 use super::input::{self, Place};
 use super::json::{self, Scanner};
 use super::memory::begins_timeline;
@@ -34,6 +35,10 @@ pub enum Kind {
     Pickle,
     /// A raw timeline of PyTorch's memory.
     MemoryTimeline,
+    /// A record of a benchmark of inference, or a log of the gates of a mixture of experts.
+    BenchRecord,
+    /// Samples of the counters of NVLink.
+    NvlinkSamples,
     /// Anything else, by description.
     Other(&'static str),
 }
@@ -46,6 +51,7 @@ impl Kind {
             Self::XPlane | Self::XlaJson => "xla",
             Self::ExecutionTrace => "et",
             Self::Pickle | Self::MemoryTimeline => "memory",
+            Self::BenchRecord | Self::NvlinkSamples => "bench",
             _ => "kineto",
         }
     }
@@ -210,6 +216,11 @@ fn names_pickle(name: &str) -> bool {
     name.ends_with(".pickle") || name.ends_with(".pkl")
 }
 
+/// Whether a name in small letters says a record of a benchmark whose first fields may say nothing.
+fn names_bench(name: &str) -> bool {
+    name.starts_with("gate_logs_") && name.ends_with(".json") || name.ends_with(".latency.json")
+}
+
 /// What the file looks like; a file that cannot be opened counts as JSON when its name does, so
 /// that reading it reports why.
 fn kind_of(place: &Place) -> Kind {
@@ -244,9 +255,11 @@ fn kind_of(place: &Place) -> Kind {
     match text.iter().find(|b| !b.is_ascii_whitespace()) {
         Some(b'{') if is_execution_trace(text) => Kind::ExecutionTrace,
         Some(b'[') if begins_timeline(text) => Kind::MemoryTimeline,
+        Some(b'{') if bench::begins(text) || names_bench(&name) => Kind::BenchRecord,
         Some(b'{' | b'[') if is_of_xla(text) => Kind::XlaJson,
         Some(b'{' | b'[') => Kind::Json,
         _ if head.starts_with(b"SQLite format 3\0") => Kind::Sqlite,
+        _ if head.starts_with(bench::MAGIC) => Kind::NvlinkSamples,
         _ if head.starts_with(b"PK\x03\x04") && place.member.is_none() => {
             Kind::Other("a zip archive")
         }
@@ -300,6 +313,21 @@ pub fn job_root(file: &Path) -> PathBuf {
     }
 }
 
+/// The folder of the job of a record of a benchmark: without the folders that scripts make for such
+/// records alone.
+pub fn bench_root(file: &Path) -> PathBuf {
+    let mut root = job_root(file);
+    while let (Some(name), Some(parent)) = (root.file_name(), root.parent()) {
+        let name = name.to_string_lossy();
+        let is_own = name == "results_json" || name.contains("gates_logs");
+        if !is_own || parent == Path::new("") {
+            break;
+        }
+        root = parent.to_owned();
+    }
+    root
+}
+
 /// The folder of a run in the habit of TensorBoard (`plugins/profile/<run>`), if the file lies in one.
 pub fn run_of(file: &Path) -> Option<String> {
     let folder = file.parent()?;
@@ -345,6 +373,18 @@ pub fn rank_in_name_of_et(path: &Path, root: &Path) -> Option<i64> {
         .or_else(|| rank_in_name(path, root))
 }
 
+/// The layer that the name of a log of gates says (`gate_logs_layer_3.json`).
+pub fn layer_in_name(path: &Path) -> Option<i64> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    rank_after(&name, &["layer"])
+}
+
+/// The device that the name of a file of samples says (`nvlink_gpu0.bin`).
+pub fn device_in_name(path: &Path) -> Option<i64> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    rank_after(&name, &["gpu", "device"])
+}
+
 /// Words before a rank.
 const WORDS: [&str; 5] = ["rank", "worker", "kineto_trace", "kineto", "tp"];
 
@@ -377,7 +417,7 @@ fn rank_after(name: &str, words: &[&str]) -> Option<i64> {
 }
 
 /// Endings that say what a file is, not which.
-const ENDINGS: [&str; 13] = [
+const ENDINGS: [&str; 15] = [
     ".qdrep",
     ".gz",
     ".json",
@@ -391,6 +431,8 @@ const ENDINGS: [&str; 13] = [
     ".pkl",
     ".raw",
     ".zip",
+    ".jsonl",
+    ".bin",
 ];
 
 /// The file name without its endings.
@@ -509,6 +551,32 @@ mod tests {
             ("rank0/trace.json", "rank0"),
         ] {
             assert_eq!(job_root(Path::new(file)), Path::new(root), "{file}");
+        }
+    }
+
+    #[test]
+    fn roots_of_benchmark_records() {
+        for (file, root) in [
+            ("run/results_json/qps4.json", "run"),
+            ("run/baseline_gates_logs/gates_logs_0/gate_logs_12.json", "run"),
+            ("run/bench_results.jsonl", "run"),
+            ("results_json/a.json", "results_json"),
+        ] {
+            assert_eq!(bench_root(Path::new(file)), Path::new(root), "{file}");
+        }
+    }
+
+    #[test]
+    fn devices_and_layers_in_names() {
+        for (name, device, layer) in [
+            ("nvlink_trace_gpu3.bin", Some(3), None),
+            ("gpu-1.bin", Some(1), None),
+            ("nvlink_trace.bin", None, None),
+            ("gate_logs_layer_7.json", None, Some(7)),
+            ("gate_logs_7.json", None, None),
+        ] {
+            let path = Path::new(name);
+            assert_eq!((device_in_name(path), layer_in_name(path)), (device, layer), "{name}");
         }
     }
 

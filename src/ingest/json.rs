@@ -34,11 +34,19 @@ pub struct Mended {
 }
 
 /// Finds the ends of values; holds the nesting so that it is allocated once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scanner {
     nesting: Vec<u8>,
     /// Deepest nesting of the last value.
     pub depth: usize,
+    deepest: usize,
+}
+
+impl Default for Scanner {
+    /// One that follows any nesting.
+    fn default() -> Self {
+        Self::shallow(usize::MAX)
+    }
 }
 
 /// A value at the front of some bytes.
@@ -181,6 +189,21 @@ fn skip_word(b: &[u8], at: usize, word: &[u8]) -> Result<usize, Stop> {
 }
 
 impl Scanner {
+    /// One that refuses values nested deeper than this.
+    pub fn shallow(deepest: usize) -> Self {
+        Self { nesting: Vec::new(), depth: 0, deepest }
+    }
+
+    /// Opens a container that stands at `at`.
+    fn open(&mut self, container: u8, at: usize) -> Result<(), Stop> {
+        if self.nesting.len() == self.deepest {
+            return Err(Stop::Invalid(at));
+        }
+        self.nesting.push(container);
+        self.depth = self.depth.max(self.nesting.len());
+        Ok(())
+    }
+
     /// End of the strict JSON value that starts at or after `at` (leading space allowed).
     /// UTF-8 is not checked here.
     ///
@@ -202,8 +225,7 @@ impl Scanner {
             i = match first {
                 b'"' => skip_string(b, i)?,
                 b'{' | b'[' => {
-                    self.nesting.push(first);
-                    self.depth = self.depth.max(self.nesting.len());
+                    self.open(first, i)?;
                     opened = true;
                     i + 1
                 }
@@ -330,8 +352,7 @@ impl Scanner {
             match first {
                 b'"' => i = mend_string(b, i, out, &mut mended)?,
                 b'{' | b'[' => {
-                    self.nesting.push(first);
-                    self.depth = self.depth.max(self.nesting.len());
+                    self.open(first, i)?;
                     out.push(first);
                     opened = true;
                     i += 1;
@@ -488,8 +509,17 @@ fn mend_scalar(b: &[u8], at: usize, out: &mut Vec<u8>, mended: &mut Mended) -> R
 
 /// The elements of a strict JSON array, in order, as they stand.
 pub fn elements(array: &str) -> impl Iterator<Item = &str> {
+    places(array.as_bytes()).map(|place| &array[place])
+}
+
+/// Like [`elements`], of bytes whose strings may not be UTF-8.
+pub fn elements_of(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+    places(array).map(|place| &array[place])
+}
+
+/// Where the elements of a strict JSON array stand.
+fn places(b: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut scanner = Scanner::default();
-    let b = array.as_bytes();
     let mut at = skip_space(b, 0) + 1;
     std::iter::from_fn(move || {
         while matches!(b.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
@@ -497,7 +527,7 @@ pub fn elements(array: &str) -> impl Iterator<Item = &str> {
         }
         let from = at;
         at = scanner.skip(b, at).ok()?;
-        Some(&array[from..at])
+        Some(from..at)
     })
 }
 
@@ -573,6 +603,14 @@ mod tests {
     fn deep_nesting_needs_no_stack() {
         let deep = format!("{}1{} ", "[".repeat(500_000), "]".repeat(500_000));
         assert_eq!(skip(&deep), Ok(deep.len() - 1));
+    }
+
+    #[test]
+    fn a_shallow_scanner_refuses_what_nests_deeper() {
+        let mut scanner = Scanner::shallow(2);
+        assert_eq!(scanner.skip(b"[[1], {}] ", 0), Ok(9));
+        assert_eq!(scanner.skip(b"[[[1]]] ", 0), Err(Stop::Invalid(2)));
+        assert_eq!(scanner.mend(b"[[[NaN]]] ", 0, &mut Vec::new()), Err(Stop::Invalid(2)));
     }
 
     #[test]

@@ -42,9 +42,10 @@ pub struct Source {
     pub skipped: u64,
 }
 
-/// Whether execution traces of these sources lie beside traces of a profiler.
+/// Whether execution traces of these sources lie beside traces of a profiler. A record of a benchmark is
+/// none.
 pub fn beside<'a>(sources: impl IntoIterator<Item = &'a str>) -> bool {
-    sources.into_iter().any(|source| source != "et")
+    sources.into_iter().any(|source| !matches!(source, "et" | "bench"))
 }
 
 /// What a trace directory was made from, and by what.

@@ -6,6 +6,7 @@
 
 mod args;
 pub mod assemble;
+pub mod bench;
 mod bundle;
 pub mod card;
 pub mod comm_args;
@@ -180,7 +181,7 @@ pub fn ingest(
         let mut error = Error::new("nothing-found", "no trace was found")
             .at(shown.join(", "))
             .hint(
-                "give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), or with torch memory snapshots (.pickle), or one such file",
+                "give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), with torch memory snapshots (.pickle), or with results of inference benchmarks (.json, .jsonl), or one such file",
             );
         if let Some((file, why)) = outcome.set_aside.first() {
             error = error.facts(format!("set aside: {} ({file}: {why})", outcome.set_aside.len()));
@@ -277,8 +278,8 @@ fn ingest_root(
         set_aside.extend(own.map(|c| (c.clone(), why.to_owned())));
     }
     outcome.errors.extend(errors);
-    for Left { file, why } in left {
-        log.add(Severity::Loss, "memory-rank-unknown", None, || why.clone());
+    for Left { file, code, why } in left {
+        log.add(Severity::Loss, code, None, || why.clone());
         let source = &files[file].record.source;
         let candidate = root.candidates.iter().find(|c| place_of(c) == source.absolute);
         set_aside.extend(candidate.map(|c| (c.clone(), why.clone())));
@@ -381,7 +382,7 @@ fn ingest_root(
 
 /// Whether files of a source only tell more of ranks that a profiler recorded.
 fn tells_more(source: &str) -> bool {
-    matches!(source, "et" | "memory")
+    matches!(source, "et" | "memory" | "bench")
 }
 
 /// The path by which a candidate is found again.
@@ -436,10 +437,11 @@ struct AssembleTrace<'a> {
     finish: &'a dyn Finish,
 }
 
-/// The ranks of a trace: those of execution traces only where there is nothing else.
+/// The ranks of a trace: those of execution traces only where there is nothing else that has ranks.
 fn recorded(a: &AssembleTrace<'_>) -> BTreeSet<Option<i64>> {
     let is_et = |m: &Member| job::is_execution_trace(&a.files[m.file].record.facts);
-    let beside = a.members.iter().any(|m| !is_et(m));
+    let sources = a.members.iter().map(|m| &*a.files[m.file].record.source.source);
+    let beside = manifest::beside(sources);
     a.members.iter().filter(|m| !(beside && is_et(m))).map(|m| m.rank).collect()
 }
 

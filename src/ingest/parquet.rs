@@ -22,6 +22,8 @@ use crate::schema::Table;
 
 /// Rows that go to the writer at a time.
 pub const BATCH_ROWS: usize = 8192;
+/// Integers in lists after which rows go to the writer early.
+const BATCH_LISTED: usize = 1 << 20;
 /// Rows of a row group, as DuckDB likes them.
 pub const GROUP_ROWS: usize = 122_880;
 /// Encoded bytes after which a row group is closed early, to bound memory.
@@ -171,7 +173,7 @@ impl TableWriter {
     /// `io` when the file cannot be written.
     pub fn end_row(&mut self) -> Result<()> {
         self.rows.end_row();
-        if self.rows.len() == BATCH_ROWS {
+        if self.rows.len() == BATCH_ROWS || self.rows.listed() >= BATCH_LISTED {
             self.file.write(&self.rows.take()?)?;
         }
         Ok(())

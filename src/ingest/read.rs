@@ -14,7 +14,7 @@ use super::record::{self, Header, Record, Share};
 use super::reuse::Known;
 use super::roots::Root;
 use super::steps::StepPatterns;
-use super::{Options, et, input, kineto, memory, nsys, source_of, store, xla};
+use super::{Options, bench, et, input, kineto, memory, nsys, source_of, store, xla};
 use crate::error::{Error, Result};
 
 pub(super) type SetAside = Vec<(Candidate, String)>;
@@ -145,6 +145,8 @@ impl Ask<'_> {
             Kind::ExecutionTrace => self.execution_trace(candidate, &source),
             Kind::Pickle => self.memory(candidate, &source, memory::Form::Pickle),
             Kind::MemoryTimeline => self.memory(candidate, &source, memory::Form::Timeline),
+            Kind::BenchRecord => self.bench(candidate, &source, bench::Form::Records),
+            Kind::NvlinkSamples => self.bench(candidate, &source, bench::Form::Samples),
             _ => self.kineto(candidate, &source),
         };
         if matches!(&content, Ok(Answer::Xla)) {
@@ -385,6 +387,29 @@ impl Ask<'_> {
         Ok(match outcome? {
             Ok(file) => Answer::Content(Content { shares: vec![file.share], sha256: file.sha256 }),
             Err(what) => Answer::Other(what),
+        })
+    }
+
+    /// Records of a benchmark, or samples.
+    fn bench(&self, candidate: &Candidate, source: &Source, form: bench::Form) -> Result<Answer> {
+        let name_rank = || discover::rank_in_name(&source.absolute, &self.root.path);
+        let reading = bench::Reading {
+            place: &candidate.place,
+            form,
+            folder: self.fresh(source.source_id, 0)?,
+            source_id: source.source_id,
+            rank: candidate.rank.or_else(name_rank),
+            keep_partial: self.options.asked.keep_partial,
+            watcher: &self.options.watcher,
+        };
+        // Records are read as a whole: one at a time.
+        let turn = self.turn();
+        let outcome = bench::read(&reading);
+        drop(turn);
+        Ok(match outcome? {
+            Ok(file) => Answer::Content(Content { shares: vec![file.share], sha256: file.sha256 }),
+            Err(bench::Other::Trace) => Answer::Is(Kind::Json),
+            Err(bench::Other::What(what)) => Answer::Other(what),
         })
     }
 

@@ -186,7 +186,11 @@ impl Known {
                 *count.entry(record.source.rank).or_default() += 1;
             }
             for record in of_trace {
-                if count[&record.source.rank] == 1 && record.is_current(&options.asked) {
+                // Rows of a benchmark are of no rank, by which rows are found again.
+                if count[&record.source.rank] == 1
+                    && record.source.source != "bench"
+                    && record.is_current(&options.asked)
+                {
                     let rows = Rows::Trace(directory.clone());
                     let of_file = records.entry(record.source.absolute.clone()).or_default();
                     of_file.push(ReadFile { record, rows, read_now: false });

@@ -147,7 +147,7 @@ pub(super) fn roots(
                 continue;
             }
             match candidate.kind {
-                kind if kind.is_read() && kind.source() == "memory" => {
+                kind if kind.is_read() && joins_others(kind) => {
                     snapshots.push((candidate, top.clone(), false));
                 }
                 kind if kind.is_read() => {
@@ -176,7 +176,7 @@ pub(super) fn roots(
     for (rank, file) in &options.ranks {
         for mut candidate in discover::below(file, Some(*rank))? {
             candidate.direct = true;
-            if candidate.kind.source() == "memory" {
+            if joins_others(candidate.kind) {
                 let top = absolute(file);
                 snapshots.push((candidate, top, true));
                 continue;
@@ -199,8 +199,13 @@ pub(super) fn roots(
     Ok(by_root.into_values().collect())
 }
 
-/// Adds snapshots of memory to the jobs that they belong to: those below the paths, those in the folders
-/// beside them, and those given by hand.
+/// Whether a file of this kind belongs to the job beside it, whatever folder it lies in itself.
+fn joins_others(kind: Kind) -> bool {
+    matches!(kind.source(), "memory" | "bench")
+}
+
+/// Adds snapshots of memory and records of benchmarks to the jobs that they belong to: those below the
+/// paths, those in the folders beside them, and those given by hand.
 fn place_snapshots(
     mut snapshots: Vec<(Candidate, PathBuf, bool)>,
     options: &Options,
@@ -223,11 +228,20 @@ fn place_snapshots(
         let found = snapshots::given(path)?;
         snapshots.extend(found.into_iter().map(|c| (c, absolute(path), true)));
     }
+    // Records of benchmarks last: they join what there is of snapshots, too.
+    snapshots.sort_by_key(|(candidate, ..)| candidate.kind.source() == "bench");
+    let mut with_snapshots: Option<Vec<PathBuf>> = None;
     for (mut candidate, top, given) in snapshots {
         let file = absolute(&candidate.place.file);
         candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
         let place = Place { file, ..candidate.place.clone() };
-        let home = snapshots::home(&place.logical(), homes.iter(), given);
+        let home = match candidate.kind.source() {
+            "bench" => {
+                let roots = with_snapshots.get_or_insert_with(|| by_root.keys().cloned().collect());
+                snapshots::bench_home(&place.logical(), roots)
+            }
+            _ => snapshots::home(&place.logical(), homes.iter(), given),
+        };
         if seen.insert(place) {
             let top = if home.starts_with(&top) { top } else { home.clone() };
             let entry = by_root.entry(home.clone()).or_insert_with(|| Root {
@@ -245,7 +259,7 @@ fn place_snapshots(
 pub(super) fn not_a_trace(candidate: &Candidate, what: &str) -> Error {
     Error::new("not-a-trace", format!("the file is no trace: {what}"))
         .at(candidate.place.display())
-        .hint("give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of Nsight Systems, a profile of XLA (.xplane.pb, .trace.json.gz), or a torch memory snapshot (.pickle)")
+        .hint("give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of Nsight Systems, a profile of XLA (.xplane.pb, .trace.json.gz), a torch memory snapshot (.pickle), or a result of an inference benchmark (.json, .jsonl)")
 }
 
 /// What a trace may be named after: its folder, or its file, under the run that it is of.

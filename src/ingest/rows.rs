@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
+use arrow::array::{
+    ArrayRef, Float64Builder, Int64Builder, ListBuilder, RecordBatch, StringBuilder,
+};
 use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::error::Result;
@@ -12,6 +14,7 @@ enum Values {
     Text(StringBuilder),
     Int(Int64Builder),
     Double(Float64Builder),
+    IntList(ListBuilder<Int64Builder>),
 }
 
 struct Column {
@@ -29,6 +32,7 @@ impl Column {
                 Values::Text(b) => (0..nulls).for_each(|_| b.append_null()),
                 Values::Int(b) => b.append_nulls(nulls),
                 Values::Double(b) => b.append_nulls(nulls),
+                Values::IntList(b) => (0..nulls).for_each(|_| b.append_null()),
             }
         }
     }
@@ -49,13 +53,12 @@ pub struct Rows {
     columns: Vec<Column>,
     at: usize,
     rows: usize,
+    /// Integers in the lists of the rows in hand.
+    listed: usize,
 }
 
 impl Rows {
     /// For the columns of `table` without those named in `without`.
-    ///
-    /// # Panics
-    /// For a table with a column of lists: only derived tables have them, and SQL writes those.
     pub fn new(table: &'static Table, without: &[&str]) -> Self {
         Self::with_room(table, without, 0)
     }
@@ -74,12 +77,12 @@ impl Rows {
                     }
                     Type::Int => Values::Int(Int64Builder::with_capacity(rows)),
                     Type::Double => Values::Double(Float64Builder::with_capacity(rows)),
-                    Type::IntList => panic!("lists are made by SQL only: {}", c.name),
+                    Type::IntList => Values::IntList(ListBuilder::new(Int64Builder::new())),
                 },
                 nulls: 0,
             })
             .collect();
-        Self { schema: schema_without(table, without), columns, at: 0, rows: 0 }
+        Self { schema: schema_without(table, without), columns, at: 0, rows: 0, listed: 0 }
     }
 
     /// The schema of the batches.
@@ -161,6 +164,33 @@ impl Rows {
         self
     }
 
+    /// The next column of the row, a list of integers.
+    ///
+    /// # Panics
+    /// As [`Rows::text`].
+    pub fn ints(&mut self, value: Option<&[i64]>) -> &mut Self {
+        let column = &mut self.columns[self.at];
+        match (value, &mut column.values) {
+            (None, Values::IntList(_)) => column.nulls += 1,
+            (Some(value), Values::IntList(b)) => {
+                for _ in 0..std::mem::take(&mut column.nulls) {
+                    b.append_null();
+                }
+                b.values().append_slice(value);
+                b.append(true);
+                self.listed += value.len();
+            }
+            _ => self.wrong("a list of integers"),
+        }
+        self.at += 1;
+        self
+    }
+
+    /// Integers in the lists of the rows in hand: a row may hold many.
+    pub fn listed(&self) -> usize {
+        self.listed
+    }
+
     /// The next `count` columns of the row: NULL, whatever their types.
     pub fn nulls(&mut self, count: usize) -> &mut Self {
         for column in &mut self.columns[self.at..self.at + count] {
@@ -186,6 +216,7 @@ impl Rows {
     /// `io` when Arrow refuses them (a text column past 2 GiB).
     pub fn take(&mut self) -> Result<RecordBatch> {
         self.rows = 0;
+        self.listed = 0;
         let arrays: Vec<ArrayRef> = self
             .columns
             .iter_mut()
@@ -195,6 +226,7 @@ impl Rows {
                     Values::Text(b) => Arc::new(b.finish()) as ArrayRef,
                     Values::Int(b) => Arc::new(b.finish()),
                     Values::Double(b) => Arc::new(b.finish()),
+                    Values::IntList(b) => Arc::new(b.finish()),
                 }
             })
             .collect();

@@ -64,6 +64,21 @@ pub(super) fn home<'r>(
     own
 }
 
+/// The folder of the job of a record of a benchmark: among those of traces its own, else the innermost one
+/// that holds it, else the only one below its folder; else its own.
+pub(super) fn bench_home(file: &Path, roots: &[PathBuf]) -> PathBuf {
+    let own = discover::bench_root(file);
+    let around = roots.iter().filter(|root| own.starts_with(root));
+    if let Some(root) = around.max_by_key(|root| root.components().count()) {
+        return root.clone();
+    }
+    let mut below = roots.iter().filter(|root| root.starts_with(&own));
+    match (below.next(), below.next()) {
+        (Some(root), None) => root.clone(),
+        _ => own,
+    }
+}
+
 /// Snapshots below a path that was given for them.
 ///
 /// # Errors
@@ -99,6 +114,22 @@ mod tests {
             ("x/rank0.pickle", true, &roots[0]),
         ] {
             assert_eq!(&home(Path::new(file), roots.iter(), by_hand), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn records_of_benchmarks_find_the_job_beside_them() {
+        let roots: Vec<PathBuf> = ["w/traces", "v", "u/a", "u/b"].map(PathBuf::from).into();
+        for (file, expected) in [
+            ("w/bench.json", "w/traces"),
+            ("w/traces/x/bench.json", "w/traces"),
+            ("w/traces/bench.json", "w/traces"),
+            ("v/results_json/a.json", "v"),
+            ("u/bench.json", "u"),
+            ("u/a/bench.json", "u/a"),
+            ("t/bench.json", "t"),
+        ] {
+            assert_eq!(bench_home(Path::new(file), &roots), Path::new(expected), "{file}");
         }
     }
 

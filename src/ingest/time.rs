@@ -23,6 +23,12 @@ pub fn micros_to_nanos(raw: &[u8]) -> Option<i64> {
     plain(token).or_else(|| i64::try_from(decimal(token, 3)?).ok())
 }
 
+/// Nanoseconds of a JSON number of seconds (the raw token), rounded half to even.
+/// None for anything that is no decimal number, or that does not fit an `i64`.
+pub fn seconds_to_nanos(raw: &[u8]) -> Option<i64> {
+    i64::try_from(decimal(raw, 9)?).ok()
+}
+
 /// Picoseconds of a JSON number of microseconds, rounded to the nearest: converters print more digits
 /// than their clock has (`13521.405000000001`).
 pub fn micros_to_picos(raw: &[u8]) -> Option<i128> {
@@ -132,6 +138,24 @@ mod tests {
             assert_eq!(ps(text.as_bytes()), Some(value), "{text}");
         }
         assert_eq!(ps(b"x"), None);
+    }
+
+    #[test]
+    fn nanoseconds_of_seconds() {
+        for (text, value) in [
+            ("0.1", 100_000_000),
+            ("2.000000001", 2_000_000_001),
+            ("0.0123456789012345", 12_345_679),
+            ("3.5e-05", 35_000),
+            ("0.0000000005", 0),
+            ("0.0000000015", 2),
+            ("-1", -1_000_000_000),
+        ] {
+            assert_eq!(super::seconds_to_nanos(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in ["NaN", "\"NaN\"", "null", "1e400", "9223372037", "[1]", ""] {
+            assert_eq!(super::seconds_to_nanos(text.as_bytes()), None, "{text}");
+        }
     }
 
     #[test]

@@ -52,13 +52,14 @@ const SUFFIXES: [&str; 13] = [
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
-const NAMES_SET_BEFORE: [&str; 33] = [
+const NAMES_SET_BEFORE: [&str; 37] = [
     "active_over_allocated",
     "avg_comm_bandwidth_GBps",
     "comm_kernels",
     "communication_fraction",
     "comp_kernels",
     "compute_utilization_proxy",
+    "cv",
     "expected_ratio",
     "fractions",
     "group_ranks_missing",
@@ -67,6 +68,7 @@ const NAMES_SET_BEFORE: [&str; 33] = [
     "num_allocations",
     "num_blocks",
     "num_collectives",
+    "num_experts",
     "num_frees",
     "num_iterations",
     "num_ranks",
@@ -81,11 +83,13 @@ const NAMES_SET_BEFORE: [&str; 33] = [
     "overlap_ratio_of_comp",
     "r2",
     "requested_over_reserved",
+    "requests",
     "sizes",
     "straggler_score",
     "stream_queue_length",
     "tokens_per_s_per_gib",
     "tokens_per_step_per_gib",
+    "total_steps",
 ];
 
 /// What a running engine says of a query.

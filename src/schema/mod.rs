@@ -18,7 +18,9 @@ pub use tables::TABLES;
 ///
 /// 3: sources beside Kineto: `step_ranges`, `source` in `busy_intervals` and `collective_calls`, bytes
 /// in `comm_args`, class `graph`.
-pub const SCHEMA_VERSION: u32 = 5;
+///
+/// 6: records of benchmarks: `benchmarks`, `requests`, `expert_loads`.
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// Column types, each with its Arrow and its SQL form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

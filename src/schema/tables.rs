@@ -34,6 +34,11 @@ const DEVICE: Column =
 const STEP: Column =
     column("step", Type::Int, "Step of the rank; NULL outside any, and where there are no steps.");
 
+/// A benchmark is of no rank.
+const BENCH_RANK: Column = column("rank", Type::Int, "NULL: a benchmark is of the whole job.");
+/// Which record it is.
+const RECORD: Column = column("record", Type::Int, "Place of the record in its file, from 0.");
+
 /// Every table of a trace directory, in the order of the documentation.
 pub const TABLES: &[Table] = &[
     Table {
@@ -631,10 +636,18 @@ pub const TABLES: &[Table] = &[
         made: Made::Ingest,
         by_rank: false,
         columns: &[
-            SOURCE,
+            column(
+                "source",
+                Type::Text,
+                "Profiler that recorded it: kineto, nsys or xla; bench for samples that another program took.",
+            ),
             RANK,
             TS_NS,
-            column("name", Type::Text, "Counter."),
+            column(
+                "name",
+                Type::Text,
+                "Counter. nvlink.tx.3 and nvlink.rx.3 are the bytes that link 3 of a device has sent and received so far (nvlink.tx.all: all links), with @ and the number of the file where its name does not say the device.",
+            ),
             DEVICE,
             column("value", Type::Double, "Value."),
             column("unit", Type::Text, "Unit of the value."),
@@ -859,6 +872,190 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "benchmarks",
+        doc: "one record of a benchmark of inference, as the tool wrote it",
+        made: Made::Ingest,
+        by_rank: false,
+        columns: &[
+            BENCH_RANK,
+            column(
+                "source_id",
+                Type::Int,
+                "File, key of sources: a file may hold several records.",
+            ),
+            RECORD,
+            column(
+                "format",
+                Type::Text,
+                "vllm_serve, vllm_latency, vllm_throughput or sglang_serve; tools that write the fields of `vllm bench serve` count as it.",
+            ),
+            column("backend", Type::Text, "What was asked, as the client names it."),
+            column("model", Type::Text, "Model."),
+            column("duration_ns", Type::Int, "From the first request to the last answer."),
+            column(
+                "request_rate",
+                Type::Text,
+                "Requests per second that the client aimed at, as recorded; inf: all at once.",
+            ),
+            column("num_prompts", Type::Int, "Requests sent."),
+            column("max_concurrency", Type::Int, "Most requests at a time."),
+            column("completed", Type::Int, "Requests answered."),
+            column("failed", Type::Int, "Requests not answered."),
+            column("total_input_tokens", Type::Int, "Input tokens of the answered requests."),
+            column("total_output_tokens", Type::Int, "Output tokens of the answered requests."),
+            column("request_throughput", Type::Double, "Answered requests per second."),
+            column("output_throughput", Type::Double, "Output tokens per second."),
+            column("total_token_throughput", Type::Double, "Input and output tokens per second."),
+            column(
+                "mean_ttft_ms",
+                Type::Double,
+                "Mean of the time to the first token, as recorded.",
+            ),
+            column(
+                "median_ttft_ms",
+                Type::Double,
+                "Median of the time to the first token, as recorded.",
+            ),
+            column(
+                "std_ttft_ms",
+                Type::Double,
+                "Standard deviation of the time to the first token, as recorded.",
+            ),
+            column(
+                "p99_ttft_ms",
+                Type::Double,
+                "99th percentile of the time to the first token, as recorded.",
+            ),
+            column(
+                "mean_tpot_ms",
+                Type::Double,
+                "Mean of the time per output token after the first, as recorded.",
+            ),
+            column(
+                "median_tpot_ms",
+                Type::Double,
+                "Median of the time per output token after the first, as recorded.",
+            ),
+            column(
+                "std_tpot_ms",
+                Type::Double,
+                "Standard deviation of the time per output token after the first, as recorded.",
+            ),
+            column(
+                "p99_tpot_ms",
+                Type::Double,
+                "99th percentile of the time per output token after the first, as recorded.",
+            ),
+            column("mean_itl_ms", Type::Double, "Mean of the gap between tokens, as recorded."),
+            column("median_itl_ms", Type::Double, "Median of the gap between tokens, as recorded."),
+            column(
+                "std_itl_ms",
+                Type::Double,
+                "Standard deviation of the gap between tokens, as recorded.",
+            ),
+            column(
+                "p99_itl_ms",
+                Type::Double,
+                "99th percentile of the gap between tokens, as recorded.",
+            ),
+            column(
+                "mean_e2el_ms",
+                Type::Double,
+                "Mean of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
+            ),
+            column(
+                "median_e2el_ms",
+                Type::Double,
+                "Median of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
+            ),
+            column(
+                "std_e2el_ms",
+                Type::Double,
+                "Standard deviation of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
+            ),
+            column(
+                "p99_e2el_ms",
+                Type::Double,
+                "99th percentile of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
+            ),
+            column(
+                "batch_latencies_ns",
+                Type::IntList,
+                "Times of the batches (vllm_latency): of whole batches, not of requests.",
+            ),
+            column("requests", Type::Int, "Rows of it in requests; 0 where it has no details."),
+            column(
+                "texts_left_out",
+                Type::Int,
+                "Prompts and generated texts in the record: counted and not kept, because they may be private.",
+            ),
+            column(
+                "args",
+                Type::Text,
+                "JSON object of every field that has no column, as recorded; without those larger than 64 KiB.",
+            ),
+        ],
+    },
+    Table {
+        name: "requests",
+        doc: "one request of a benchmark of inference that records each of them",
+        made: Made::Ingest,
+        by_rank: false,
+        columns: &[
+            BENCH_RANK,
+            column("source_id", Type::Int, "File, key of sources."),
+            RECORD,
+            column("request", Type::Int, "Place of the request in the record, from 0."),
+            column("input_tokens", Type::Int, "Tokens of the prompt."),
+            column("output_tokens", Type::Int, "Tokens of the answer; 0 where it failed."),
+            column(
+                "ttft_ns",
+                Type::Int,
+                "From sending the request to its first token; NULL where none came, or none was waited for.",
+            ),
+            column(
+                "latency_ns",
+                Type::Int,
+                "From sending the request to its last token: as recorded, else ttft_ns and the gaps.",
+            ),
+            column(
+                "itl_ns",
+                Type::IntList,
+                "Gaps between what came of the answer; a piece may hold several tokens.",
+            ),
+            column(
+                "start_ns",
+                Type::Int,
+                "When it was sent, on a clock of the client that has no epoch.",
+            ),
+            column(
+                "status",
+                Type::Text,
+                "ok, failed, or NULL where the record says nothing of errors.",
+            ),
+            column("error", Type::Text, "What went wrong, its first 4 KiB."),
+        ],
+    },
+    Table {
+        name: "expert_loads",
+        doc: "the load of one expert of a mixture of experts in a step, as a log of the gates says it",
+        made: Made::Ingest,
+        by_rank: false,
+        columns: &[
+            column("rank", Type::Int, "Global rank that the name of the file says."),
+            column("source_id", Type::Int, "File, key of sources."),
+            column("step", Type::Int, "Place of the step in the file, from 0."),
+            column(
+                "layer",
+                Type::Int,
+                "Layer: its place in the step, or what the file or its name says.",
+            ),
+            column("expert", Type::Int, "Number of the expert, from 0."),
+            column("load", Type::Int, "Tokens that were sent to it."),
+            column("tokens", Type::Int, "Tokens of the step, where recorded."),
+        ],
+    },
+    Table {
         name: "cards",
         doc: "the workload card of the trace",
         made: Made::Ingest,
@@ -1038,7 +1235,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "source",
                 Type::Text,
-                "Profiler that recorded it: kineto, nsys, xla, memory, or et (execution trace).",
+                "Profiler that recorded it: kineto, nsys, xla, memory, et (execution trace) or bench (benchmark).",
             ),
             column("bytes", Type::Int, "Size on disk."),
             column("sha256", Type::Text, "Hash of the bytes on disk."),

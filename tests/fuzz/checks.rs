@@ -20,7 +20,7 @@ use ccl_sql::ingest::record::Share;
 use ccl_sql::ingest::steps::StepPatterns;
 use ccl_sql::ingest::time::micros_to_nanos;
 use ccl_sql::ingest::watch::Watcher;
-use ccl_sql::ingest::{et, memory, nsys, xla};
+use ccl_sql::ingest::{bench, et, memory, nsys, xla};
 use ccl_sql::registry;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -252,6 +252,53 @@ fn shares_are_sound(read: Result<Result<Vec<Share>, String>, Error>, codes: &[&s
         let found = rows("host_events") + rows("device_events");
         assert_eq!(found, share.totals.events, "{share:?}");
         assert_eq!(rows("device_events"), share.totals.device_events, "{share:?}");
+    }
+}
+
+/// A record of a benchmark, a log of gates, or samples where it begins like them: its bytes.
+///
+/// There is an answer; rows are as many as they are said to be, and of no rank; what is kept as JSON is JSON;
+/// where a file ends is no reason to read other rows before that.
+pub fn bench(data: &[u8]) {
+    let folder = spool();
+    let read = |name: &str, data: &[u8]| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, data).expect("the file can be written");
+        let spool = folder.path().join(format!("{name}.spool"));
+        std::fs::create_dir_all(&spool).expect("the folder can be made");
+        bench::read(&bench::Reading {
+            place: &Place::file(&file),
+            form: match data.starts_with(bench::MAGIC) {
+                true => bench::Form::Samples,
+                false => bench::Form::Records,
+            },
+            folder: spool,
+            source_id: 3,
+            rank: None,
+            keep_partial: true,
+            watcher: &Watcher::default(),
+        })
+    };
+    let share = match read("a", data) {
+        Ok(Ok(bench)) => bench.share,
+        Ok(Err(_)) => return,
+        Err(error) => {
+            let codes = ["trace-truncated", "json-invalid"];
+            return assert!(codes.contains(&error.code), "{error}");
+        }
+    };
+    assert!(!share.is_rank);
+    let rows: usize = share.spool.values().map(|path| rows_of(path).num_rows()).sum();
+    assert_eq!(rows as u64, share.totals.events, "{share:?}");
+    if let Some(path) = share.spool.get("benchmarks") {
+        let rows = rows_of(path);
+        let args = rows.column_by_name("args").expect("it is in the schema");
+        for args in args.as_string::<i32>().iter().flatten() {
+            serde_json::from_str::<&RawValue>(args).expect("what is kept is JSON");
+        }
+        let longer = [data, b"\n{}"].concat();
+        let again = read("b", &longer).expect("what is behind is none").expect("it is a record");
+        assert_eq!(again.share.totals.events, share.totals.events);
     }
 }
 

@@ -8,7 +8,7 @@ seconds="${1:-600}"
 # The flags of the fuzzer are unstable ones, and this makes the stable compiler take them. Without a
 # sanitizer: the crate has no unsafe code, and runs several times as fast.
 export RUSTC_BOOTSTRAP=1
-for target in kineto json header nsys xla et pickle; do
+for target in kineto json header nsys xla et pickle bench; do
     length=4096
     case "$target" in nsys | xla) length=32768 ;; esac
 

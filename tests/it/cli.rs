@@ -173,7 +173,7 @@ fn one_metric_in_each_format() {
       "warnings": [],
       "provenance": {
         "sql_sha256": "[SHA256]",
-        "schema_version": 5,
+        "schema_version": 6,
         "trace_fingerprint": "[SHA256]",
         "ccl_sql": "[VERSION]"
       }
@@ -409,7 +409,7 @@ fn without_traces_the_way_in_is_shown() {
     --- stderr
     error[nothing-found]: no trace was found
       --> .
-    hint: give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), or with torch memory snapshots (.pickle), or one such file
+    hint: give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) or XLA (.xplane.pb, .trace.json.gz), with torch memory snapshots (.pickle), or with results of inference benchmarks (.json, .jsonl), or one such file
     ");
     assert_snapshot!(shown(&place.run(&["ingest", "nowhere"]), &place), @r"
     exit code 1

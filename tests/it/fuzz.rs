@@ -20,6 +20,7 @@ fn the_corpus_of_the_fuzz_targets_holds() {
             "xla" => checks::xla,
             "et" => checks::et,
             "pickle" => checks::pickle,
+            "bench" => checks::bench,
             other => panic!("no target is called {other}"),
         };
         for file in files(&folder).into_iter().filter(|file| selected(file)) {

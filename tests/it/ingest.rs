@@ -2,7 +2,8 @@
 //!
 //! A case holds the files of a trace (`<name>.sqlite.sql` is a database as statements, and
 //! `<name>.xplane.pb.json` a profile of XLA as text, see [`crate::xspace`],
-//! `<name>.pickle.json` a memory snapshot, see [`crate::pickles`]; `<name>.gz.json` is packed),
+//! `<name>.pickle.json` a memory snapshot, see [`crate::pickles`]; `<name>.bin.json` samples of NVLink, see
+//! [`samples`]; `<name>.gz.json` is packed),
 //! `<table>.csv` with expected rows (its header picks the columns; also views), or `expected.error` with
 //! the codes of the errors, and `command` where the command line is not `ingest . --name <case>`.
 //! Compressed and very large files are made here.
@@ -82,6 +83,9 @@ impl Place {
             Some(made) if made.ends_with(".pickle.gz") => {
                 self.write(made, gzip(&pickles::encode(text())));
             }
+            Some(made) if made.ends_with(".bin") => {
+                self.write(made, samples(text()));
+            }
             Some(made) if made.ends_with(".gz") => drop(self.write(made, gzip(bytes))),
             _ => drop(self.write(name, bytes)),
         }
@@ -104,6 +108,37 @@ impl Place {
     pub fn query(&self, sql: &str) -> Csv {
         Tables::open(&self.data()).query(sql)
     }
+}
+
+/// Samples of NVML as text: `{"samples": [[us, field, link, value, return code], ...]}`, with `layout` (version,
+/// bytes of a field, bytes of a time) and `cut` (bytes of one more sample) where they are odd.
+fn samples(text: &str) -> Vec<u8> {
+    let value: serde_json::Value = serde_json::from_str(text).expect("the case is JSON");
+    let numbers = |list: &serde_json::Value| -> Vec<i64> {
+        let list = list.as_array().expect("a list of numbers");
+        list.iter().map(|n| n.as_i64().expect("a number")).collect()
+    };
+    let layout = value.get("layout").map_or(vec![1, 40, 8], numbers);
+    let mut out = b"NVF1".to_vec();
+    out.extend(u16::try_from(layout[0]).expect("a version").to_le_bytes());
+    out.extend(u16::try_from(layout[1]).expect("a size").to_le_bytes());
+    out.extend(i32::try_from(layout[2]).expect("a size").to_le_bytes());
+    for sample in value["samples"].as_array().expect("a list of samples") {
+        let sample = numbers(sample);
+        out.extend(77u64.to_le_bytes());
+        out.extend(u32::try_from(sample[1]).expect("a field").to_le_bytes());
+        out.extend(u32::try_from(sample[2]).expect("a link").to_le_bytes());
+        out.extend(sample[0].to_le_bytes());
+        out.extend(0i64.to_le_bytes());
+        // An unsigned long long.
+        out.extend(3u32.to_le_bytes());
+        let code = sample.get(4).copied().unwrap_or_default();
+        out.extend(i32::try_from(code).expect("a code").to_le_bytes());
+        out.extend(sample[3].to_le_bytes());
+    }
+    let cut = value.get("cut").and_then(serde_json::Value::as_u64).unwrap_or_default();
+    out.extend(vec![0; usize::try_from(cut).expect("a size")]);
+    out
 }
 
 /// Differences between the expected files of a case and what the program made.
@@ -179,7 +214,7 @@ fn every_case_gives_its_tables() {
 
 #[test]
 fn every_case_says_what_it_shows() {
-    let sources = ["tests/ingest/kineto", "tests/ingest/xla", "tests/ingest/memory"];
+    let sources = ["kineto", "xla", "memory", "bench"].map(|s| format!("tests/ingest/{s}"));
     for case in sources.iter().flat_map(|source| folders(&project().join(source))) {
         let readme = std::fs::read_to_string(case.join("README.md")).unwrap_or_default();
         assert!(readme.trim().len() > 20, "{} has no README.md", case.display());

@@ -6,6 +6,7 @@
 //! cases whose path holds TEXT.
 
 mod agreement;
+mod bench;
 mod catalogue;
 mod cli;
 mod example;

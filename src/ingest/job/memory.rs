@@ -30,7 +30,7 @@ pub(super) fn join(
     for file in which.iter().copied() {
         match home(files, file, traces, unranked) {
             Ok(home) => joined.push(home),
-            Err(why) => left.push(Left { file, why }),
+            Err(why) => left.push(Left { file, code: "memory-rank-unknown", why }),
         }
     }
     for (trace, member) in joined {

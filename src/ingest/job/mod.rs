@@ -14,7 +14,9 @@
 //! 7. Execution traces belong to the ranks of the traces beside them (`beside`); where there are no
 //!    traces, the rules for files of one rank each are theirs.
 //! 8. Snapshots of memory join the trace of their rank (`memory`).
+//! 9. Records of benchmarks are of no rank, and join the trace beside them (`bench`).
 
+mod bench;
 mod beside;
 mod hosts;
 mod memory;
@@ -104,6 +106,8 @@ pub struct Member {
 pub struct Left {
     /// Index into the facts.
     pub file: usize,
+    /// The finding.
+    pub code: &'static str,
     /// What is said of it and of others like it.
     pub why: String,
 }
@@ -114,12 +118,14 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
     let (mut nsys, mut xla, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let mut ets = Vec::new();
     let mut snapshots = Vec::new();
+    let mut benches = Vec::new();
     for (i, file) in files.iter().enumerate() {
         match &*file.source {
             "nsys" => nsys.push(i),
             "xla" => xla.push(i),
             "et" => ets.push(i),
             "memory" => snapshots.push(i),
+            "bench" => benches.push(i),
             _ => others.push(i),
         }
     }
@@ -140,7 +146,7 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
     }
     traces.extend(hosts::split(files, &xla));
     errors.extend(more);
-    if ets.len() + snapshots.len() == files.len() {
+    if ets.len() + snapshots.len() + benches.len() == files.len() {
         let (alone, more) = by_file(files, &ets);
         traces.extend(alone);
         errors.extend(more);
@@ -148,8 +154,9 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
         beside::join(files, &ets, &mut traces);
     }
     let lost = !errors.is_empty();
-    let (left, more) = memory::join(files, &snapshots, &mut traces, lost);
+    let (mut left, more) = memory::join(files, &snapshots, &mut traces, lost);
     errors.extend(more);
+    left.extend(bench::join(files, &benches, &mut traces, !errors.is_empty()));
     for trace in &mut traces {
         // What is of no rank comes last, and what only tells more of a rank after the rank.
         trace.sort_by_key(|m| {

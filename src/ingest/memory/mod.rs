@@ -14,7 +14,6 @@ mod stacks;
 mod timeline;
 pub mod value;
 
-use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
 pub use self::timeline::begins as begins_timeline;
@@ -22,7 +21,7 @@ use super::input::{self, Place};
 use super::log::Severity;
 use super::record::{RankRow, Share};
 use super::watch::Watcher;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +62,12 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The same of a timeline, which takes four times its size in memory: some ten million entries.
 const MAX_TIMELINE_BYTES: u64 = 1 << 28;
 
+/// What is said of a larger one.
+const TOO_LARGE: [&str; 2] = [
+    "the snapshot is larger than any that is read",
+    "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",
+];
+
 /// Reads a file; what it is, when it is no snapshot.
 ///
 /// # Errors
@@ -77,7 +82,7 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Memory, String>> {
         Form::Pickle => MAX_FILE_BYTES,
         Form::Timeline => MAX_TIMELINE_BYTES,
     };
-    let bytes = unpacked(reader, most, &shown)?;
+    let bytes = input::whole(reader, most, &shown, TOO_LARGE)?;
     let out = match reading.form {
         Form::Timeline => timeline::read(&bytes, &shown, &reading.folder, reading.source_id)?,
         Form::Pickle => match snapshot(reading, &bytes, &shown)? {
@@ -103,31 +108,6 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Memory, String>> {
     };
     let sha256 = opened.sha256(&reading.place.file)?;
     Ok(Ok(Memory { share, sha256 }))
-}
-
-/// Every byte of a source that holds at most so many.
-fn unpacked(reader: Box<dyn Read + Send>, most: u64, shown: &str) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = reader.take(most + 1).read_to_end(&mut bytes);
-    if let Err(e) = read {
-        let (code, what) = match e.kind() {
-            ErrorKind::UnexpectedEof => ("trace-truncated", "the compressed file ends early"),
-            _ if e.raw_os_error().is_some() => ("file-unreadable", "the file cannot be read on"),
-            _ => ("gzip-broken", "the file cannot be unpacked"),
-        };
-        return Err(Error::new(code, format!("{what}: {e}"))
-            .at(format!("{shown}, byte {}", bytes.len()))
-            .hint("copy the file again"));
-    }
-    if bytes.len() as u64 > most {
-        return Err(Error::new("value-too-large", "the snapshot is larger than any that is read")
-            .at(shown.to_owned())
-            .facts(format!("at most {most} bytes are read"))
-            .hint(
-                "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",
-            ));
-    }
-    Ok(bytes)
 }
 
 fn snapshot(

@@ -1,0 +1,746 @@
+//! JSON records of benchmarks of inference, and logs of the gates of a mixture of experts.
+//!
+//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`. Nothing
+//! is built from an object but its slices: lists are read side by side where they stand.
+//!
+//! Fields, from the sources of the tools: `vllm bench serve` (vllm/benchmarks/serve.py; before 2025
+//! benchmarks/benchmark_serving.py), `vllm bench latency` and `vllm bench throughput`
+//! (vllm/benchmarks/latency.py, throughput.py), SGLang (python/sglang/bench_serving.py).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::super::json::{self, Mended, Scanner, Stop, elements_of};
+use super::super::kineto::note_mended;
+use super::super::log::{Log, Severity};
+use super::super::parquet::TableWriter;
+use super::super::time::seconds_to_nanos;
+use super::super::totals::Totals;
+use super::{Other, Out, Reading};
+use crate::error::{Error, Result};
+use crate::schema::table;
+
+/// Deepest nesting of a record: the state of a server has some ten levels.
+const DEEPEST: usize = 64;
+/// Bytes of a field without a column that is kept, and of all of them.
+const MAX_FIELD_BYTES: usize = 64 << 10;
+const MAX_ARGS_BYTES: usize = 1 << 20;
+/// Gaps between the tokens of a request that are kept.
+const MAX_GAPS: usize = 1 << 20;
+/// Bytes of the text of an error that are kept.
+const MAX_ERROR_BYTES: usize = 4 << 10;
+
+/// Fields with a column of their own, or of which columns are made.
+const COUNTS: [&[&str]; 6] = [
+    &["num_prompts", "num_requests"],
+    &["max_concurrency"],
+    &["completed"],
+    &["failed"],
+    &["total_input_tokens"],
+    &["total_output_tokens"],
+];
+const RATES: [&[&str]; 3] = [
+    &["request_throughput", "requests_per_second"],
+    &["output_throughput"],
+    &["total_token_throughput", "total_throughput", "tokens_per_second"],
+];
+/// Statistics of latencies in milliseconds: kinds, then what SGLang calls the last one.
+const STATISTICS: [&str; 4] = ["mean", "median", "std", "p99"];
+const LATENCIES: [&[&str]; 4] = [&["ttft"], &["tpot"], &["itl"], &["e2el", "e2e_latency"]];
+const BACKEND: &[&str] = &["backend", "endpoint_type"];
+const MODEL: &[&str] = &["model_id", "model"];
+const DURATION: &[&str] = &["duration", "elapsed_time"];
+/// Texts of users and of models: counted only.
+const TEXTS: [&str; 8] = [
+    "generated_texts",
+    "generated_text",
+    "prompts",
+    "prompt",
+    "responses",
+    "outputs",
+    "texts",
+    "messages",
+];
+const LAYER: &[&str] = &["layer", "layer_id", "layer_idx", "layer_index"];
+/// What only SGLang writes.
+const OF_SGLANG: [&str; 6] = [
+    "total_output_tokens_retokenized",
+    "mean_e2e_latency_ms",
+    "median_e2e_latency_ms",
+    "input_throughput",
+    "sharegpt_output_len",
+    "server_info",
+];
+/// What marks a result of a benchmark of serving; two of them do.
+const OF_SERVING: [&str; 24] = [
+    "duration",
+    "completed",
+    "total_input_tokens",
+    "total_output_tokens",
+    "request_throughput",
+    "output_throughput",
+    "total_token_throughput",
+    "mean_ttft_ms",
+    "median_ttft_ms",
+    "mean_tpot_ms",
+    "median_tpot_ms",
+    "mean_itl_ms",
+    "mean_e2el_ms",
+    "mean_e2e_latency_ms",
+    "ttfts",
+    "itls",
+    "input_lens",
+    "output_lens",
+    "request_rate",
+    "num_prompts",
+    "max_concurrency",
+    "tokenizer_id",
+    "random_range_ratio",
+    "sharegpt_output_len",
+];
+/// Fields that no other kind of JSON begins with, of which one is enough with another of its list.
+const OF_LATENCY: [&str; 4] = ["avg_latency", "std_latency", "latencies", "percentiles"];
+const OF_THROUGHPUT: [&str; 4] =
+    ["elapsed_time", "requests_per_second", "tokens_per_second", "total_num_tokens"];
+/// The field of a log of gates.
+const LOADS: &str = "expert_loads";
+/// Fields of a trace: such a file is none of ours.
+const OF_TRACES: [&str; 4] = ["traceEvents", "schemaVersion", "deviceProperties", "nodes"];
+
+/// What kind of record an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Serving(&'static str),
+    Latency,
+    Throughput,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Serving(word) => word,
+            Self::Latency => "vllm_latency",
+            Self::Throughput => "vllm_throughput",
+        }
+    }
+}
+
+/// The kind of an object by its fields.
+fn kind_of(has: impl Fn(&str) -> bool) -> Option<Kind> {
+    let count = |names: &[&str]| names.iter().filter(|name| has(name)).count();
+    if count(&OF_TRACES) > 0 {
+        None
+    } else if has("avg_latency") && count(&OF_LATENCY) > 1 {
+        Some(Kind::Latency)
+    } else if has("elapsed_time") && count(&OF_THROUGHPUT) > 1 {
+        Some(Kind::Throughput)
+    } else if count(&OF_SERVING) > 1 {
+        Some(Kind::Serving(match count(&OF_SGLANG) {
+            0 => "vllm_serve",
+            _ => "sglang_serve",
+        }))
+    } else {
+        None
+    }
+}
+
+/// Whether JSON begins as a record of a benchmark does, or a log of gates.
+pub fn begins(head: &[u8]) -> bool {
+    let start = json::skip_space(head, 0);
+    if head.get(start) != Some(&b'{') {
+        return false;
+    }
+    let mut keys: Vec<&[u8]> = Vec::new();
+    // The head is cut somewhere: what comes before the cut says it.
+    let _ = Scanner::shallow(DEEPEST).members(head, start, |scanner, key, value| {
+        keys.push(&head[key]);
+        match scanner.skip(head, value) {
+            Err(Stop::Invalid(_)) => Ok(scanner.mend(head, value, &mut Vec::new())?.0),
+            found => found,
+        }
+    });
+    let has = |name: &str| keys.contains(&name.as_bytes());
+    kind_of(has).is_some() || has(LOADS) && !OF_TRACES.iter().any(|name| has(name))
+}
+
+/// The fields of an object: slices of it, or mended copies of what is no JSON.
+#[derive(Default)]
+struct Fields<'b> {
+    of: BTreeMap<String, Cow<'b, [u8]>>,
+}
+
+/// What a list that is not there holds.
+const EMPTY: &[u8] = b"[]";
+/// Most fields of an object that are looked at.
+const MAX_FIELDS: usize = 4096;
+
+impl<'b> Fields<'b> {
+    /// Of the object at the front of `b`; its end, and what was mended.
+    fn of(b: &'b [u8], log: &mut Log, offset: u64) -> Result<(Self, usize), Stop> {
+        let mut fields = Self::default();
+        let mut lost = 0;
+        let mut scanner = Scanner::shallow(DEEPEST);
+        let end = scanner.members(b, 0, |scanner, key, value| {
+            let (end, raw) = match scanner.skip(b, value) {
+                Ok(end) => (end, Cow::Borrowed(&b[value..end])),
+                Err(Stop::Incomplete) => return Err(Stop::Incomplete),
+                Err(Stop::Invalid(_)) => {
+                    let mut out = Vec::new();
+                    let (end, mended): (usize, Mended) = scanner.mend(b, value, &mut out)?;
+                    note_mended(log, mended, offset + value as u64);
+                    (end, Cow::Owned(out))
+                }
+            };
+            let key = json::unescape(&String::from_utf8_lossy(&b[key])).into_owned();
+            if fields.of.len() < MAX_FIELDS || fields.of.contains_key(&key) {
+                fields.of.insert(key, raw);
+            } else {
+                lost += 1;
+            }
+            Ok(end)
+        })?;
+        log.add_many(Severity::Loss, "bench-field", lost, Some(offset), || FIELD.to_owned());
+        Ok((fields, end))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.of.contains_key(name)
+    }
+
+    /// The value of the first name that there is, taken out.
+    fn take(&mut self, names: &[&str]) -> Option<Cow<'b, [u8]>> {
+        let name = names.iter().find(|name| self.has(name))?;
+        self.of.remove(*name).filter(|raw| **raw != *b"null")
+    }
+
+    /// The list of this name, taken out; what is no list stays.
+    fn list(&mut self, name: &str) -> Option<Cow<'b, [u8]>> {
+        match self.of.get(name)?.first() {
+            Some(b'[') => self.of.remove(name),
+            _ => None,
+        }
+    }
+}
+
+const FIELD: &str = "fields of benchmark records that are too large or too many; left out";
+
+/// Counts values that are no usable numbers.
+fn odd(log: &mut Log, offset: u64) {
+    log.add(Severity::Loss, "bench-number", Some(offset), || {
+        "values of benchmark records that are no usable numbers (text, negative, beyond 64 bits); NULL"
+            .to_owned()
+    });
+}
+
+/// A count: an integer from 0 on, perhaps written as a fraction of 0.
+fn count(raw: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(raw).ok()?;
+    let text = text.strip_suffix(".0").unwrap_or(text);
+    if text.starts_with('"') {
+        return None;
+    }
+    json::integer(text).filter(|n| *n >= 0)
+}
+
+/// A time from 0 on.
+fn time(raw: &[u8]) -> Option<i64> {
+    seconds_to_nanos(raw).filter(|ns| *ns >= 0)
+}
+
+/// A finite number from 0 on.
+fn number(raw: &[u8]) -> Option<f64> {
+    if !matches!(raw.first(), Some(b'0'..=b'9' | b'-')) {
+        return None;
+    }
+    let value: f64 = std::str::from_utf8(raw).ok()?.parse().ok()?;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// Text as it is meant, all else as it stands.
+fn text(raw: &[u8]) -> String {
+    let raw = String::from_utf8_lossy(raw);
+    json::text(&raw).map_or_else(|| raw.to_string(), Cow::into_owned)
+}
+
+/// At most so many bytes of a text, cut between characters.
+fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The value of a `null` is missing, that of an unusable token too, which is counted.
+struct Reader<'l> {
+    log: &'l mut Log,
+    offset: u64,
+}
+
+impl Reader<'_> {
+    fn value<T>(&mut self, raw: Option<&[u8]>, parse: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        let raw = raw.filter(|raw| *raw != b"null")?;
+        let value = parse(raw);
+        if value.is_none() {
+            odd(self.log, self.offset);
+        }
+        value
+    }
+}
+
+struct Writing<'r> {
+    reading: &'r Reading<'r>,
+    benchmarks: TableWriter,
+    requests: TableWriter,
+    loads: TableWriter,
+    log: Log,
+    totals: Totals,
+    /// Records of the file.
+    records: i64,
+    /// Steps of the logs of gates in the file.
+    steps: i64,
+    /// Gaps of the request in hand.
+    gaps: Vec<i64>,
+}
+
+/// Reads every record; what the file is, where it holds none.
+///
+/// # Errors
+/// `json-invalid`, `trace-truncated`; `io`.
+pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<Result<Out, Other>> {
+    let writer = |name: &str| {
+        let path = reading.folder.join(format!("{name}.parquet"));
+        // The name of a log of gates may say a rank; a benchmark is of none.
+        let without: &[&str] = if name == "expert_loads" { &[] } else { &["rank"] };
+        TableWriter::new(table(name).expect("the table is in the schema"), without, path)
+    };
+    let mut writing = Writing {
+        reading,
+        benchmarks: writer("benchmarks"),
+        requests: writer("requests"),
+        loads: writer("expert_loads"),
+        log: Log::default(),
+        totals: Totals::default(),
+        records: 0,
+        steps: 0,
+        gaps: Vec::new(),
+    };
+    let mut at = if bytes.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
+    let mut objects = 0u64;
+    let mut read = 0u64;
+    loop {
+        at = json::skip_space(bytes, at);
+        let fault = match bytes.get(at) {
+            None if objects > 0 => break,
+            None => ("trace-truncated", "the file ends before the first record".to_owned(), at),
+            Some(b'{') => match Fields::of(&bytes[at..], &mut writing.log, at as u64) {
+                Ok((fields, _)) if objects == 0 && fields.has(OF_TRACES[0]) => {
+                    return Ok(Err(Other::Trace));
+                }
+                Ok((fields, end)) => {
+                    let is_record = writing.object(fields, at as u64)?;
+                    read += u64::from(is_record);
+                    objects += 1;
+                    at += end;
+                    continue;
+                }
+                Err(Stop::Incomplete) => {
+                    ("trace-truncated", "the file ends inside a record".to_owned(), bytes.len())
+                }
+                Err(Stop::Invalid(inside)) => {
+                    let message = format!(
+                        "no JSON, or nested deeper than {DEEPEST} levels, inside a benchmark record"
+                    );
+                    ("json-invalid", message, at + inside)
+                }
+            },
+            Some(_) => ("json-invalid", "no JSON object where a record begins".to_owned(), at),
+        };
+        let (code, message, place) = fault;
+        if read > 0 && reading.keep_partial {
+            writing.log.add(Severity::Error, code, Some(at as u64), || {
+                format!("{message}; kept the {read} records before it")
+            });
+            break;
+        }
+        let mut place = format!("{shown}, byte {place}");
+        if read > 0 {
+            place.push_str(&format!(", record {} ({read} complete records before it)", read + 1));
+        }
+        return Err(Error::new(code, message).at(place).hint(match read {
+            0 => "run the benchmark again, or copy the file again",
+            _ => "run the benchmark again, or keep the records before it with --keep-partial",
+        }));
+    }
+    if read == 0 {
+        let what = "JSON without the fields of a benchmark record".to_owned();
+        return Ok(Err(Other::What(what)));
+    }
+    if read < objects {
+        writing.totals.skipped += objects - read;
+        writing.log.add_many(Severity::Loss, "bench-record", objects - read, None, || {
+            "objects among the records of a benchmark that are none; left out".to_owned()
+        });
+    }
+    let mut spool = BTreeMap::new();
+    for (name, writer) in [
+        ("benchmarks", writing.benchmarks),
+        ("requests", writing.requests),
+        ("expert_loads", writing.loads),
+    ] {
+        spool.extend(writer.finish()?.map(|path| (name, path)));
+    }
+    let bytes = bytes.len() as u64;
+    Ok(Ok(Out { totals: writing.totals, log: writing.log, spool, bytes }))
+}
+
+impl Writing<'_> {
+    /// Writes an object; whether it is a record.
+    fn object(&mut self, mut fields: Fields<'_>, offset: u64) -> Result<bool> {
+        let kind = kind_of(|name| fields.has(name));
+        let is_loads = fields.has(LOADS) && !OF_TRACES.iter().any(|name| fields.has(name));
+        if is_loads {
+            self.gates(&mut fields, offset)?;
+        }
+        match kind {
+            Some(kind) => self.record(kind, fields, offset).map(|()| true),
+            None => Ok(is_loads),
+        }
+    }
+
+    /// Writes the row of a record, and those of its requests.
+    fn record(&mut self, kind: Kind, mut fields: Fields<'_>, offset: u64) -> Result<()> {
+        let record = self.records;
+        self.records += 1;
+        self.totals.events += 1;
+        let mut batches = None;
+        let mut of_batches: [Option<f64>; 4] = [None; 4];
+        let mut requests = 0;
+        if kind == Kind::Latency {
+            batches = fields.list("latencies").map(|raw| self.times(&raw, offset));
+            let percentiles = fields.of.get("percentiles").map(Cow::as_ref);
+            let percentile = |name: &str| -> Option<Vec<u8>> {
+                let raw = std::str::from_utf8(percentiles?).ok()?;
+                let value: BTreeMap<String, serde_json::Value> = serde_json::from_str(raw).ok()?;
+                Some(value.get(name)?.to_string().into_bytes())
+            };
+            let raw = [
+                fields.of.get("avg_latency").map(|raw| raw.to_vec()),
+                percentile("50"),
+                fields.of.get("std_latency").map(|raw| raw.to_vec()),
+                percentile("99"),
+            ];
+            let mut reader = Reader { log: &mut self.log, offset };
+            for (to, raw) in of_batches.iter_mut().zip(raw) {
+                // Seconds to milliseconds.
+                *to = reader.value(raw.as_deref(), number).map(|s| s * 1e3);
+            }
+        } else {
+            requests = self.requests(&mut fields, record, offset)?;
+        }
+        let mut left_out: Option<i64> = None;
+        for name in TEXTS {
+            if let Some(raw) = fields.of.remove(name) {
+                let texts = match raw.first() {
+                    Some(b'[') => elements_of(&raw).count() as i64,
+                    _ => 1,
+                };
+                left_out = Some(left_out.unwrap_or_default() + texts);
+            }
+        }
+        let mut reader = Reader { log: &mut self.log, offset };
+        let model = fields.take(MODEL).map(|raw| text(&raw));
+        let model = model.or_else(|| model_of_server(fields.of.get("server_info")?));
+        let backend = fields.take(BACKEND).map(|raw| text(&raw));
+        let rate = fields.take(&["request_rate"]).map(|raw| match text(&raw).as_str() {
+            "Infinity" => "inf".to_owned(),
+            rate => rate.to_owned(),
+        });
+        let duration = reader.value(fields.take(DURATION).as_deref(), time);
+        let counts = COUNTS.map(|names| reader.value(fields.take(names).as_deref(), count));
+        let rates = RATES.map(|names| reader.value(fields.take(names).as_deref(), number));
+        let mut latencies = [[None; 4]; 4];
+        for (names, to) in LATENCIES.iter().zip(&mut latencies) {
+            for (statistic, to) in STATISTICS.iter().zip(to) {
+                let names = names.iter().map(|name| format!("{statistic}_{name}_ms"));
+                let names: Vec<String> = names.collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                *to = reader.value(fields.take(&names).as_deref(), number);
+            }
+        }
+        if kind == Kind::Latency {
+            latencies[3] = of_batches;
+        }
+        let args = args(fields, &mut self.log, offset);
+        let w = self.benchmarks.row();
+        w.int(Some(self.reading.source_id)).int(Some(record)).text(Some(kind.word()));
+        w.text(backend.as_deref()).text(model.as_deref()).int(duration).text(rate.as_deref());
+        counts.iter().for_each(|value| _ = w.int(*value));
+        rates.iter().for_each(|value| _ = w.double(*value));
+        latencies.iter().flatten().for_each(|value| _ = w.double(*value));
+        w.ints(batches.flatten().as_deref()).int(Some(requests)).int(left_out);
+        w.text(args.as_deref());
+        self.benchmarks.end_row()
+    }
+
+    /// Times of a list; None where one of them is no usable number, or where they are too many.
+    fn times(&mut self, list: &[u8], offset: u64) -> Option<Vec<i64>> {
+        let mut out = Vec::new();
+        for raw in elements_of(list) {
+            if out.len() == MAX_GAPS {
+                self.long_list(offset);
+                return None;
+            }
+            match time(raw) {
+                Some(ns) => out.push(ns),
+                None => {
+                    odd(&mut self.log, offset);
+                    return None;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn long_list(&mut self, offset: u64) {
+        self.log.add(Severity::Loss, "bench-list", Some(offset), || {
+            format!("lists of more than {MAX_GAPS} times of one request; left out")
+        });
+    }
+
+    /// Writes a row for each request that the lists of a record hold, side by side; how many.
+    fn requests(&mut self, fields: &mut Fields<'_>, record: i64, offset: u64) -> Result<i64> {
+        const LISTS: [&str; 7] =
+            ["input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "errors"];
+        let lists = LISTS.map(|name| fields.list(name));
+        let mut items = lists.each_ref().map(|list| elements_of(list.as_deref().unwrap_or(EMPTY)));
+        let mut lengths = [0i64; LISTS.len()];
+        let mut request = 0;
+        loop {
+            let raw: [Option<&[u8]>; LISTS.len()] = std::array::from_fn(|i| items[i].next());
+            if raw.iter().all(Option::is_none) {
+                break;
+            }
+            lengths.iter_mut().zip(&raw).for_each(|(n, raw)| *n += i64::from(raw.is_some()));
+            self.request([record, request], raw, offset)?;
+            request += 1;
+        }
+        let uneven = lists.iter().zip(lengths).filter(|(list, n)| list.is_some() && *n < request);
+        let uneven = uneven.count() as u64;
+        self.log.add_many(Severity::Loss, "bench-lists", uneven, Some(offset), || {
+            "lists of benchmark records that are shorter than others of the same record; the rest is NULL"
+                .to_owned()
+        });
+        Ok(request)
+    }
+
+    fn request(&mut self, place: [i64; 2], raw: [Option<&[u8]>; 7], offset: u64) -> Result<()> {
+        let [input, output, ttft, itl, latency, start, error] = raw;
+        let mut reader = Reader { log: &mut self.log, offset };
+        let tokens = [input, output].map(|raw| reader.value(raw, count));
+        // 0 stands for a first token that did not come, or was not waited for.
+        let ttft = reader.value(ttft, time).filter(|ns| *ns > 0);
+        let latency = reader.value(latency, time).filter(|ns| *ns > 0);
+        let start = reader.value(start, time);
+        let gaps = self.gaps(itl, offset);
+        let kept = gaps.is_some() && self.gaps.len() <= MAX_GAPS;
+        // The last token came when the last gap was over.
+        let last = || ttft?.checked_add(gaps?);
+        let says_errors = error.is_some();
+        let error = error.filter(|raw| *raw != b"null").map(text).filter(|text| !text.is_empty());
+        let status = says_errors.then_some(if error.is_some() { "failed" } else { "ok" });
+        let row = self.requests.row();
+        row.int(Some(self.reading.source_id)).int(Some(place[0])).int(Some(place[1]));
+        tokens.iter().for_each(|value| _ = row.int(*value));
+        row.int(ttft).int(latency.or_else(last)).ints(kept.then_some(&self.gaps)).int(start);
+        row.text(status).text(error.as_deref().map(|text| cut(text, MAX_ERROR_BYTES)));
+        self.totals.events += 1;
+        self.requests.end_row()
+    }
+
+    /// The gaps between the tokens of a request, in `self.gaps` (as many as are kept, and one more); their
+    /// sum, where each is a usable number.
+    fn gaps(&mut self, raw: Option<&[u8]>, offset: u64) -> Option<i64> {
+        self.gaps.clear();
+        let raw = raw.filter(|raw| *raw != b"null")?;
+        if raw.first() != Some(&b'[') {
+            odd(&mut self.log, offset);
+            return None;
+        }
+        let mut sum = 0i64;
+        for gap in elements_of(raw) {
+            let ns = time(gap).and_then(|ns| Some((ns, sum.checked_add(ns)?)));
+            let Some((ns, next)) = ns else {
+                odd(&mut self.log, offset);
+                return None;
+            };
+            sum = next;
+            if self.gaps.len() <= MAX_GAPS {
+                self.gaps.push(ns);
+            }
+        }
+        if self.gaps.len() > MAX_GAPS {
+            self.long_list(offset);
+        }
+        Some(sum)
+    }
+
+    /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of them.
+    fn gates(&mut self, fields: &mut Fields<'_>, offset: u64) -> Result<()> {
+        let Some(steps) = fields.list(LOADS) else {
+            fields.of.remove(LOADS);
+            odd(&mut self.log, offset);
+            return Ok(());
+        };
+        let tokens = fields.list("num_tokens");
+        let mut reader = Reader { log: &mut self.log, offset };
+        let layer = reader.value(fields.take(LAYER).as_deref(), count);
+        let layer = layer.or_else(|| {
+            let path = self.reading.place.logical();
+            super::super::discover::layer_in_name(&path)
+        });
+        let mut tokens = elements_of(tokens.as_deref().unwrap_or(EMPTY));
+        for step in elements_of(&steps) {
+            let number = self.steps;
+            self.steps += 1;
+            let mut reader = Reader { log: &mut self.log, offset };
+            let tokens = reader.value(tokens.next(), count);
+            if step.first() != Some(&b'[') {
+                reader.value(Some(step), |_| None::<()>);
+                continue;
+            }
+            let mut loose = 0;
+            for (place, element) in (0i64..).zip(elements_of(step)) {
+                if element.first() == Some(&b'[') {
+                    for (expert, raw) in (0i64..).zip(elements_of(element)) {
+                        self.load([Some(number), Some(place), Some(expert), tokens], raw, offset)?;
+                    }
+                } else {
+                    self.load([Some(number), layer, Some(loose), tokens], element, offset)?;
+                    loose += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, place: [Option<i64>; 4], raw: &[u8], offset: u64) -> Result<()> {
+        let load = Reader { log: &mut self.log, offset }.value(Some(raw), count);
+        let [step, layer, expert, tokens] = place;
+        let row = self.loads.row();
+        row.int(self.reading.rank).int(Some(self.reading.source_id)).int(step).int(layer);
+        row.int(expert).int(load).int(tokens);
+        self.totals.events += 1;
+        self.loads.end_row()
+    }
+}
+
+/// The model that the state of a server names.
+fn model_of_server(raw: &[u8]) -> Option<String> {
+    if raw.first() != Some(&b'{') || raw.len() > MAX_ARGS_BYTES {
+        return None;
+    }
+    let mut found: Option<Range<usize>> = None;
+    Scanner::shallow(DEEPEST)
+        .members(raw, 0, |scanner, key, value| {
+            let end = scanner.skip(raw, value)?;
+            if &raw[key] == b"model_path" && raw[value] == b'"' {
+                found = Some(value..end);
+            }
+            Ok(end)
+        })
+        .ok()?;
+    found.map(|place| text(&raw[place]))
+}
+
+/// The fields without a column as JSON.
+fn args(fields: Fields<'_>, log: &mut Log, offset: u64) -> Option<String> {
+    let mut out = String::new();
+    let mut lost = 0;
+    for (key, raw) in fields.of {
+        if raw.len() > MAX_FIELD_BYTES || out.len() + raw.len() > MAX_ARGS_BYTES {
+            lost += 1;
+            continue;
+        }
+        out.push_str(if out.is_empty() { "{" } else { "," });
+        out.push_str(&serde_json::Value::from(key).to_string());
+        out.push(':');
+        out.push_str(&String::from_utf8_lossy(&raw));
+    }
+    log.add_many(Severity::Loss, "bench-field", lost, Some(offset), || FIELD.to_owned());
+    if out.is_empty() {
+        return None;
+    }
+    out.push('}');
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_known_by_their_first_fields() {
+        for (head, is) in [
+            (
+                r#"{"date": "20260318-154232", "endpoint_type": "vllm", "model_id": "m", "tokenizer_id": "m", "num_prompts": 10, "req"#,
+                true,
+            ),
+            (
+                r#"{"tag": null, "backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": null, "sha"#,
+                true,
+            ),
+            (r#"{"duration": 1.5, "completed": 4, "ttfts": [0.1, 0.2"#, true),
+            ("{\n    \"avg_latency\": 1.5,\n    \"latencies\": [\n        1.5", true),
+            (r#"{"elapsed_time": 3.0, "num_requests": 5, "total_num_tokens": 50, "requests"#, true),
+            (r#"{"num_tokens": [3], "expert_loads": [[1, 2"#, true),
+            (r#"{"duration": 1.5, "status": "ok"}"#, false),
+            (r#"{"avg_latency": 1.5}"#, false),
+            (r#"{"schemaVersion": 1, "duration": 1, "completed": 2, "traceEvents": []}"#, false),
+            (r#"{"expert_loads": [], "traceEvents": ["#, false),
+            (r#"[{"duration": 1, "completed": 2}]"#, false),
+            ("{", false),
+            ("", false),
+        ] {
+            assert_eq!(begins(head.as_bytes()), is, "{head}");
+        }
+    }
+
+    #[test]
+    fn counts_are_integers_from_0_on() {
+        for (raw, value) in [
+            ("7", Some(7)),
+            ("7.0", Some(7)),
+            ("0", Some(0)),
+            ("7.5", None),
+            ("-1", None),
+            ("\"7\"", None),
+            ("1e400", None),
+            ("9223372036854775808", None),
+            ("[7]", None),
+        ] {
+            assert_eq!(count(raw.as_bytes()), value, "{raw}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_finite_and_not_negative() {
+        for (raw, value) in [
+            ("1.5", Some(1.5)),
+            ("1e400", None),
+            ("-0.5", None),
+            ("\"NaN\"", None),
+            ("true", None),
+            ("{}", None),
+        ] {
+            assert_eq!(number(raw.as_bytes()), value, "{raw}");
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("aä", 2), "a");
+        assert_eq!(cut("aä", 3), "aä");
+    }
+}
