@@ -3,6 +3,7 @@
 -- @area     bandwidth
 -- @summary  Bytes of memory that the operations of a device access per second, mean over ranks.
 -- @grain    trace
+-- @profilers xla
 -- @requires device_events
 -- @reads    _rank_bytes _rank_times
 -- @value    hbm_traffic_gb_per_s

@@ -3,6 +3,7 @@
 -- @area     bandwidth
 -- @summary  Bytes that the links of NVLink moved per second, by samples of their counters: mean over time, links and directions.
 -- @grain    trace
+-- @profilers bench
 -- @alias    nvlink_usage nvlink_usage_group11
 -- @reads    _nvlink_intervals device_events
 -- @value    mean_gb_per_s

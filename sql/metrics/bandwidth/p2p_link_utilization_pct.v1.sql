@@ -3,6 +3,7 @@
 -- @area     bandwidth
 -- @summary  Sampled utilization of the sending side of the link (NVLink, else PCIe) while a rank sends or receives point to point.
 -- @grain    trace
+-- @profilers nsys
 -- @requires counters collectives
 -- @value    p2p_link_utilization_pct
 -- @alias    bandwidth_utilization_peertopeer_group_6 bandwidth_utilization_peertopeer

@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Mean time per output token after the first, of benchmarks alone.
 -- @grain    trace
+-- @profilers bench
 -- @alias    TPOT-group_12
 -- @reads    _token_times
 -- @value    mean_tpot_ms

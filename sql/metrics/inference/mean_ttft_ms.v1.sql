@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Mean time from sending a request to its first token, of benchmarks alone.
 -- @grain    trace
+-- @profilers bench
 -- @alias    TTFT-group_12
 -- @reads    _token_times
 -- @value    mean_ttft_ms

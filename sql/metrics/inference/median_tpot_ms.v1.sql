@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Median time per output token after the first.
 -- @grain    trace
+-- @profilers bench
 -- @alias    tpot_group_6
 -- @reads    _token_times
 -- @value    median_tpot_ms

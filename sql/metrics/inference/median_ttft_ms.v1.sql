@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Median time from sending a request to its first token.
 -- @grain    trace
+-- @profilers bench
 -- @alias    ttft_group_6
 -- @reads    _token_times
 -- @value    median_ttft_ms

@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Output tokens per second of a benchmark of inference: output tokens / duration.
 -- @grain    trace
+-- @profilers bench
 -- @alias    output_throughput throughput_group_6 outputThroughput-group_12
 -- @requires benchmarks
 -- @reads    requests

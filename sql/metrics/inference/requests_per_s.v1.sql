@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Answered requests per second of a benchmark of inference: requests / duration.
 -- @grain    trace
+-- @profilers bench
 -- @alias    request_throughput requestThroughput-group_12
 -- @requires benchmarks
 -- @value    requests_per_s

@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Time per output token after the first: (last token - first token) / (output tokens - 1), mean over the requests.
 -- @grain    trace
+-- @profilers kineto nsys xla bench
 -- @alias    tpot_s TPOT
 -- @reads    _token_times
 -- @value    mean_s

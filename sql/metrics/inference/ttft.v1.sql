@@ -3,6 +3,7 @@
 -- @area     inference
 -- @summary  Time from sending a request to its first token, mean over the requests.
 -- @grain    trace
+-- @profilers kineto nsys xla bench
 -- @alias    ttft_s ttft_group_4 TTFT
 -- @reads    _token_times
 -- @value    mean_s

@@ -3,6 +3,7 @@
 -- @area     kernels
 -- @summary  Share of kernel time in kernels that are long and have thread blocks enough for the multiprocessors of the device.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires device_events
 -- @reads    _kernel_shapes
 -- @value    compute_bound_fraction_pct

@@ -3,6 +3,7 @@
 -- @area     kernels
 -- @summary  Share of kernel time in kernels whose thread blocks are too few for the multiprocessors of the device.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires device_events
 -- @reads    _kernel_shapes
 -- @value    low_sm_coverage_fraction_pct

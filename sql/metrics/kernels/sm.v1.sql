@@ -3,6 +3,7 @@
 -- @area     kernels
 -- @summary  Share of the multiprocessors of a device that the thread blocks of its kernels are enough for, weighted by duration; and how active they were where that was sampled.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires device_events
 -- @reads    _kernel_shapes _windows counters
 -- @value    sm_coverage_pct

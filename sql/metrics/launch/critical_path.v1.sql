@@ -3,6 +3,7 @@
 -- @area     launch
 -- @summary  What a step takes its time for: the chain of device events, launches, host time and waits that leads to its end, without gap or overlap.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires steps device_events launches
 -- @reads    _launch_calls host_events host_ranges
 -- @value    critical_path_ms

@@ -3,6 +3,7 @@
 -- @area     launch
 -- @summary  Why devices are idle: waiting for the host to launch, for the launch to arrive, for the next kernel to begin, or for something else.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires device_events busy_intervals launches
 -- @reads    _gap_causes host_ranges host_events
 -- @value    host_wait_pct

@@ -3,6 +3,7 @@
 -- @area     launch
 -- @summary  How long it takes from the launch call on the host to the start on the device, and which kernels take less time than their launch.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires device_events launches
 -- @reads    _launch_calls
 -- @value    launch_delay_us

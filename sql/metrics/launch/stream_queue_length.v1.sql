@@ -3,6 +3,7 @@
 -- @area     launch
 -- @summary  How many operations wait on a stream: launched, and not yet begun on the device.
 -- @grain    trace
+-- @profilers kineto nsys
 -- @requires device_events launches
 -- @reads    _launch_calls
 -- @value    stream_queue_length

@@ -3,6 +3,7 @@
 -- @area     memory
 -- @summary  Most memory that PyTorch had allocated on a device at a time, as a share of the memory of the device; the rank with the largest share.
 -- @grain    trace
+-- @profilers kineto memory
 -- @reads    _rank_memory
 -- @value    hbm_utilization_pct
 -- @null     the trace has no recording of memory with totals, or does not say how much memory a device has (-p device_memory_gib=80 gives it)

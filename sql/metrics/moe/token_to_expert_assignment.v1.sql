@@ -3,6 +3,7 @@
 -- @area     moe
 -- @summary  How evenly the gates of a mixture of experts spread tokens over the experts: the entropy of their shares / that of equal shares.
 -- @grain    trace
+-- @profilers bench
 -- @alias    tokenToExpertAssignment-group_12
 -- @requires expert_loads
 -- @value    normalized_entropy_ratio

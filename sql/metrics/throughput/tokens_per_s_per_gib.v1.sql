@@ -3,6 +3,7 @@
 -- @area     throughput
 -- @summary  Tokens per second of one device for each GiB of memory that it had allocated at its peak.
 -- @grain    trace
+-- @profilers kineto memory
 -- @requires cards steps
 -- @reads    _rank_memory _job_devices _step_times
 -- @value    tokens_per_s_per_gib

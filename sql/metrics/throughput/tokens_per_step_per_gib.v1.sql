@@ -3,6 +3,7 @@
 -- @area     throughput
 -- @summary  Tokens that one device takes in a step for each GiB of memory that it had allocated at its peak.
 -- @grain    trace
+-- @profilers kineto memory
 -- @requires cards
 -- @reads    _rank_memory _job_devices
 -- @value    tokens_per_step_per_gib
