@@ -1,7 +1,7 @@
 -- @derived  collective_calls
 -- @summary  One row per operation that every ingested rank of its group took part in.
 -- @requires collectives
--- @reads    _collective_matches ranks cards
+-- @reads    _collective_matches ranks cards bus_factors
 -- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks' offset too. transfer_ns does not.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); product 6.1
 WITH
@@ -69,10 +69,8 @@ WITH
             CAST(c.message_bytes AS DOUBLE) / nullif(c.transfer_ns, 0) AS algo_bw_gb_per_s,
             CASE
                 WHEN c.uneven THEN NULL
-                WHEN c.collective = 'all_reduce' THEN 2.0 * (c.group_size - 1) / c.group_size
-                WHEN c.collective IN ('all_gather', 'reduce_scatter', 'all_to_all')
-                    THEN 1.0 * (c.group_size - 1) / c.group_size
-                WHEN c.collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
+                WHEN f.in_group THEN f.factor * (c.group_size - 1) / c.group_size
+                ELSE f.factor
             END AS bus_factor,
             CASE
                 WHEN c.node_known < c.ranks_seen THEN NULL
@@ -82,6 +80,7 @@ WITH
             nullif(c.first_step, -1) AS step,
             c.matched_by
         FROM calls AS c
+        LEFT JOIN bus_factors AS f ON f.collective = c.collective
     ),
 
     final AS (

@@ -1,6 +1,6 @@
 -- @view     _bus_calls
 -- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth and the bandwidth of the link that the card states for them.
--- @requires _comm_calls _card_links
+-- @requires _comm_calls _card_links bus_factors
 -- @caveat   Where the ranks do not say the link, the card does: a job of one node is intra, a group larger than a node inter. bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
 WITH
     calls AS (
@@ -22,16 +22,15 @@ WITH
 
     factors AS (
         SELECT
-            trace, collective, group_size, link, message_bytes, transfer_ns, intra_gb_per_s, inter_gb_per_s,
+            c.trace, c.collective, c.group_size, c.link, c.message_bytes, c.transfer_ns,
+            c.intra_gb_per_s, c.inter_gb_per_s,
             CASE
-                WHEN uneven OR message_bytes <= 0 OR transfer_ns <= 0 THEN NULL
-                WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
-                WHEN group_size < 2 THEN NULL
-                WHEN collective = 'all_reduce' THEN 2.0 * (group_size - 1) / group_size
-                WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all')
-                    THEN 1.0 * (group_size - 1) / group_size
+                WHEN c.uneven OR c.message_bytes <= 0 OR c.transfer_ns <= 0 THEN NULL
+                WHEN NOT f.in_group THEN f.factor
+                WHEN c.group_size > 1 THEN f.factor * (c.group_size - 1) / c.group_size
             END AS bus_factor
-        FROM calls
+        FROM calls AS c
+        LEFT JOIN bus_factors AS f ON f.collective = c.collective
     )
 
 SELECT

@@ -1,6 +1,6 @@
 -- @view     _comm_fits
 -- @summary  Hockney fit of the calls of each kind, group size and link class, with the bus bandwidth that follows from it.
--- @requires _comm_calls
+-- @requires _comm_calls bus_factors
 WITH
     calls AS (
         SELECT
@@ -20,15 +20,13 @@ WITH
 
     factors AS (
         SELECT
-            trace, collective, group_size, link, fit,
+            t.trace, t.collective, t.group_size, t.link, t.fit,
             CASE
-                WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
-                WHEN group_size < 2 THEN NULL
-                WHEN collective = 'all_reduce' THEN 2.0 * (group_size - 1) / group_size
-                WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all')
-                    THEN 1.0 * (group_size - 1) / group_size
+                WHEN NOT f.in_group THEN f.factor
+                WHEN t.group_size > 1 THEN f.factor * (t.group_size - 1) / t.group_size
             END AS bus_factor
-        FROM fits
+        FROM fits AS t
+        LEFT JOIN bus_factors AS f ON f.collective = t.collective
     )
 
 SELECT

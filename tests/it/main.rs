@@ -20,6 +20,7 @@ mod kernel_classes;
 mod known;
 mod layering;
 mod memory;
+mod names;
 mod nsys;
 mod nsys_example;
 mod pickles;

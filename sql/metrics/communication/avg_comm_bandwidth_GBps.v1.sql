@@ -4,7 +4,7 @@
 -- @summary  Bus bandwidth of the communication calls: sum of bus factor x message size / sum of transfer time.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_calls _comm_events
+-- @reads    _comm_calls _comm_events bus_factors
 -- @value    avg_comm_bandwidth_GBps
 -- @coverage size_coverage_ratio | message size, group size and time are
 -- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0) > 0 | the trace states no message size of any call
@@ -51,16 +51,14 @@ WITH
 
     factors AS (
         SELECT
-            trace, basis, collective, group_size, calls, sized_calls, bytes, time_ns,
+            s.trace, s.basis, s.collective, s.group_size, s.calls, s.sized_calls, s.bytes, s.time_ns,
             CASE
-                WHEN uneven THEN NULL
-                WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv') THEN 1.0
-                WHEN group_size < 2 THEN NULL
-                WHEN collective = 'all_reduce' THEN 2.0 * (group_size - 1) / group_size
-                WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all')
-                    THEN 1.0 * (group_size - 1) / group_size
+                WHEN s.uneven THEN NULL
+                WHEN NOT f.in_group THEN f.factor
+                WHEN s.group_size > 1 THEN f.factor * (s.group_size - 1) / s.group_size
             END AS bus_factor
-        FROM sums
+        FROM sums AS s
+        LEFT JOIN bus_factors AS f ON f.collective = s.collective
     ),
 
     types AS (

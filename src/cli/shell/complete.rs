@@ -505,7 +505,7 @@ mod tests {
         assert_eq!(at_bar(".run coll_c|"), ["coll_call_num"]);
         assert_eq!(at_bar(".run coll_call_num@|"), ["coll_call_num@1"]);
         assert_eq!(at_bar(".schema device_e|"), ["device_events"]);
-        assert_eq!(at_bar(".schema _bus|"), ["_busy"]);
+        assert_eq!(at_bar(".schema _wind|"), ["_windows"]);
         lacks(".schema |", &["_busy"]);
         has(".show |", &["coll_call_num", "kernels", "steps", "interval_union"]);
         assert_eq!(at_bar(".mode |"), ["csv", "json", "line", "table", "value"]);
@@ -534,7 +534,7 @@ mod tests {
     fn tables_after_from_and_join() {
         has("SELECT * FROM |", &["collectives", "kernels", "\"my table\""]);
         lacks("SELECT * FROM |", &["_busy", "SELECT", "ts_ns"]);
-        assert_eq!(at_bar("SELECT * FROM _bus|"), ["_busy"]);
+        assert_eq!(at_bar("SELECT * FROM _wind|"), ["_windows"]);
         has("SELECT *\nFROM steps JOIN coll|", &["collectives", "collective_calls"]);
         has("SELECT * FROM steps, coll|", &["collectives"]);
         has("WITH wide AS (SELECT 1) SELECT * FROM w|", &["wide"]);

@@ -1,0 +1,89 @@
+//! `docs/names.md`: old names answer as the page says, and what it says was verified is a test.
+
+use std::collections::BTreeMap;
+
+use ccl_sql::registry::Registry;
+
+use crate::program::project;
+
+/// Rows of the tables below a heading that `wanted` accepts: cells without the bars.
+fn rows(page: &str, wanted: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    let (mut inside, mut line_of_table) = (false, 0);
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            inside = wanted(heading);
+        }
+        let cells = line.strip_prefix('|').and_then(|l| l.strip_suffix('|'));
+        line_of_table = if cells.is_some() { line_of_table + 1 } else { 0 };
+        if let Some(cells) = cells.filter(|_| inside && line_of_table > 2) {
+            out.push(cells.split('|').map(|c| c.trim().to_owned()).collect());
+        }
+    }
+    out
+}
+
+/// What stands in code type.
+fn code(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+const VERIFIED: &str = "What was verified";
+
+#[test]
+fn old_names_answer_as_the_page_says() {
+    let registry = Registry::load(None).expect("the registry loads");
+    let page = std::fs::read_to_string(project().join("docs/names.md")).expect("the page is there");
+    let rows = rows(&page, |heading| heading != VERIFIED);
+    assert!(rows.len() > 120, "{} rows", rows.len());
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let [there, here, _] = &row[..] else { panic!("{row:?}") };
+        let here = code(here);
+        let metric = registry.metric(here[0]).map(|f| f.header.name.clone()).unwrap_or_default();
+        if metric != here[0] {
+            wrong.push(format!("`{}` is no metric", here[0]));
+            continue;
+        }
+        for old in code(there) {
+            if registry.metric(old).map(|f| f.header.name.clone()) != Ok(metric.clone()) {
+                wrong.push(format!("`{old}` is not `{metric}`"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_was_verified_is_a_test() {
+    let registry = Registry::load(None).expect("the registry loads");
+    let root = project();
+    let page = std::fs::read_to_string(root.join("docs/names.md")).expect("the page is there");
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for row in rows(&page, |heading| heading == VERIFIED) {
+        let [metric, inputs, tests] = &row[..] else { panic!("{row:?}") };
+        let name = code(metric)[0].to_owned();
+        *seen.entry(name.clone()).or_default() += 1;
+        if inputs.is_empty() {
+            wrong.push(format!("{name}: neither an input nor a reason"));
+        }
+        for test in code(tests) {
+            let text = std::fs::read_to_string(root.join(test)).unwrap_or_default();
+            if !text.contains(&name) {
+                wrong.push(format!("{test} does not speak of {name}"));
+            }
+        }
+        if code(tests).is_empty() != inputs.starts_with("made") {
+            wrong.push(format!("{name}: verified by no test, and not said to be made"));
+        }
+    }
+    for metric in registry.metrics() {
+        let name = &metric.header.name;
+        if seen.remove(name) != Some(1) {
+            wrong.push(format!("{name} is not on the page once"));
+        }
+    }
+    wrong.extend(seen.keys().map(|name| format!("{name} is no metric")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
