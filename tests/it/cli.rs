@@ -316,6 +316,9 @@ fn show_prints_definition_and_sql() {
     NULL means:
       the trace has no slices
 
+    Also called:
+      total_trace_time
+
     Source:
       metrics 2.A wall_time_s and 1.8 (defects D01 to D03: the device window, per rank)
 
