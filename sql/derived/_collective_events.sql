@@ -324,7 +324,8 @@ WITH
             ) AS in_dims,
             CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END
                 AS out_dims,
-            coalesce(m.group_size, g.group_size) AS meta_group_size,
+            CASE WHEN coalesce(m.group_size, g.group_size) BETWEEN 1 AND 10000000
+                THEN coalesce(m.group_size, g.group_size) END AS meta_group_size,
             coalesce(m.pg_name, g.pg_name) AS pg_name,
             coalesce(m.pg_desc, g.pg_desc) AS pg_desc,
             m.pg_ranks AS pg_ranks_text,
@@ -447,7 +448,7 @@ WITH
                 CASE WHEN json_valid(f.pg_ranks_text) AND f.pg_ranks_text <> '[]'
                     THEN TRY_CAST(f.pg_ranks_text::JSON AS BIGINT[]) END,
                 g.ranks,
-                CASE WHEN f.rank_stride > 0 AND f.meta_group_size BETWEEN 1 AND 10000000
+                CASE WHEN f.rank_stride BETWEEN 1 AND 10000000 AND f.rank_start BETWEEN 0 AND 10000000
                     THEN range(f.rank_start, f.rank_start + f.rank_stride * f.meta_group_size,
                         f.rank_stride) END
             ) AS pg_ranks,
@@ -458,6 +459,15 @@ WITH
             AND (g.pg_name = f.pg_name OR (f.pg_name IS NULL AND f.device IS NULL AND g.groups = 1))
     ),
 
+    -- More elements than 2^40, or fewer than none, are no call's: such a number is unknown.
+    plausible AS (
+        SELECT
+            event_id, dtype, in_split_text, out_split_text, size_source,
+            CASE WHEN in_elems BETWEEN 0 AND 1099511627776 THEN in_elems END AS in_elems,
+            CASE WHEN out_elems BETWEEN 0 AND 1099511627776 THEN out_elems END AS out_elems
+        FROM completed
+    ),
+
     sized AS (
         SELECT
             f.source, f.rank, f.event_id, f.device, f.stream, f.ts_ns, f.dur_ns, f.step_ts_ns,
@@ -465,8 +475,10 @@ WITH
             g.pg_name, g.pg_desc, g.pg_ranks, g.stated_size,
             c.in_elems,
             c.out_elems,
-            coalesce(f.meta_in_bytes, c.in_elems * w.elem_bytes) AS in_bytes,
-            coalesce(f.meta_out_bytes, c.out_elems * w.elem_bytes) AS out_bytes,
+            CASE WHEN f.meta_in_bytes BETWEEN 0 AND 17592186044416 THEN f.meta_in_bytes
+                ELSE c.in_elems * w.elem_bytes END AS in_bytes,
+            CASE WHEN f.meta_out_bytes BETWEEN 0 AND 17592186044416 THEN f.meta_out_bytes
+                ELSE c.out_elems * w.elem_bytes END AS out_bytes,
             CASE
                 WHEN f.collective IN ('broadcast', 'scatter') THEN coalesce(f.src_rank, f.concrete_rank)
                 WHEN f.collective IN ('reduce', 'gather') THEN coalesce(f.dst_rank, f.concrete_rank)
@@ -481,7 +493,7 @@ WITH
                 THEN TRY_CAST(c.out_split_text::JSON AS BIGINT[]) END AS out_split,
             c.size_source
         FROM fields AS f
-        INNER JOIN completed AS c ON c.event_id = f.event_id
+        INNER JOIN plausible AS c ON c.event_id = f.event_id
         LEFT JOIN grouped AS g ON g.event_id = f.event_id
         LEFT JOIN widths AS w ON w.dtype = replace(lower(c.dtype), 'c10::', '')
     ),

@@ -1,6 +1,6 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
--- @reads    collectives et_nodes et_links ranks
+-- @reads    collectives comm_args et_nodes et_links ranks
 -- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
 WITH
     shares AS (
@@ -47,6 +47,31 @@ WITH
         HAVING count(*) > 1
     ),
 
+    implausible AS (
+        SELECT count(*) AS finding_count
+        FROM comm_args
+        WHERE NOT (
+            coalesce(group_size BETWEEN 1 AND 10000000, TRUE)
+            AND coalesce(in_elems BETWEEN 0 AND 1099511627776, TRUE)
+            AND coalesce(out_elems BETWEEN 0 AND 1099511627776, TRUE)
+            AND coalesce(in_bytes BETWEEN 0 AND 17592186044416, TRUE)
+            AND coalesce(out_bytes BETWEEN 0 AND 17592186044416, TRUE)
+        )
+    ),
+
+    -- What all ranks of a call must agree on.
+    unequal AS (
+        SELECT count(*) AS finding_count
+        FROM (
+            SELECT collective_id
+            FROM collectives
+            WHERE collective_id IS NOT NULL
+                AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'broadcast', 'reduce')
+            GROUP BY collective_id
+            HAVING min(message_bytes) <> max(message_bytes)
+        ) AS calls
+    ),
+
     final AS (
         SELECT
             CAST(NULL AS BIGINT) AS source_id,
@@ -55,6 +80,20 @@ WITH
             'calls whose spans on the ranks do not overlap, clock offsets removed: perhaps matched wrongly, or ranks leave them at different times'
                 AS message
         FROM apart
+        UNION ALL
+        SELECT
+            NULL,
+            'size-implausible',
+            finding_count,
+            'events of communication that state a negative or impossible number of elements, bytes or ranks: it counts as unknown'
+        FROM implausible
+        UNION ALL
+        SELECT
+            NULL,
+            'sizes-differ',
+            finding_count,
+            'matched calls whose ranks state different message sizes: perhaps matched wrongly; the largest counts'
+        FROM unequal
         UNION ALL
         SELECT
             source_id,
