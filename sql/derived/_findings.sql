@@ -1,6 +1,6 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
--- @reads    collectives comm_args et_nodes et_links ranks
+-- @reads    collectives steps comm_args et_nodes et_links ranks
 -- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
 WITH
     shares AS (
@@ -72,6 +72,18 @@ WITH
         ) AS calls
     ),
 
+    inside_others AS (
+        SELECT count(*) AS finding_count
+        FROM (
+            SELECT ts_ns < max(ts_ns + dur_ns) OVER (
+                PARTITION BY source, rank ORDER BY ts_ns, step
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS is_inside
+            FROM steps
+        ) AS starts
+        WHERE is_inside
+    ),
+
     final AS (
         SELECT
             CAST(NULL AS BIGINT) AS source_id,
@@ -94,6 +106,13 @@ WITH
             finding_count,
             'matched calls whose ranks state different message sizes: perhaps matched wrongly; the largest counts'
         FROM unequal
+        UNION ALL
+        SELECT
+            NULL,
+            'steps-overlap',
+            finding_count,
+            'steps that begin before an earlier one of their rank has ended: markers are nested or doubled, and times of steps mislead'
+        FROM inside_others
         UNION ALL
         SELECT
             source_id,

@@ -15,7 +15,8 @@
 WITH
     named AS (
         SELECT
-            trace, rank, event_id, name, ts_ns, dur_ns, device, stream, bytes,
+            trace, rank, event_id, name, ts_ns, dur_ns, device, stream,
+            CASE WHEN bytes >= 0 THEN bytes END AS bytes,
             -- XLA says it of a copy of its own, and spells it in its own way (`MemcpyH2D`).
             CASE WHEN source = 'xla'
                 THEN replace(concat_ws(' ', name, json_extract_string(args, '$.direction')), '2', 'to')

@@ -16,6 +16,7 @@
 -- @column   copy_ms DOUBLE value ms | |copies|, mean over ranks.
 -- @column   exposed_set_pct DOUBLE value pct lower | 100 x |sets without kernels or copies beside them| / window, mean over ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
+-- @caveat   The window of a rank with several devices is that of each device, added up.
 -- @caveat   A copy that hides behind a kernel of communication hides behind no work.
 -- @source   metrics 2.G memory_transfer_overhead_pct (defect D57: real copies, per device, one clock)
 WITH

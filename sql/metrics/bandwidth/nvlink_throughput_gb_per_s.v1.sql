@@ -5,10 +5,10 @@
 -- @grain    trace
 -- @profilers bench
 -- @alias    nvlink_usage nvlink_usage_group11
--- @reads    _nvlink_intervals device_events
+-- @reads    _nvlink_intervals counters device_events
 -- @value    mean_gb_per_s
 -- @null     no counter has two samples between which it did not run backwards
--- @check    EXISTS (SELECT 1 FROM _nvlink_intervals) | the trace has no samples of the counters of NVLink (files of NVML samples, magic NVF1)
+-- @check    (SELECT count(*) FROM counters WHERE name LIKE 'nvlink.%') > 0 | the trace has no samples of the counters of NVLink (files of NVML samples, magic NVF1)
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_gb_per_s DOUBLE value gb_per_s | Bytes / time, summed over the intervals of all links and directions: the mean of one link in one direction.
 -- @column   max_gb_per_s DOUBLE value gb_per_s | Highest rate of a link in one direction between two samples.

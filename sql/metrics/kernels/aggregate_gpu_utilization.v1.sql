@@ -15,6 +15,7 @@
 -- @column   kernel_time_ms DOUBLE value ms | |kernels|, mean over ranks.
 -- @column   kernel_span_ms DOUBLE value ms | First start to last end of the kernels, summed over the devices of a rank, mean over ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
+-- @caveat   The window of a rank with several devices is that of each device, added up.
 -- @caveat   Copies and sets are no kernels; gpu_utilization counts them. A kernel of communication that waits counts as use.
 -- @source   metrics 2.F gpu_utilization_pct (aggregate_gpu_utilization of main.py; defect D45: per device, all ranks)
 WITH

@@ -9,8 +9,8 @@
 -- @value    critical_path_ms
 -- @null     no step of the rank has a duration, or none has the number asked for
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
--- @param    step BIGINT NULL | Number of the step; the middle one of the rank without it.
--- @param    rank BIGINT NULL | The rank; without it the one whose step is longest (of equals the one that starts first).
+-- @param    step BIGINT NULL | Number of the step; without it the middle one of the rank (of an even number the earlier).
+-- @param    rank BIGINT NULL | The rank; without it the one whose step, chosen as above, is longest (of equals the one that starts first).
 -- @param    gap_us DOUBLE 5 | An event that starts longer than this after the previous one of its stream has ended and its launch has returned waited for another stream: for what ended last there.
 -- @param    top BIGINT 10 | How many names by_name lists.
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -7,14 +7,14 @@
 -- @alias    tokenToExpertAssignment-group_12
 -- @requires expert_loads
 -- @value    normalized_entropy_ratio
--- @null     there is one expert, or no token was sent to any
+-- @null     there is one expert, no token was sent to any, or in every step a load is unusable
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   normalized_entropy_ratio DOUBLE value ratio higher | entropy_bits / log2(experts): 1 where all have the same load, 0 where one has all.
 -- @column   entropy_bits DOUBLE value - | - sum of p log2 p over the experts with load, p the share of an expert.
 -- @column   cv DOUBLE value ratio lower | Standard deviation of the loads (over n) / their mean.
 -- @column   max_min_ratio DOUBLE value ratio lower | Greatest load / least load that is not 0.
 -- @column   total_tokens BIGINT value tokens | Tokens sent to experts: one for each expert that a token was sent to.
--- @column   num_experts BIGINT value count | Experts, idle ones included.
+-- @column   num_experts BIGINT value count | Experts, idle ones included; a step with an unusable load is in no figure.
 -- @column   total_steps BIGINT value count | Steps with loads, of all files.
 -- @column   totals LIST value tokens | Tokens of each expert.
 -- @column   normalized LIST value - | Share of each expert, 0 to 1.
@@ -22,10 +22,18 @@
 -- @caveat   Experts of the same number in different layers are different experts: summed over the layers, imbalance of single layers may cancel; see layer_entropy_ratio.
 -- @source   metrics 2.J token_to_expert_assignment
 WITH
+    -- A step of which one load is unusable would miss an expert.
+    whole_steps AS (
+        SELECT trace, source_id, step, layer, expert, load
+        FROM expert_loads
+        QUALIFY bool_and(load IS NOT NULL) OVER (
+            PARTITION BY trace, source_id, step, layer
+        )
+    ),
+
     layer_loads AS (
         SELECT trace, layer, expert, sum(load) AS load
-        FROM expert_loads
-        WHERE load IS NOT NULL
+        FROM whole_steps
         GROUP BY trace, layer, expert
     ),
 
@@ -67,8 +75,7 @@ WITH
 
     steps_seen AS (
         SELECT trace, count(DISTINCT {source_id: source_id, step: step}) AS step_count
-        FROM expert_loads
-        WHERE load IS NOT NULL
+        FROM whole_steps
         GROUP BY trace
     ),
 

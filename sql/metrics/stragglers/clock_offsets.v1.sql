@@ -7,7 +7,7 @@
 -- @reads    _clock_offsets ranks
 -- @value    max_offset_us
 -- @null     no call that all ranks leave together (all_reduce, all_gather, reduce_scatter, all_to_all, barrier) was found on every ingested rank of its group
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   max_offset_us DOUBLE value us lower | Largest offset of a rank, without its sign.
 -- @column   max_offset_rank BIGINT value - | The rank that has it (the lowest of equals).

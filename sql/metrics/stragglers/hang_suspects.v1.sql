@@ -8,7 +8,7 @@
 -- @value    suspect_ranks_count
 -- @coverage grouped_ratio | the process group
 -- @null     no process group has calls of two ingested ranks
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @check    (SELECT count(*) FROM collectives WHERE collective NOT IN ('send', 'recv', 'send_recv', 'unknown')) > 0 | the trace has no calls that all ranks of a group make
 -- @param    long_factor DOUBLE 10 | A call beyond the matched ones that lasts so many times the median of the matched calls of its kind is one in which a rank sat and waited.
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -6,7 +6,7 @@
 -- @requires ranks
 -- @reads    _rank_times _step_times _waits steps
 -- @value    load_imbalance_pct
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @null     no rank computes on a device
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @param    slowdown_pct DOUBLE 10 | A rank that computes so much longer than the median of the others, and waits no more than they do, is a straggler.

@@ -7,7 +7,7 @@
 -- @reads    _waits ranks
 -- @value    last_pct
 -- @null     no call was found on every ingested rank of its group
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   last_pct DOUBLE value pct lower | Of the matched calls, the share in which straggler_rank is the last to start.

@@ -8,7 +8,7 @@
 -- @value    straggler_delay_ms
 -- @alias    straggler_delay
 -- @null     no step, and no window, has device events of two ranks
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the times of each rank by its median end difference first, in case clocks differ.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   straggler_delay_ms DOUBLE value ms lower | Last end of the slowest rank - that of the fastest, of the device events that a step launched; mean over the steps that two ranks or more have.

@@ -8,7 +8,7 @@
 -- @value    straggler_score
 -- @alias    straggler_metrics
 -- @null     no call was found on every ingested rank of its group, or the windows are empty
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   straggler_score DOUBLE value ratio lower | (largest - least over ranks of the sum of waits) / window: 0 where all ranks wait alike; the window is the largest of a rank.

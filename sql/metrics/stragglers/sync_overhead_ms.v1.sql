@@ -6,7 +6,7 @@
 -- @reads    collective_calls _waits _windows steps ranks
 -- @value    sync_overhead_ms
 -- @alias    sync_overhead
--- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has one rank only
+-- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @check    (SELECT count(*) FROM collective_calls) > 0 | no call of the ranks was matched
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
 -- @column   trace VARCHAR dim - | The ingested trace.

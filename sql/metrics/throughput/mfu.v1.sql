@@ -8,6 +8,7 @@
 -- @value    mfu_pct
 -- @check    (SELECT count(*) FROM cards WHERE coalesce(num_params_active, num_params) > 0 AND num_layers > 0 AND num_heads > 0 AND head_dim > 0 AND batch_size > 0 AND seq_len > 0) > 0 OR (SELECT count(flops) FROM device_events) > 0 | no workload card states the architecture of the model (num_params, num_layers, num_heads, head_dim), batch_size and seq_len, and no device event states floating-point operations
 -- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(flops) FROM device_events) > 0 | the trace has no steps that are a batch each (iterations of an inference engine take other numbers of tokens than batch_size x seq_len)
+-- @check    (SELECT count(*) FROM cards WHERE num_params_embedding >= coalesce(num_params_active, num_params)) = 0 | the workload card states more parameters of the embedding than of the model
 -- @null     no peak is known for the device in this precision (-p peak_tflops= gives one), or the steps take no time
 -- @param    peak_tflops DOUBLE NULL | Peak rate of one device in 10^12 operations per second; else that of the trace, else that of device_peaks by the name of the device.
 -- @param    precision VARCHAR NULL | Precision of the peak: bf16, fp16, tf32, fp32, fp8, int8; else that of the card, else bf16.
