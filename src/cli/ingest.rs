@@ -113,6 +113,7 @@ fn summary(context: &Context, s: &Summary) {
             || matches!(
                 &*f.code,
                 "card-invalid"
+                    | "card-value"
                     | "no-events"
                     | "rank-assumed"
                     | "calls-apart"

@@ -380,33 +380,34 @@ fn findings(directory: &Path, files: &[ReadFile], members: &[Member], log: &Log)
 fn cards(directory: &Path, card: &Card) -> Result<()> {
     let mut out = writer(directory, "cards")?;
     let w = out.row();
-    let arch = |field: &str| {
-        [format!("workload.model.model_arch.{field}"), format!("workload.model.{field}")]
-    };
-    let int = |paths: &[String]| card.int(&paths.iter().map(String::as_str).collect::<Vec<_>>());
     w.text(Some(&card.path.display().to_string()));
     for field in ["phase", "model_family", "precision", "moe"] {
         w.text(card.text(&[&format!("workload.model.{field}")]).as_deref());
     }
-    for field in ["batch_size", "seq_len", "input_len", "output_len"] {
-        w.int(card.int(&[&format!("workload.data.{field}")]));
-    }
-    w.int(card.int(&["workload.model.iteration"]));
-    w.int(int(&arch("num_params")));
-    let active = [arch("num_params_active"), arch("num_active_params")].concat();
-    w.int(int(&active));
-    for field in ["num_params_embedding", "num_layers", "num_heads", "head_dim"] {
-        w.int(int(&arch(field)));
+    let counts = [
+        "batch_size",
+        "seq_len",
+        "input_len",
+        "output_len",
+        "iteration",
+        "num_params",
+        "num_params_active",
+        "num_params_embedding",
+        "num_layers",
+        "num_heads",
+        "head_dim",
+    ];
+    for column in counts {
+        w.int(card.count(column));
     }
     w.text(card.text(&["workload.hardware.xpu_spec.type"]).as_deref());
     w.text(card.text(&["workload.hardware.xpu_spec.model"]).as_deref());
-    w.int(card.int(&["workload.hardware.xpu_spec.total_count"]));
-    w.int(card.int(&["workload.hardware.xpu_spec.count_per_node"]));
+    w.int(card.count("total_count")).int(card.count("count_per_node"));
     w.double(card.bandwidth(0)).double(card.bandwidth(1));
     w.text(card.text(&["Model-executor.framework.name"]).as_deref());
     w.text(card.text(&["Model-executor.communication_library.name"]).as_deref());
-    for field in ["dp_replicate", "dp_shard", "tp", "pp", "cp", "ep", "pp_mb"] {
-        w.int(card.int(&[&format!("Model-executor.model_plan_parallelization.{field}")]));
+    for column in ["dp_replicate", "dp_shard", "tp", "pp", "cp", "ep", "pp_mb"] {
+        w.int(card.count(column));
     }
     w.text(Some(&card.value.to_string()));
     out.end_row()?;

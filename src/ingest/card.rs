@@ -14,6 +14,48 @@ use super::log::{Log, Severity};
 /// The largest card that is read; real ones are a few kilobytes.
 const MAX_CARD_BYTES: u64 = 1 << 20;
 
+const PLAN: &str = "Model-executor.model_plan_parallelization";
+const DATA: &str = "workload.data";
+const SPEC: &str = "workload.hardware.xpu_spec";
+const MODEL: &str = "workload.model";
+const ARCH: &str = "workload.model.model_arch";
+
+/// Tables of the card and keys in them.
+type Places = &'static [(&'static str, &'static str)];
+
+/// Columns that are counts: name, least value, and each place in the card where it may stand.
+const COUNTS: [(&str, i64, Places); 20] = [
+    ("batch_size", 1, &[(DATA, "batch_size")]),
+    ("seq_len", 1, &[(DATA, "seq_len")]),
+    ("input_len", 1, &[(DATA, "input_len")]),
+    ("output_len", 1, &[(DATA, "output_len")]),
+    ("iteration", 1, &[(MODEL, "iteration")]),
+    ("num_params", 1, &[(ARCH, "num_params"), (MODEL, "num_params")]),
+    (
+        "num_params_active",
+        1,
+        &[
+            (ARCH, "num_params_active"),
+            (MODEL, "num_params_active"),
+            (ARCH, "num_active_params"),
+            (MODEL, "num_active_params"),
+        ],
+    ),
+    ("num_params_embedding", 0, &[(ARCH, "num_params_embedding"), (MODEL, "num_params_embedding")]),
+    ("num_layers", 1, &[(ARCH, "num_layers"), (MODEL, "num_layers")]),
+    ("num_heads", 1, &[(ARCH, "num_heads"), (MODEL, "num_heads")]),
+    ("head_dim", 1, &[(ARCH, "head_dim"), (MODEL, "head_dim")]),
+    ("total_count", 1, &[(SPEC, "total_count")]),
+    ("count_per_node", 1, &[(SPEC, "count_per_node")]),
+    ("dp_replicate", 1, &[(PLAN, "dp_replicate")]),
+    ("dp_shard", 1, &[(PLAN, "dp_shard")]),
+    ("tp", 1, &[(PLAN, "tp")]),
+    ("pp", 1, &[(PLAN, "pp")]),
+    ("cp", 1, &[(PLAN, "cp")]),
+    ("ep", 1, &[(PLAN, "ep")]),
+    ("pp_mb", 1, &[(PLAN, "pp_mb")]),
+];
+
 /// A card that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {
@@ -54,6 +96,30 @@ impl Card {
             Value::Bool(b) => Some(b.to_string()),
             _ => None,
         })
+    }
+
+    /// The count of a column.
+    pub fn count(&self, column: &str) -> Option<i64> {
+        let (_, least, places) = COUNTS.iter().find(|(name, ..)| *name == column)?;
+        places
+            .iter()
+            .find_map(|(path, key)| self.int(&[&format!("{path}.{key}")]))
+            .filter(|count| count >= least)
+    }
+
+    /// Counts that the card states, but no number that can be one: `column = value`.
+    fn odd_counts(&self) -> Vec<String> {
+        let stated = |(path, key): &(&str, &str)| self.find(&[&format!("{path}.{key}")]).cloned();
+        COUNTS
+            .iter()
+            .filter(|(column, ..)| self.count(column).is_none())
+            .filter_map(|(column, _, places)| {
+                let value = places.iter().find_map(stated)?;
+                let said = !matches!(&value, Value::String(text) if text.trim().is_empty());
+                let text: String = value.to_string().chars().take(40).collect();
+                said.then(|| format!("{column} = {text}"))
+            })
+            .collect()
     }
 
     /// Element `index` of `bandwidth_gbps` (0 scale-out, 1 scale-up), Gbit/s.
@@ -123,7 +189,20 @@ pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
             let why = e.to_string();
             broken(format!("no valid YAML: {}", why.lines().next().unwrap_or_default()))
         }
-        Ok(value) if is_card(&value) => Some(Card { path: path.to_owned(), value, config: None }),
+        Ok(value) if is_card(&value) => {
+            let card = Card { path: path.to_owned(), value, config: None };
+            let odd = card.odd_counts();
+            if !odd.is_empty() {
+                log.add(Severity::Info, "card-value", None, || {
+                    format!(
+                        "{}: no usable number, and taken as unknown: {}",
+                        path.display(),
+                        odd.join(", ")
+                    )
+                });
+            }
+            Some(card)
+        }
         Ok(_) => None,
     }
 }
@@ -192,6 +271,18 @@ mod tests {
         );
         assert_eq!(c.text(&["workload.model.moe"]).as_deref(), Some("true"));
         assert_eq!((c.bandwidth(0), c.bandwidth(1)), (Some(200.0), None));
+        assert_eq!(c.odd_counts(), ["seq_len = \"TBD\""]);
+    }
+
+    #[test]
+    fn counts_begin_at_one() {
+        let c = card(
+            "workload:\n  data: {batch_size: -1, seq_len: 0}\n  model: {num_params_embedding: 0}\n  \
+             hardware: {xpu_spec: {total_count: 8}}\n",
+        );
+        let counts = ["batch_size", "seq_len", "num_params_embedding", "total_count", "tp"];
+        assert_eq!(counts.map(|name| c.count(name)), [None, None, Some(0), Some(8), None]);
+        assert_eq!(c.odd_counts(), ["batch_size = -1", "seq_len = 0"]);
     }
 
     #[test]
