@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 26] = [
+const UNITS: [&str; 28] = [
     "ns",
     "us",
     "ms",
@@ -36,7 +36,9 @@ const UNITS: [&str; 26] = [
     "tokens_per_s",
     "requests_per_s",
     "samples_per_s",
+    "tokens_per_gib",
     "tokens_per_s_per_gib",
+    "per_s",
     "score",
     "flops",
     "flops_per_s",

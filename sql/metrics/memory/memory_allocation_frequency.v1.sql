@@ -9,7 +9,7 @@
 -- @check    (SELECT count(*) FROM _memory_sources) > 0 | the trace has no memory recording with times, or one of a single moment
 -- @null     the trace has no memory recording with times, or one of a single moment
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   allocations_per_s DOUBLE value - | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.
+-- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.
 -- @column   allocations_per_step DOUBLE value - | Allocations during steps / steps of the ranks that have both; all ranks.
 -- @column   num_allocations BIGINT value count | Allocations, all ranks.
 -- @column   num_frees BIGINT value count | Frees, all ranks.

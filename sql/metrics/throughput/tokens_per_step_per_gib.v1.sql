@@ -11,7 +11,7 @@
 -- @check    (SELECT max(seq_len) FROM cards) > 0 | the workload card has no seq_len
 -- @null     the trace has no recording of memory with totals
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   tokens_per_step_per_gib DOUBLE value - higher | device_step_tokens / peak_allocated_gib.
+-- @column   tokens_per_step_per_gib DOUBLE value tokens_per_gib higher | device_step_tokens / peak_allocated_gib.
 -- @column   device_step_tokens DOUBLE value tokens higher | batch_size x seq_len of the card / devices of the job.
 -- @column   peak_allocated_gib DOUBLE value gib lower | Most memory that PyTorch had allocated on a device at a time, the largest over ranks (that of the metric memory).
 -- @column   devices BIGINT value - | Devices of the job: those of the card, else its ranks.
