@@ -13,7 +13,7 @@
 -- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo annotations on the host.
 -- @column   calls_per_rank MAP value calls | Calls of each rank.
 -- @column   calls_by_type MAP value calls | Calls of each kind, all ranks.
--- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps, of the ranks with steps; not of those of whose calls no launch is known.
+-- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps; NULL without steps. Ranks of whose calls no launch is known are left out.
 -- @column   num_traces BIGINT value count | Files that were read: one per rank and window.
 -- @column   method VARCHAR value - | device_events or host_annotations.
 -- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its annotations and operators too

@@ -66,7 +66,7 @@ WITH
 
     rank_sums AS (
         SELECT
-            trace, rank, sum(step_message_bytes ORDER BY collective) FILTER (WHERE NOT p2p) AS message_bytes
+            trace, rank, sum(step_message_bytes ORDER BY collective) AS message_bytes
         FROM _comm_volumes
         WHERE sizable > 0 AND step_calls > 0 AND NOT p2p
         GROUP BY trace, rank
