@@ -17,7 +17,9 @@ WITH
             l.intra_gb_per_s, l.inter_gb_per_s
         FROM _comm_calls AS c
         LEFT JOIN _card_links AS l ON l.trace = c.trace
-        WHERE c.collective <> 'barrier' AND coalesce(c.group_size, c.card_size) IS DISTINCT FROM 1
+        WHERE c.collective <> 'barrier'
+            AND coalesce(c.group_size, c.card_size) IS DISTINCT FROM 1
+            AND c.message_bytes IS DISTINCT FROM 0
     ),
 
     factors AS (

@@ -1,6 +1,6 @@
 -- @view     _comm_steps
--- @summary  Time in which each rank communicates in each of its steps: the union of what the step launched, over the devices of the rank.
--- @requires collectives steps
+-- @summary  Time in which each rank communicates in each of its steps: the union of what the step launched, over the devices of the rank; NULL where the rank communicates and no launch of that is known.
+-- @requires collectives steps _comm_launches
 WITH
     spans AS (
         SELECT
@@ -12,7 +12,11 @@ WITH
     )
 
 -- A step without communication counts as 0.
-SELECT t.trace, t.rank, t.step, CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS comm_ns
+SELECT
+    t.trace, t.rank, t.step,
+    CASE WHEN coalesce(max(l.launched_calls) > 0, true)
+        THEN CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) END AS comm_ns
 FROM steps AS t
 LEFT JOIN spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
+LEFT JOIN _comm_launches AS l ON l.trace = t.trace AND l.rank = t.rank
 GROUP BY t.trace, t.rank, t.step

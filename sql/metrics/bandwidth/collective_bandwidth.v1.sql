@@ -8,10 +8,10 @@
 -- @value    collective_bandwidth_gb_per_s
 -- @alias    collective_bandwidth_gbps
 -- @coverage size_coverage_ratio | wire bytes and time are
--- @null     no collective has known wire bytes and a duration
+-- @null     no collective of more than one rank has known wire bytes and a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   collective_bandwidth_gb_per_s DOUBLE value gb_per_s higher | Sum of the wire bytes of a rank's collectives (send and receive apart) / sum of their durations; mean over ranks.
--- @column   data_weighted_gb_per_s DOUBLE value gb_per_s | Mean bandwidth of the events of each kind, weighted by its bytes; mean over ranks: the figure of the tool that set the name.
+-- @column   collective_bandwidth_gb_per_s DOUBLE value gb_per_s higher | Sum of the wire bytes of a rank's collectives (send and receive apart) / sum of their durations; mean over the ranks that have such calls. Calls that send nothing count with their time.
+-- @column   data_weighted_gb_per_s DOUBLE value gb_per_s | Mean bandwidth of the events of each kind, weighted by its bytes; mean over the ranks that send bytes: the figure of the tool that set the name.
 -- @column   utilization_pct DOUBLE value pct | 100 x wire bytes / what the links of the card could have carried in the same durations (Gbit/s / 8; scale-up inside a node, scale-out between nodes), over the collectives whose link is known; mean over ranks.
 -- @column   total_traffic_gb DOUBLE value gb | Wire bytes of the collectives of all ranks.
 -- @column   calls BIGINT value calls | Events of collectives, barriers left out, all ranks.
@@ -26,12 +26,12 @@ WITH
         SELECT
             trace, rank, collective,
             collective IN ('send', 'recv', 'send_recv') AS p2p,
-            CASE WHEN wire_bytes > 0 AND dur_ns > 0 THEN wire_bytes END AS wire_bytes,
-            CASE WHEN wire_bytes > 0 AND dur_ns > 0 THEN dur_ns END AS dur_ns,
+            CASE WHEN wire_bytes >= 0 AND dur_ns > 0 THEN wire_bytes END AS wire_bytes,
+            CASE WHEN wire_bytes >= 0 AND dur_ns > 0 THEN dur_ns END AS dur_ns,
             -- bytes/ns = GB/s
-            CASE WHEN wire_bytes > 0 AND dur_ns > 0 THEN CAST(wire_bytes AS DOUBLE) / dur_ns END AS bw_gb_per_s,
+            CASE WHEN wire_bytes >= 0 AND dur_ns > 0 THEN CAST(wire_bytes AS DOUBLE) / dur_ns END AS bw_gb_per_s,
             CASE WHEN link_bw_gb_per_s IS NOT NULL AND dur_ns > 0 THEN wire_bytes END AS linked_bytes,
-            CASE WHEN wire_bytes > 0 THEN link_bw_gb_per_s * dur_ns END AS possible_bytes
+            CASE WHEN wire_bytes >= 0 AND dur_ns > 0 THEN link_bw_gb_per_s * dur_ns END AS possible_bytes
         FROM _event_links
     ),
 
@@ -51,7 +51,7 @@ WITH
             trace, rank, sum(calls) AS calls, sum(calls_with_size) AS calls_with_size,
             sum(wire_bytes) AS wire_bytes,
             CAST(sum(wire_bytes) AS DOUBLE) / sum(dur_ns) AS collective_bandwidth_gb_per_s,
-            sum(mean_gb_per_s * wire_bytes ORDER BY collective) / sum(wire_bytes) AS data_weighted_gb_per_s,
+            sum(mean_gb_per_s * wire_bytes ORDER BY collective) / nullif(sum(wire_bytes), 0) AS data_weighted_gb_per_s,
             100 * sum(linked_bytes) / nullif(sum(possible_bytes ORDER BY collective), 0) AS utilization_pct
         FROM rank_kinds
         WHERE NOT p2p

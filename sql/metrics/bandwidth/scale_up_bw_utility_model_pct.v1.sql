@@ -4,11 +4,13 @@
 -- @summary  How much shorter a step would be with twice the bandwidth inside the nodes, by a model: half of the exposed transfer time of the collectives inside a node is saved.
 -- @grain    trace
 -- @requires collectives steps
--- @reads    _event_links _comm_fits _step_times busy_intervals
+-- @reads    _event_links _comm_fits _comm_launches _step_times busy_intervals
 -- @value    scale_up_bw_utility_model_pct
 -- @alias    scale_up_bw_utility scale_up_bw_utility_pct
 -- @coverage link_coverage_ratio | links of calls, by the time that they take, are
--- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL AND dur_ns > 0) > 0 | no step launched communication on a device
+-- @check    (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
+-- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL) > 0 | no step launched communication on a device
+-- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL AND dur_ns > 0) > 0 | no communication that a step launched has a duration above 0
 -- @null     of no call is the link known (hosts of the ranks, or devices of a node in the card), or no step that counts has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   scale_up_bw_utility_model_pct DOUBLE value pct | 100 x (T - T2) / T of a rank, T the time of its steps; mean over ranks.

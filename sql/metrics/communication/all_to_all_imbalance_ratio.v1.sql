@@ -8,6 +8,7 @@
 -- @value    all_to_all_imbalance_ratio
 -- @coverage size_coverage_ratio | message sizes of all ranks are
 -- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0 | the trace has no all-to-all
+-- @check    coalesce((SELECT max(in_bytes) FROM collectives WHERE collective = 'all_to_all') > 0, true) | every all-to-all of known size sends 0 bytes
 -- @null     no all-to-all was found on two ranks or more with the bytes of each
 -- @param    align BOOLEAN false | Shift the times of each rank by its median end difference first, in case clocks differ.
 -- @param    calls BIGINT 10 | Calls that are listed, the largest first.
@@ -18,7 +19,7 @@
 -- @column   received_imbalance_ratio DOUBLE value ratio | Largest / mean of the output bytes, mean over the calls; NULL where no output is known.
 -- @column   received_weighted_ratio DOUBLE value ratio | The same, weighted by the bytes of the calls.
 -- @column   calls BIGINT value calls | Calls of all-to-all, over their ranks once where they are matched.
--- @column   calls_with_size BIGINT value calls | Matched calls that count.
+-- @column   calls_with_size BIGINT value calls | Matched calls of two ranks or more whose bytes all of them state; a call of 0 bytes has no ratio.
 -- @column   uneven_calls BIGINT value calls | Those of them whose ranks send or receive different amounts, or whose splits differ.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   total_gb DOUBLE value gb | Input bytes of all ranks of the calls that count.
@@ -60,7 +61,7 @@ WITH
                 AS uneven
         FROM shares
         GROUP BY trace, collective_id
-        HAVING count(*) > 1 AND count(in_bytes) = count(*) AND sum(in_bytes) > 0
+        HAVING count(*) > 1 AND count(in_bytes) = count(*)
     ),
 
     counts AS (
@@ -165,11 +166,11 @@ WITH
             trace, count(*) AS calls_with_size,
             avg(imbalance_ratio ORDER BY imbalance_ratio) AS all_to_all_imbalance_ratio,
             sum(imbalance_ratio * total_bytes ORDER BY collective_id)
-                / sum(total_bytes ORDER BY collective_id) AS weighted_ratio,
+                / nullif(sum(total_bytes ORDER BY collective_id), 0) AS weighted_ratio,
             max(imbalance_ratio) AS max_ratio,
             avg(received_imbalance_ratio ORDER BY received_imbalance_ratio) AS received_imbalance_ratio,
             sum(received_imbalance_ratio * total_bytes ORDER BY collective_id)
-                / sum(total_bytes ORDER BY collective_id) FILTER (WHERE received_imbalance_ratio IS NOT NULL)
+                / nullif(sum(total_bytes ORDER BY collective_id) FILTER (WHERE received_imbalance_ratio IS NOT NULL), 0)
                 AS received_weighted_ratio,
             count(*) FILTER (WHERE uneven) AS uneven_calls,
             sum(total_bytes ORDER BY collective_id) / 1e9 AS total_gb,

@@ -4,7 +4,7 @@
 -- @summary  Number of collective communication calls: every rank, the whole trace.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_list collectives steps sources device_events
+-- @reads    _rank_list _comm_ranks collectives sources device_events
 -- @value    total_calls
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -13,7 +13,7 @@
 -- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo annotations on the host.
 -- @column   calls_per_rank MAP value calls | Calls of each rank.
 -- @column   calls_by_type MAP value calls | Calls of each kind, all ranks.
--- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps; NULL without steps.
+-- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps; NULL without steps. Ranks of whose calls no launch is known are left out.
 -- @column   num_traces BIGINT value count | Files that were read: one per rank and window.
 -- @column   method VARCHAR value - | device_events or host_annotations.
 -- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its annotations and operators too
@@ -24,9 +24,9 @@ WITH
     ),
 
     rank_steps AS (
-        SELECT trace, rank, count(*) AS step_count
-        FROM steps
-        GROUP BY trace, rank
+        SELECT trace, rank, step_count
+        FROM _comm_ranks
+        WHERE has_steps
     ),
 
     per_rank AS (

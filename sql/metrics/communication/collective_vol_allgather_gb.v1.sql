@@ -10,8 +10,8 @@
 -- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_gather') > 0 | the trace has no all-gather
 -- @null     no all-gather has a known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   collective_vol_allgather_gb DOUBLE value gb | Sum of the message sizes (the output of a rank) over the whole trace, mean over ranks.
--- @column   per_step_gb DOUBLE value gb | What a step launched of it, mean over steps and ranks; NULL without steps.
+-- @column   collective_vol_allgather_gb DOUBLE value gb | Sum of the message sizes (the output of a rank) over the whole trace, mean over the ranks that have a window; a rank without such calls counts as 0.
+-- @column   per_step_gb DOUBLE value gb | What a step launched of it, mean over the steps of a rank, then over the ranks with steps; NULL without steps.
 -- @column   wire_gb DOUBLE value gb | What a rank must send for it at least, by group size; mean over ranks.
 -- @column   all_ranks_gb DOUBLE value gb | Message sizes summed over the ranks.
 -- @column   calls BIGINT value calls | Calls of all ranks.

@@ -4,21 +4,21 @@
 -- @summary  Data that the collectives of a rank carry in the whole trace: sum of their message sizes, mean over ranks; send and receive are apart.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_volumes _kind_volumes
+-- @reads    _comm_volumes _kind_volumes _windows
 -- @value    collective_vol_total_gb
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no collective has a known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   collective_vol_total_gb DOUBLE value gb | Message sizes of the collectives over the whole trace, mean over ranks.
+-- @column   collective_vol_total_gb DOUBLE value gb | Message sizes of the collectives over the whole trace, mean over the ranks that have a window; a rank without calls counts as 0.
 -- @column   p2p_gb DOUBLE value gb | Message sizes of send, recv and send_recv, likewise; NULL without any.
--- @column   per_step_gb DOUBLE value gb | What a step launched of the collectives, mean over steps and ranks; NULL without steps.
+-- @column   per_step_gb DOUBLE value gb | What a step launched of the collectives, mean over the steps of a rank, then over the ranks with steps; NULL without steps.
 -- @column   wire_gb DOUBLE value gb | What a rank must send for the collectives at least, by kind and group size; mean over ranks.
 -- @column   all_ranks_gb DOUBLE value gb | Message sizes of the collectives summed over the ranks.
 -- @column   calls BIGINT value calls | Calls of collectives of all ranks, barriers left out.
 -- @column   calls_with_size BIGINT value calls | Those whose size is known.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_type LIST value - | Of each kind, send and receive too: message_gb, per_step_gb, wire_gb, all_ranks_gb, calls, calls_with_size.
--- @column   per_rank MAP value gb | Message sizes of the collectives of each rank.
+-- @column   per_rank MAP value gb | Message sizes of the collectives of each rank; 0 where it has none, NULL where none of them has a known size.
 -- @caveat   The tool that set the name reads rank 0 alone, and takes the input of an all-gather.
 -- @source   metrics 1.4 (message size S), 2.C comm_volume_bytes (defect D28)
 WITH
@@ -30,7 +30,7 @@ WITH
             CAST(sum(message_bytes) FILTER (WHERE p2p) AS DOUBLE) / max(num_ranks) / 1e9 AS p2p_gb,
             CASE WHEN bool_or(has_steps)
                 THEN sum(step_message_bytes ORDER BY rank, collective) FILTER (WHERE NOT p2p)
-                    / max(num_ranks) / 1e9
+                    / max(step_ranks) / 1e9
             END AS per_step_gb,
             CAST(sum(wire_bytes) FILTER (WHERE NOT p2p) AS DOUBLE) / max(num_ranks) / 1e9 AS wire_gb,
             CAST(sum(message_bytes) FILTER (WHERE NOT p2p) AS DOUBLE) / 1e9 AS all_ranks_gb,
@@ -52,18 +52,22 @@ WITH
     ),
 
     rank_sums AS (
-        SELECT trace, rank, CAST(sum(message_bytes) FILTER (WHERE NOT p2p) AS DOUBLE) / 1e9 AS message_gb
+        SELECT trace, rank, CAST(sum(message_bytes) AS DOUBLE) / 1e9 AS message_gb
         FROM _comm_volumes
-        WHERE rank IS NOT NULL
+        WHERE sizable > 0 AND NOT p2p
         GROUP BY trace, rank
     ),
 
     rank_maps AS (
         SELECT
-            trace,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(message_gb ORDER BY rank)) AS per_rank
-        FROM rank_sums
-        GROUP BY trace
+            w.trace,
+            map(
+                array_agg(CAST(w.rank AS VARCHAR) ORDER BY w.rank),
+                array_agg(CASE WHEN s.rank IS NULL THEN 0 ELSE s.message_gb END ORDER BY w.rank)
+            ) AS per_rank
+        FROM _windows AS w
+        LEFT JOIN rank_sums AS s ON s.trace = w.trace AND s.rank = w.rank
+        GROUP BY w.trace
     ),
 
     final AS (

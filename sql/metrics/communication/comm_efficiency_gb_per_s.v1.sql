@@ -7,9 +7,9 @@
 -- @value    comm_efficiency_gb_per_s
 -- @alias    comm_efficiency_gbps communication_efficiency
 -- @coverage size_coverage_ratio | bytes of calls, by the time that they take, are
--- @null     no call has known wire bytes and a duration
+-- @null     no call has known wire bytes and a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   comm_efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of a rank over the union of the calls whose bytes are known; mean over ranks.
+-- @column   comm_efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of a rank over the union of the calls whose bytes are known; mean over the ranks that have such calls.
 -- @column   job_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of all ranks over the sum of their unions.
 -- @column   size_coverage_ratio DOUBLE value ratio | Sum of the durations of those calls over that of all.
 -- @column   per_rank MAP value gb_per_s | Efficiency of each rank.

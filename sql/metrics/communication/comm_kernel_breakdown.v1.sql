@@ -4,6 +4,7 @@
 -- @summary  Durations of the communication events of all ranks, by kind of collective.
 -- @grain    trace
 -- @requires collectives
+-- @reads    _windows
 -- @value    total_communication_time_us
 -- @alias    comm_kernel_breakdown_tpu comm_time_by_type kernel_duration
 -- @null     no communication event has a duration
@@ -11,7 +12,7 @@
 -- @column   total_communication_time_us DOUBLE value us lower | Sum of the durations of all ranks: the totals of the kinds add up to it. An asynchronous pair is one event from start to done.
 -- @column   by_type MAP value - | Of each kind: count, total_us, avg_us, min_us, max_us, union_us (union per rank, mean over the ranks that have it), exposed_wait_us (of asynchronous pairs what the device stood still; NULL without), share_ratio of the total.
 -- @column   total_events BIGINT value calls | Events with a duration, all ranks.
--- @column   per_rank MAP value us | Sum of the durations of each rank.
+-- @column   per_rank MAP value us | Sum of the durations of each rank that has a window; 0 without such events.
 -- @caveat   What overlaps counts twice in a sum of durations, and waiting for late ranks counts: for the time in which a rank communicates see total_comm_time_s.
 -- @source   metrics 2.C comm_time_by_type (defects D22, D25)
 WITH
@@ -76,16 +77,19 @@ WITH
     rank_sums AS (
         SELECT trace, rank, sum(dur_ns) / 1e3 AS total_us
         FROM events
-        WHERE rank IS NOT NULL
         GROUP BY trace, rank
     ),
 
     rank_maps AS (
         SELECT
-            trace,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(total_us ORDER BY rank)) AS per_rank
-        FROM rank_sums
-        GROUP BY trace
+            w.trace,
+            map(
+                array_agg(CAST(w.rank AS VARCHAR) ORDER BY w.rank),
+                array_agg(coalesce(s.total_us, 0) ORDER BY w.rank)
+            ) AS per_rank
+        FROM _windows AS w
+        LEFT JOIN rank_sums AS s ON s.trace = w.trace AND s.rank = w.rank
+        GROUP BY w.trace
     ),
 
     final AS (

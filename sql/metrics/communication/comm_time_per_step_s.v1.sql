@@ -4,14 +4,17 @@
 -- @summary  Time in which a rank communicates in a step: the union of what the step launched, mean over steps and ranks.
 -- @grain    trace
 -- @requires steps
--- @reads    _comm_steps device_events collectives
+-- @reads    _comm_steps _comm_launches device_events collectives
 -- @value    comm_time_per_step_s
 -- @alias    total_communication_time
+-- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
+-- @null     the ranks with steps communicate, and of none of that is the launch known
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   comm_time_per_step_s DOUBLE value s lower | Union of the communication events that a step launched, mean over the steps of a rank, then over ranks; a step without any counts as 0.
+-- @column   comm_time_per_step_s DOUBLE value s lower | Union of the communication events that a step launched, mean over the steps of a rank, then over the ranks with steps; a step without any counts as 0. A rank of whose communication no launch is known does not count.
 -- @column   min_rank_s DOUBLE value s | Least mean of a rank.
 -- @column   max_rank_s DOUBLE value s | Largest mean of a rank.
 -- @column   p50_s DOUBLE value s | Median over all steps and ranks, interpolated.
@@ -19,6 +22,7 @@
 -- @column   max_s DOUBLE value s | Largest.
 -- @column   num_steps BIGINT value count | Steps of all ranks.
 -- @column   per_rank MAP value s | Mean of each rank.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known.
 -- @caveat   A call belongs to the step of its launch, also where it runs into the next one. Waiting for late ranks counts, and so does what computation hides: see comm_comp_overlap.
 -- @source   metrics 2.C total_comm_time_s (REC: per rank per step |union(comm)|; defects D08, D22, D23)
 WITH
@@ -53,15 +57,23 @@ WITH
         GROUP BY trace
     ),
 
+    coverage AS (
+        SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
+        FROM _comm_launches
+        GROUP BY trace
+    ),
+
     final AS (
         SELECT
             r.trace, r.comm_time_per_step_s, r.min_rank_s, r.max_rank_s, s.p50_s, s.p95_s, s.max_s,
-            s.num_steps, r.per_rank
+            s.num_steps, r.per_rank, c.launch_coverage_ratio
         FROM rank_totals AS r
         INNER JOIN step_totals AS s ON s.trace = r.trace
+        LEFT JOIN coverage AS c ON c.trace = r.trace
     )
 
 SELECT
-    trace, comm_time_per_step_s, min_rank_s, max_rank_s, p50_s, p95_s, max_s, num_steps, per_rank
+    trace, comm_time_per_step_s, min_rank_s, max_rank_s, p50_s, p95_s, max_s, num_steps, per_rank,
+    launch_coverage_ratio
 FROM final
 ORDER BY trace

@@ -3,27 +3,27 @@
 -- @area     communication
 -- @summary  Communication of a rank: time, calls, volume and efficiency, by kind of collective.
 -- @grain    trace
--- @requires ranks
--- @reads    _rank_list _rank_times collectives device_events steps
+-- @reads    _comm_ranks _rank_times collectives device_events
 -- @value    communication_time_ms
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @coverage size_coverage_ratio | message sizes are
+-- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   communication_time_ms DOUBLE value ms lower | Union of the communication of a rank, whole trace; mean over ranks.
--- @column   communication_time_per_step_ms DOUBLE value ms lower | Union of what a step launched; mean over steps, then over ranks; NULL without steps.
+-- @column   communication_time_ms DOUBLE value ms lower | Union of the communication of a rank, whole trace; mean over the ranks that have a window: one that does not communicate counts as 0, here and in calls and bytes.
+-- @column   communication_time_per_step_ms DOUBLE value ms lower | Union of what a step launched; mean over steps, then over the ranks with steps; NULL without steps, and where no launch is known.
 -- @column   communication_pct DOUBLE value pct lower | Communication, of the window; mean over ranks.
 -- @column   calls DOUBLE value calls | Calls of a rank, whole trace; mean over ranks.
--- @column   calls_per_step DOUBLE value calls | Calls that a step launched; mean over steps, then over ranks; NULL without steps.
+-- @column   calls_per_step DOUBLE value calls | Calls that a step launched; mean over steps, then over the ranks with steps; NULL without steps, and where no launch is known.
 -- @column   calls_all_ranks BIGINT value calls | Calls of all ranks.
--- @column   volume_bytes DOUBLE value bytes | Message sizes of a rank, whole trace, summed; mean over ranks; NULL where no size is known.
+-- @column   volume_bytes DOUBLE value bytes | Message sizes of a rank, whole trace, summed; mean over the same ranks; NULL where no size is known.
 -- @column   wire_bytes DOUBLE value bytes | What a rank must send at least, likewise; NULL where no size or group is known.
--- @column   efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes over the union of the calls whose bytes are known; mean over ranks.
+-- @column   efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes over the union of the calls whose bytes are known; mean over the ranks that have such calls.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose size is known; barriers have none and do not count.
 -- @column   per_operation LIST value - | Each kind: calls of all ranks, union (mean, least, largest over ranks), duration of a call (mean, median, 95th percentile, least, largest), bytes of all ranks.
 -- @column   per_rank LIST value - | Time, share, calls, bytes and efficiency of each rank.
--- @column   num_ranks BIGINT value count | Ranks ingested.
+-- @column   num_ranks BIGINT value count | Ranks that have a window.
 -- @source   metrics 2.C total_comm_time_s, comm_time_by_type, comm_volume_bytes, comm_efficiency_gbps (defects D22, D23, D28, D29: kernels and not their wrappers, unions, sizes by the event's own group)
 WITH
     events AS (
@@ -60,12 +60,6 @@ WITH
         GROUP BY trace, rank
     ),
 
-    step_counts AS (
-        SELECT trace, rank, count(*) AS step_count
-        FROM steps
-        GROUP BY trace, rank
-    ),
-
     step_spans AS (
         SELECT
             trace, rank, step, device, count(*) AS calls,
@@ -90,16 +84,17 @@ WITH
             coalesce(c.calls, 0) AS calls,
             coalesce(c.sizable, 0) AS sizable,
             coalesce(c.sized, 0) AS sized,
-            c.message_bytes, c.wire_bytes,
+            -- Without calls that have a size nothing is sent.
+            CASE WHEN coalesce(c.sizable, 0) = 0 THEN 0 ELSE c.message_bytes END AS message_bytes,
+            CASE WHEN coalesce(c.sizable, 0) = 0 THEN 0 ELSE c.wire_bytes END AS wire_bytes,
             -- bytes/ns = GB/s
             CAST(c.wire_bytes AS DOUBLE) / nullif(k.known_ns, 0) AS efficiency_gb_per_s,
-            CASE WHEN n.step_count > 0 THEN coalesce(s.union_ns, 0) / n.step_count / 1e6 END AS step_ms,
-            CASE WHEN n.step_count > 0 THEN coalesce(s.calls, 0) / n.step_count END AS step_calls
-        FROM _rank_list AS r
+            CASE WHEN r.has_steps THEN coalesce(s.union_ns, 0) / r.step_count / 1e6 END AS step_ms,
+            CASE WHEN r.has_steps THEN coalesce(s.calls, 0) / r.step_count END AS step_calls
+        FROM _comm_ranks AS r
         LEFT JOIN _rank_times AS t ON t.trace = r.trace AND t.rank = r.rank
         LEFT JOIN counts AS c ON c.trace = r.trace AND c.rank = r.rank
         LEFT JOIN known AS k ON k.trace = r.trace AND k.rank = r.rank
-        LEFT JOIN step_counts AS n ON n.trace = r.trace AND n.rank = r.rank
         LEFT JOIN step_sums AS s ON s.trace = r.trace AND s.rank = r.rank
     ),
 
@@ -112,8 +107,8 @@ WITH
             avg(calls ORDER BY rank) AS calls,
             avg(step_calls ORDER BY rank) AS calls_per_step,
             CAST(sum(calls) AS BIGINT) AS calls_all_ranks,
-            avg(message_bytes ORDER BY rank) AS volume_bytes,
-            avg(wire_bytes ORDER BY rank) AS wire_bytes,
+            CASE WHEN sum(sized) > 0 THEN avg(message_bytes ORDER BY rank) END AS volume_bytes,
+            CASE WHEN sum(sized) > 0 THEN avg(wire_bytes ORDER BY rank) END AS wire_bytes,
             avg(efficiency_gb_per_s ORDER BY rank) AS efficiency_gb_per_s,
             CAST(sum(sized) AS DOUBLE) / nullif(sum(sizable), 0) AS size_coverage_ratio,
             array_agg({

@@ -12,11 +12,11 @@
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @null     no rank has a device that is busy
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   communication_ratio DOUBLE value ratio lower | |comm| / |all device events| of a rank, mean over ranks: unions per device, summed over the devices of a rank.
+-- @column   communication_ratio DOUBLE value ratio lower | |comm| / |all device events| of a rank, mean over the ranks with a busy device: unions per device, summed over the devices of a rank. A rank that does not communicate counts as 0.
 -- @column   per_rank MAP value ratio | The ratio of each rank.
 -- @column   min_ratio DOUBLE value ratio | Smallest of them.
 -- @column   max_ratio DOUBLE value ratio | Largest of them.
--- @column   dp_ratio DOUBLE value ratio | |comm| of data parallelism / |all device events|, mean over ranks; NULL where no dimension was told apart.
+-- @column   dp_ratio DOUBLE value ratio | |comm| of data parallelism / |all device events|, mean over the same ranks; 0 without such events, NULL where no dimension was told apart.
 -- @column   tp_ratio DOUBLE value ratio | Of tensor parallelism.
 -- @column   pp_ratio DOUBLE value ratio | Of pipeline parallelism.
 -- @column   ep_ratio DOUBLE value ratio | Of expert parallelism.

@@ -9,7 +9,7 @@
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no call has a known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   median_message_bytes DOUBLE value bytes | Median message size over the calls, interpolated; a call counts once over its ranks where it is matched.
+-- @column   median_message_bytes DOUBLE value bytes | Median message size over the calls, interpolated; a call counts once over its ranks where it is matched, with the largest message of a rank.
 -- @column   mean_message_bytes DOUBLE value bytes | Mean.
 -- @column   max_message_bytes BIGINT value bytes | Largest.
 -- @column   half_volume_bytes BIGINT value bytes | Messages of this size and larger carry half of all bytes.

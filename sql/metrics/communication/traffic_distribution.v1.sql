@@ -8,10 +8,12 @@
 -- @reads    _traffic_dims
 -- @value    largest_fraction
 -- @coverage size_coverage_ratio | message size and group size are
--- @null     no traffic can be given to a parallel dimension: groups carry no description, and neither card nor ranks tell them apart
+-- @check    (SELECT count(wire_bytes) FROM collectives) > 0 | of no call are message size and group size known
+-- @check    (SELECT max(wire_bytes) FROM collectives) > 0 | no call sends bytes to another rank
+-- @null     no bytes can be given to a parallel dimension: no description of a group names one, and neither card, ranks of the groups nor kinds of the calls tell
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   largest_fraction DOUBLE value ratio | Share of the dimension with most wire bytes, of all wire bytes.
--- @column   dp_bytes BIGINT value bytes | Data parallel.
+-- @column   largest_fraction DOUBLE value ratio | Share of the known dimension with most wire bytes, of all wire bytes; what is of no known dimension may hold more.
+-- @column   dp_bytes BIGINT value bytes | Data parallel; 0 without such calls, NULL where no dimension was told apart.
 -- @column   tp_bytes BIGINT value bytes | Tensor parallel.
 -- @column   pp_bytes BIGINT value bytes | Pipeline parallel.
 -- @column   ep_bytes BIGINT value bytes | Expert parallel.
@@ -28,11 +30,16 @@ WITH
         SELECT
             trace,
             mode,
-            CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'dp'), 0) AS BIGINT) AS dp_bytes,
-            CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'tp'), 0) AS BIGINT) AS tp_bytes,
-            CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'pp'), 0) AS BIGINT) AS pp_bytes,
-            CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'ep'), 0) AS BIGINT) AS ep_bytes,
-            CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'cp'), 0) AS BIGINT) AS cp_bytes,
+            CASE WHEN bool_or(dim <> 'unknown')
+                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'dp'), 0) AS BIGINT) END AS dp_bytes,
+            CASE WHEN bool_or(dim <> 'unknown')
+                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'tp'), 0) AS BIGINT) END AS tp_bytes,
+            CASE WHEN bool_or(dim <> 'unknown')
+                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'pp'), 0) AS BIGINT) END AS pp_bytes,
+            CASE WHEN bool_or(dim <> 'unknown')
+                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'ep'), 0) AS BIGINT) END AS ep_bytes,
+            CASE WHEN bool_or(dim <> 'unknown')
+                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'cp'), 0) AS BIGINT) END AS cp_bytes,
             CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'unknown'), 0) AS BIGINT) AS unknown_bytes,
             CAST(nullif(sum(wire_bytes), 0) AS DOUBLE) AS all_bytes,
             count(*) AS total_comm_calls,

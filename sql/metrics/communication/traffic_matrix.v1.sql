@@ -7,8 +7,9 @@
 -- @reads    process_groups ranks
 -- @value    pair_imbalance_ratio
 -- @coverage pair_coverage_ratio | size and partners of the calls are
--- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0) > 0 | the trace states no message size of any call
--- @null     of no call are size, group and partners known
+-- @check    (SELECT count(message_bytes) FROM collectives) > 0 | the trace states no message size of any call
+-- @check    (SELECT max(message_bytes) FROM collectives) > 0 | every call of known size carries 0 bytes
+-- @null     of no call that sends bytes to another rank are group and partners known
 -- @param    pairs BIGINT 256 | Pairs that are listed, the heaviest first.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   pair_imbalance_ratio DOUBLE value ratio | Bytes of the heaviest pair (sender, receiver) / mean over the pairs that carry bytes: 1 where all carry the same.
@@ -18,7 +19,7 @@
 -- @column   pairs_count BIGINT value count | Pairs that carry bytes.
 -- @column   total_gb DOUBLE value gb | Bytes between known pairs.
 -- @column   unplaced_gb DOUBLE value gb | Wire bytes of calls whose partners are unknown: rooted collectives, groups whose ranks nobody lists, send and receive without a peer, an uneven all-to-all without splits.
--- @column   pair_coverage_ratio DOUBLE value ratio | Share of the events whose bytes are placed; barriers, and receives whose sender was ingested too, do not count.
+-- @column   pair_coverage_ratio DOUBLE value ratio | Share of the events whose bytes are placed (0 bytes are); barriers, and receives whose sender was ingested too, do not count.
 -- @column   pairs LIST value - | The heaviest pairs by kind: src, dst, kind, bytes, calls.
 -- @column   other_pairs_count BIGINT value count | Pairs and kinds that are not listed.
 -- @column   other_gb DOUBLE value gb | Their bytes.
@@ -82,6 +83,8 @@ WITH
             r.rank IS NOT NULL AS peer_ingested,
             CASE
                 WHEN l.sized_calls = 0 THEN 'none'
+                -- What sends nothing needs no partner.
+                WHEN l.wire_bytes = 0 THEN 'empty'
                 WHEN l.collective IN ('send', 'recv') AND l.peer IS NOT NULL THEN l.collective
                 WHEN l.place IS NULL OR l.n < 2 THEN 'none'
                 WHEN l.collective IN ('all_reduce', 'all_gather', 'reduce_scatter') THEN 'ring'

@@ -5,68 +5,57 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires collectives
--- @reads    _traffic_dims steps ranks
+-- @reads    _traffic_dims _comm_launches _comm_ranks steps
 -- @value    total_window_s
--- @null     no communication event has a duration
+-- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
+-- @check    (SELECT count(dur_ns) FROM collectives) > 0 | no communication event has a duration
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(step) FROM collectives) > 0 | no step launched communication
+-- @null     no communication event that a step launched has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_window_s DOUBLE value s lower | Sum of the windows of the dimensions below.
--- @column   dp_window_s DOUBLE value s | Union of the data parallel events that a step launched, summed over the devices of a rank; mean over steps, then ranks. Without steps that of the whole trace (method).
+-- @column   dp_window_s DOUBLE value s | Union of the data parallel events that a step launched, summed over the devices of a rank; mean over the steps of a rank, then over the ranks with steps. Without steps that of the whole trace, mean over the ranks that have a window (method). 0 without such events, of a rank and in all; NULL where no dimension was told apart.
 -- @column   tp_window_s DOUBLE value s | Of tensor parallelism.
 -- @column   pp_window_s DOUBLE value s | Of pipeline parallelism.
 -- @column   ep_window_s DOUBLE value s | Of expert parallelism.
 -- @column   cp_window_s DOUBLE value s | Of context parallelism.
 -- @column   unknown_window_s DOUBLE value s | Of no known dimension.
--- @column   parallelism_gap LIST value - | Of each transition from one known dimension to another (events of a device in the order of their starts): transition, gaps, mean_us, p50_us, p95_us of next start - previous end, 0 where they overlap.
+-- @column   parallelism_gap LIST value - | Of each transition from one known dimension to another (events of a device in the order of their starts): transition, gaps, mean_us, p50_us, p95_us of the start of an event - the end of the one that started before it (which an earlier one may outlast), 0 where they overlap.
 -- @column   mean_gap_us DOUBLE value us | Mean over all transitions; NULL without any.
 -- @column   method VARCHAR value - | steps, or whole_trace.
 -- @column   mode VARCHAR value - | What told the dimensions apart: description, card, stride or kernel_name.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known; NULL without steps.
 -- @caveat   Windows of dimensions that communicate at the same time overlap, so that their sum may exceed the time in which a rank communicates (comm_time_per_step_s). Mode kernel_name knows only all-to-all (ep), send and receive (pp) and reduce-scatter (dp).
 -- @source   metrics 2.C traffic_window (both meanings; defect D32: launch steps, dimensions from groups)
 WITH
-    step_counts AS (
-        SELECT trace, rank, count(*) AS step_count
-        FROM steps
-        GROUP BY trace, rank
-    ),
-
-    -- Every rank counts, also one without traffic.
-    jobs AS (
-        SELECT r.trace, count(DISTINCT r.rank) AS num_ranks, bool_or(s.rank IS NOT NULL) AS has_steps
-        FROM ranks AS r
-        LEFT JOIN step_counts AS s ON s.trace = r.trace AND s.rank = r.rank
-        GROUP BY r.trace
-    ),
-
     events AS (
         SELECT
             d.trace, d.event_id, d.rank, d.device, d.step, d.dim, d.mode, d.ts_ns, d.ts_ns + d.dur_ns AS end_ns,
-            j.has_steps, j.num_ranks,
-            CASE WHEN j.has_steps THEN s.step_count ELSE 1 END AS step_count
+            r.has_steps, r.step_ranks, r.step_count
         FROM _traffic_dims AS d
-        INNER JOIN jobs AS j ON j.trace = d.trace
-        LEFT JOIN step_counts AS s ON s.trace = d.trace AND s.rank = d.rank
+        INNER JOIN _comm_ranks AS r ON r.trace = d.trace AND r.rank = d.rank
         WHERE d.dur_ns IS NOT NULL
     ),
 
     spans AS (
         SELECT
-            trace, rank, dim, step_count, num_ranks,
+            trace, rank, dim, step_count, step_ranks,
             interval_union_ns(array_agg({start_ns: ts_ns, end_ns: end_ns})) AS union_ns
         FROM events
         WHERE step IS NOT NULL OR NOT has_steps
-        GROUP BY trace, rank, dim, step_count, num_ranks, step, device
+        GROUP BY trace, rank, dim, step_count, step_ranks, step, device
     ),
 
     rank_windows AS (
         SELECT
-            trace, rank, dim, num_ranks,
+            trace, rank, dim, step_ranks,
             CAST(sum(union_ns) AS DOUBLE) / step_count / 1e9 AS window_s
         FROM spans
-        GROUP BY trace, rank, dim, num_ranks, step_count
+        GROUP BY trace, rank, dim, step_ranks, step_count
     ),
 
     windows AS (
-        SELECT trace, dim, sum(window_s ORDER BY rank) / max(num_ranks) AS window_s
+        SELECT trace, dim, sum(window_s ORDER BY rank) / max(step_ranks) AS window_s
         FROM rank_windows
         GROUP BY trace, dim
     ),
@@ -123,23 +112,38 @@ WITH
     ),
 
     traces_of_events AS (
-        SELECT trace, bool_or(has_steps) AS has_steps, max(mode) AS mode
+        SELECT
+            trace, bool_or(has_steps) AS has_steps, max(mode) AS mode, bool_or(dim <> 'unknown') AS dims_known
         FROM events
+        GROUP BY trace
+    ),
+
+    coverage AS (
+        SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
+        FROM _comm_launches
         GROUP BY trace
     ),
 
     final AS (
         SELECT
-            e.trace, w.total_window_s, w.dp_window_s, w.tp_window_s, w.pp_window_s, w.ep_window_s,
-            w.cp_window_s, w.unknown_window_s, t.parallelism_gap, t.mean_gap_us,
-            CASE WHEN e.has_steps THEN 'steps' ELSE 'whole_trace' END AS method, e.mode
+            e.trace, w.total_window_s,
+            CASE WHEN e.dims_known THEN coalesce(w.dp_window_s, 0) END AS dp_window_s,
+            CASE WHEN e.dims_known THEN coalesce(w.tp_window_s, 0) END AS tp_window_s,
+            CASE WHEN e.dims_known THEN coalesce(w.pp_window_s, 0) END AS pp_window_s,
+            CASE WHEN e.dims_known THEN coalesce(w.ep_window_s, 0) END AS ep_window_s,
+            CASE WHEN e.dims_known THEN coalesce(w.cp_window_s, 0) END AS cp_window_s,
+            coalesce(w.unknown_window_s, 0) AS unknown_window_s,
+            t.parallelism_gap, t.mean_gap_us,
+            CASE WHEN e.has_steps THEN 'steps' ELSE 'whole_trace' END AS method, e.mode,
+            CASE WHEN e.has_steps THEN c.launch_coverage_ratio END AS launch_coverage_ratio
         FROM traces_of_events AS e
         LEFT JOIN window_totals AS w ON w.trace = e.trace
         LEFT JOIN transition_lists AS t ON t.trace = e.trace
+        LEFT JOIN coverage AS c ON c.trace = e.trace
     )
 
 SELECT
     trace, total_window_s, dp_window_s, tp_window_s, pp_window_s, ep_window_s, cp_window_s,
-    unknown_window_s, parallelism_gap, mean_gap_us, method, mode
+    unknown_window_s, parallelism_gap, mean_gap_us, method, mode, launch_coverage_ratio
 FROM final
 ORDER BY trace

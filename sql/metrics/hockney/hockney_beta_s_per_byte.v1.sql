@@ -6,10 +6,13 @@
 -- @requires collectives
 -- @reads    _comm_calls _sized_calls
 -- @value    hockney_beta_s_per_byte
--- @coverage size_coverage_ratio | sizes of messages are
+-- @coverage size_coverage_ratio | size and time of the calls are
 -- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_reduce') > 0 | the trace has no all_reduce
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_reduce' AND message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any all_reduce
--- @check    (SELECT count(*) FROM _comm_calls WHERE collective = 'all_reduce' AND message_bytes > 0 AND transfer_ns > 0) >= 5 | the trace has fewer than 5 all_reduce calls of known size
+-- @check    (SELECT count(*) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | no all_reduce has more than one rank
+-- @check    (SELECT sum(stated_calls) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | the trace states no message size of any all_reduce
+-- @check    (SELECT sum(filled_calls) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | every all_reduce of known size carries 0 bytes
+-- @check    (SELECT sum(even_timed_calls) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | no all_reduce of known size has a duration above 0
+-- @check    (SELECT count(*) FROM _comm_calls WHERE collective = 'all_reduce' AND message_bytes > 0 AND transfer_ns > 0) >= 5 | the trace has fewer than 5 all_reduce calls of known size and a duration above 0
 -- @check    (SELECT count(DISTINCT message_bytes) FROM _comm_calls WHERE collective = 'all_reduce' AND message_bytes > 0 AND transfer_ns > 0) > 1 | all all_reduce calls have one message size, and a line needs two
 -- @null     the group size with most all_reduce calls has fewer than 5 of them or one message size, or no group size above 1 is known (-p n_chips=N gives it)
 -- @param    n_chips BIGINT NULL | Ranks of a group where the trace does not state them; then the card counts.

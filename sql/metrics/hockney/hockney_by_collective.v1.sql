@@ -6,8 +6,12 @@
 -- @requires collectives
 -- @reads    _comm_fits _sized_calls
 -- @value    bus_bw_gb_per_s
--- @coverage size_coverage_ratio | sizes of messages are
--- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any call
+-- @coverage size_coverage_ratio | size and time of the calls are
+-- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
+-- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
+-- @check    (SELECT sum(filled_calls) FROM _sized_calls) > 0 | every call of known size carries 0 bytes
+-- @check    (SELECT sum(even_calls) FROM _sized_calls) > 0 | every call of known size is an all-to-all whose splits differ, so that no one message size describes it
+-- @check    (SELECT sum(even_timed_calls) FROM _sized_calls) > 0 | no call of known size has a duration above 0
 -- @null     no kind of call has 5 even calls in one group size, two message sizes and times that grow with them
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   bus_bw_gb_per_s DOUBLE value gb_per_s higher | Bus factor / beta of the combination with most calls, of those that have it from 5 calls or more.
@@ -16,7 +20,7 @@
 -- @column   link VARCHAR value - | Its link class: intra (all ranks in one host), inter, or NULL where unknown.
 -- @column   flag VARCHAR value - | What is odd about its fit.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, alpha_s, beta_s_per_byte, bandwidth_bytes_per_s, bus_bw_gb_per_s, n_half_bytes, r2, samples, sizes, flag.
--- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers left out) whose size and time are known.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
 -- @caveat   An all_to_all whose ranks send unlike amounts is in no fit: no single message size describes it.
 -- @caveat   Time is the least over the ranks of a call; of a call seen on one rank only, waiting for the others is in it.
 -- @source   Hockney, Parallel Computing 20, 1994; nccl-tests doc/PERFORMANCE.md (bus factors); metrics 4.3

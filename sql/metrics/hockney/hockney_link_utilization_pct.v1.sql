@@ -6,8 +6,12 @@
 -- @requires collectives cards
 -- @reads    _comm_fits _sized_calls
 -- @value    hockney_link_utilization_pct
--- @coverage size_coverage_ratio | sizes of messages are
--- @check    (SELECT count(*) FROM collectives WHERE message_bytes > 0 AND dur_ns > 0) > 0 | the trace states no message size of any call
+-- @coverage size_coverage_ratio | size and time of the calls are
+-- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
+-- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
+-- @check    (SELECT sum(filled_calls) FROM _sized_calls) > 0 | every call of known size carries 0 bytes
+-- @check    (SELECT sum(even_calls) FROM _sized_calls) > 0 | every call of known size is an all-to-all whose splits differ, so that no one message size describes it
+-- @check    (SELECT sum(even_timed_calls) FROM _sized_calls) > 0 | no call of known size has a duration above 0
 -- @check    (SELECT count(*) FROM cards WHERE scale_up_gbit_per_s > 0 OR scale_out_gbit_per_s > 0) > 0 | the workload card states no link bandwidth
 -- @null     no kind of call whose link class and link bandwidth are known has 5 even calls, two message sizes and times that grow with them
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -18,7 +22,7 @@
 -- @column   bus_bw_gb_per_s DOUBLE value gb_per_s | Its fitted bus bandwidth.
 -- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Its link bandwidth: that of the card, in Gbit/s, / 8.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s, utilization_pct, samples, flag.
--- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers left out) whose size and time are known.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
 -- @caveat   An all_to_all whose ranks send unlike amounts is in no fit: no single message size describes it.
 -- @caveat   Bus bandwidth is that of one direction: a card that states both directions together halves the percentage.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus bandwidth); metrics 2.D (defects D35, D36, D39)

@@ -9,7 +9,9 @@
 -- @value    overlap_ratio_of_comm
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
--- @null     the trace has no communication on a device
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0 | no communication event on a device has a duration above 0
+-- @null     no communication event with a device number has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   overlap_ratio_of_comm DOUBLE value ratio higher | Sum of |comm ∩ compute| / sum of |comm|, over ranks and devices.
 -- @column   overlap_ratio_of_comp DOUBLE value ratio | Sum of |comm ∩ compute| / sum of |compute|.

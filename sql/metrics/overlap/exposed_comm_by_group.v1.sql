@@ -3,14 +3,16 @@
 -- @area     overlap
 -- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
 -- @grain    trace
--- @requires device_events busy_intervals
--- @reads    _busy collectives process_groups
+-- @requires device_events
+-- @reads    _busy _windows collectives process_groups
+-- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @coverage grouped_ratio | the process group
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0 | no communication event on a device has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its devices, mean over ranks; of each rank it is exposed_comm_time_ms of comm_comp_overlap.
+-- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its devices, mean over the ranks that have a window (one that does not communicate counts as 0); of each rank it is exposed_comm_time_ms of comm_comp_overlap.
 -- @column   comm_ms DOUBLE value ms | |comm| of a rank likewise.
 -- @column   grouped_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose process group the trace states.
 -- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where none is stated: name, description, dimension, size, ranks that call it, calls of all these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \ compute|) and alone_ms (|comm of the group \ (compute and the comm of other groups)|).
@@ -161,12 +163,12 @@ WITH
     -- Ranks that only compute expose nothing.
     per_rank AS (
         SELECT
-            trace, rank,
-            sum(coalesce(interval_union_ns(comm), 0)) / 1e6 AS comm_ms,
-            sum(coalesce(interval_subtract_ns(comm, coalesce(compute, [])), 0)) / 1e6 AS exposed_ms
-        FROM _busy
-        WHERE device IS NOT NULL
-        GROUP BY trace, rank
+            w.trace, w.rank,
+            sum(coalesce(interval_union_ns(b.comm), 0)) / 1e6 AS comm_ms,
+            sum(coalesce(interval_subtract_ns(b.comm, coalesce(b.compute, [])), 0)) / 1e6 AS exposed_ms
+        FROM _windows AS w
+        LEFT JOIN _busy AS b ON b.trace = w.trace AND b.rank = w.rank AND b.device IS NOT NULL
+        GROUP BY w.trace, w.rank
     ),
 
     rank_means AS (

@@ -13,7 +13,7 @@
 -- @column   max_offset_rank BIGINT value - | The rank that has it (the lowest of equals).
 -- @column   max_uncertainty_us DOUBLE value us lower | Largest uncertainty of a rank; NULL where no offset rests on two calls.
 -- @column   ranks_apart_count BIGINT value count | Ranks whose offset is larger than its uncertainty.
--- @column   by_rank LIST value - | Of each rank: offset_us (positive: its clock is ahead), reference_rank (the lowest rank of the calls compared, whose own offset is added), spread_us (median deviation of the end differences), calls, uncertainty_us (standard error of the median; NULL for one call), beyond_uncertainty. The lowest ranks are references and have no row.
+-- @column   by_rank LIST value - | Of each rank: offset_us (whole ns; positive: its clock is ahead), reference_rank (the lowest rank of the calls compared, whose own offset is added), spread_us (median deviation of the end differences), calls, uncertainty_us (standard error of the median; NULL for one call), beyond_uncertainty. The lowest ranks are references and have no row.
 -- @caveat   An offset below its uncertainty is no offset. Ranks of one host have one clock: what is found there is how unevenly they leave calls, and nothing to be taken away. Where a rank leaves calls later in all of them (a slower link), that is in its offset too.
 -- @source   product 6.2; uncertainty = 1.2533 x 1.4826 x MAD / sqrt(calls): standard error of the median of a large normal sample, sigma by the median deviation (Rousseeuw and Croux 1993, Alternatives to the Median Absolute Deviation, JASA 88); where the reference has an offset of its own, the root of the sum of both squares
 WITH

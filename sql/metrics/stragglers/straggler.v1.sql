@@ -25,7 +25,7 @@
 -- @column   duration_stats STRUCT value - | The same of the windows.
 -- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation of step times over steps, of their mean; mean over ranks. NULL below two steps.
 -- @column   rank_step_time_cv_pct DOUBLE value pct lower | Standard deviation of the mean step time over ranks, of their mean.
--- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last, robust deviation of compute, slowdown.
+-- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last, robust deviation of compute, slowdown, and waited_for_pct: 100 x (median wait of the others - own wait) / own window, below 0 where the rank waits longer than the others do.
 -- @column   num_ranks BIGINT value count | Ranks compared.
 -- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. The windows of ranks say little: collectives end them together.
 -- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does not wait; compute and not the span; a rule that works for two ranks)

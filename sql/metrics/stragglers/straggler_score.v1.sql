@@ -18,7 +18,7 @@
 -- @column   window_ms DOUBLE value ms | Largest window of a rank.
 -- @column   comm_delay_ratio DOUBLE value ratio | (largest - least) / largest of the sum of durations of the communication of a rank: what earlier tools called the delay.
 -- @column   comm_slowdown_ratio DOUBLE value ratio | Largest / least of those sums: what earlier tools called the slowdown; NULL where a rank has none.
--- @column   per_rank LIST value - | Of each rank: calls, sum of its waits, sum of the durations of its communication.
+-- @column   per_rank LIST value - | Of each rank in matched calls: how many those are (calls), sum of its waits in them (wait_ms), sum of the durations of all its communication, matched or not (comm_ms).
 -- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. The rank with most communication time is no straggler: it waits. Ranks in no matched call are left out; ranks of different groups are in different calls.
 -- @source   metrics 2.I straggler_score (defect D61: the slow rank has the least communication time, so waits are compared)

@@ -3,18 +3,18 @@
 -- @area     time
 -- @summary  Time in which a rank communicates: the union of its communication events, mean over ranks.
 -- @grain    trace
--- @requires ranks
--- @reads    _comm_steps _rank_list busy_intervals device_events collectives
+-- @reads    _comm_steps _windows busy_intervals device_events collectives
 -- @value    total_comm_time_s
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_comm_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over ranks.
+-- @column   total_comm_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over the ranks that have a window; 0 for one that does not communicate.
 -- @column   sum_all_ranks_s DOUBLE value s | The unions summed over ranks.
 -- @column   per_rank MAP value s | Union of each rank.
 -- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
--- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over ranks; NULL without steps.
+-- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over the ranks with steps; NULL without steps, and where no launch is known.
 -- @source   metrics 2.C total_comm_time_s (defects D08, D22, D23: unions of kernels, no host wrappers)
 WITH
     spans AS (
@@ -26,7 +26,7 @@ WITH
 
     per_rank AS (
         SELECT r.trace, r.rank, coalesce(s.union_ns, 0) AS union_ns
-        FROM _rank_list AS r
+        FROM _windows AS r
         LEFT JOIN spans AS s ON s.trace = r.trace AND s.rank = r.rank
     ),
 

@@ -3,13 +3,13 @@
 -- @area     time
 -- @summary  Time in which a rank computes: the union of its compute events, mean over ranks.
 -- @grain    trace
--- @requires ranks
--- @reads    _rank_list busy_intervals device_events step_events steps
+-- @reads    _windows busy_intervals device_events step_events steps
 -- @value    total_compute_time_s
 -- @alias    kernel_compute_time_group_6
 -- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
+-- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over ranks.
+-- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over the ranks that have a window.
 -- @column   sum_all_ranks_s DOUBLE value s | The unions summed over ranks.
 -- @column   per_rank MAP value s | Union of each rank.
 -- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
@@ -25,7 +25,7 @@ WITH
 
     per_rank AS (
         SELECT r.trace, r.rank, coalesce(s.union_ns, 0) AS union_ns
-        FROM _rank_list AS r
+        FROM _windows AS r
         LEFT JOIN spans AS s ON s.trace = r.trace AND s.rank = r.rank
     ),
 

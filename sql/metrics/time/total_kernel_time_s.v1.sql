@@ -3,13 +3,13 @@
 -- @area     time
 -- @summary  Durations of the kernels of a rank added up, communication included, mean over ranks.
 -- @grain    trace
--- @requires ranks
--- @reads    _rank_list _rank_times device_events kernel_times
+-- @reads    _windows _rank_times device_events kernel_times
 -- @value    total_kernel_time_s
 -- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_kernel_time_s DOUBLE value s | Sum of the durations per rank, mean over ranks; what runs at the same time counts twice.
+-- @column   total_kernel_time_s DOUBLE value s | Sum of the durations per rank, mean over the ranks that have a window; what runs at the same time counts twice.
 -- @column   total_kernel_time_all_ranks_s DOUBLE value s | The sum over all ranks.
 -- @column   busy_kernel_time_s DOUBLE value s | Union of the kernels per device, summed over the devices of a rank, mean over ranks.
 -- @column   compute_kernel_time_s DOUBLE value s | Sum of the durations of kernels of class compute, mean over ranks.
@@ -38,7 +38,7 @@ WITH
             CAST(coalesce(s.comm_ns, 0) AS BIGINT) AS comm_ns,
             CAST(coalesce(s.kernels, 0) AS BIGINT) AS kernels,
             coalesce(t.kernel_ns, 0) AS busy_ns
-        FROM _rank_list AS r
+        FROM _windows AS r
         LEFT JOIN sums AS s ON s.trace = r.trace AND s.rank = r.rank
         LEFT JOIN _rank_times AS t ON t.trace = r.trace AND t.rank = r.rank
     ),
