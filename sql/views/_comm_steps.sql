@@ -15,7 +15,7 @@ WITH
 SELECT
     t.trace, t.rank, t.step,
     CASE WHEN coalesce(max(l.launched_calls) > 0, true)
-        THEN CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) END AS comm_ns
+        THEN TRY_CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) END AS comm_ns
 FROM steps AS t
 LEFT JOIN spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
 LEFT JOIN _comm_launches AS l ON l.trace = t.trace AND l.rank = t.rank

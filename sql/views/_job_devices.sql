@@ -17,7 +17,7 @@ WITH
 
     seen AS (
         SELECT
-            trace, CAST(sum(greatest(device_count, 1)) AS BIGINT) AS device_count,
+            trace, TRY_CAST(sum(greatest(device_count, 1)) AS BIGINT) AS device_count,
             max(greatest(device_count, 1)) AS rank_devices
         FROM _windows
         GROUP BY trace

@@ -8,8 +8,8 @@ SELECT
     CAST(sum(message_bytes) AS DOUBLE) / 1e9 AS all_ranks_gb,
     CASE WHEN bool_or(has_steps)
         THEN sum(step_message_bytes ORDER BY rank) / max(step_ranks) / 1e9 END AS per_step_gb,
-    CAST(sum(calls) AS BIGINT) AS calls,
-    CAST(sum(sized) AS BIGINT) AS calls_with_size,
+    TRY_CAST(sum(calls) AS BIGINT) AS calls,
+    TRY_CAST(sum(sized) AS BIGINT) AS calls_with_size,
     CAST(sum(sized) AS DOUBLE) / nullif(sum(sizable), 0) AS size_coverage_ratio
 FROM _comm_volumes
 GROUP BY trace, collective

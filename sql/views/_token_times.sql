@@ -61,7 +61,7 @@ WITH
             CASE WHEN count(*) = 1 THEN max(p50_ms) END AS p50_ms,
             CAST(NULL AS DOUBLE) AS p95_ms,
             CASE WHEN count(*) = 1 THEN max(p99_ms) END AS p99_ms,
-            CASE WHEN count(completed) = count(*) THEN CAST(sum(completed) AS BIGINT) END AS requests,
+            CASE WHEN count(completed) = count(*) THEN TRY_CAST(sum(completed) AS BIGINT) END AS requests,
             count(*) AS record_count,
             CAST(NULL AS BIGINT) AS step_count
         FROM summary_values

@@ -36,7 +36,7 @@ WITH
     ),
 
     source_rows AS (
-        SELECT trace, CAST(sum(events) AS BIGINT) AS event_count, CAST(sum(bytes) AS BIGINT) AS source_bytes
+        SELECT trace, TRY_CAST(sum(events) AS BIGINT) AS event_count, TRY_CAST(sum(bytes) AS BIGINT) AS source_bytes
         FROM sources
         GROUP BY trace
     )

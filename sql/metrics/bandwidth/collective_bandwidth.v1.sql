@@ -65,8 +65,8 @@ WITH
             avg(data_weighted_gb_per_s ORDER BY rank) AS data_weighted_gb_per_s,
             avg(utilization_pct ORDER BY rank) AS utilization_pct,
             CAST(sum(wire_bytes) AS DOUBLE) / 1e9 AS total_traffic_gb,
-            CAST(sum(calls) AS BIGINT) AS calls,
-            CAST(sum(calls_with_size) AS BIGINT) AS calls_with_size,
+            TRY_CAST(sum(calls) AS BIGINT) AS calls,
+            TRY_CAST(sum(calls_with_size) AS BIGINT) AS calls_with_size,
             array_agg({
                 rank: rank, collective_bandwidth_gb_per_s: collective_bandwidth_gb_per_s,
                 data_weighted_gb_per_s: data_weighted_gb_per_s, utilization_pct: utilization_pct,

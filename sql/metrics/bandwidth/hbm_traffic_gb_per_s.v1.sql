@@ -39,7 +39,7 @@ WITH
             avg(busy_gb_per_s ORDER BY rank) AS busy_gb_per_s,
             avg(compute_gb_per_s ORDER BY rank) AS of_compute_gb_per_s,
             sum(bytes ORDER BY rank) AS accessed_bytes,
-            CAST(sum(event_count) AS BIGINT) AS operation_count,
+            TRY_CAST(sum(event_count) AS BIGINT) AS operation_count,
             map(
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
                 array_agg(window_gb_per_s ORDER BY rank)

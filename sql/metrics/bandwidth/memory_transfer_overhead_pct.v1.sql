@@ -37,9 +37,9 @@ WITH
     sums AS (
         SELECT
             trace, rank,
-            CAST(sum(coalesce(interval_subtract_ns(copies, coalesce(kernels, [])), 0)) AS BIGINT)
+            TRY_CAST(sum(coalesce(interval_subtract_ns(copies, coalesce(kernels, [])), 0)) AS BIGINT)
                 AS exposed_ns,
-            CAST(sum(coalesce(interval_subtract_ns(sets, coalesce(others, [])), 0)) AS BIGINT)
+            TRY_CAST(sum(coalesce(interval_subtract_ns(sets, coalesce(others, [])), 0)) AS BIGINT)
                 AS set_ns
         FROM devices
         GROUP BY trace, rank

@@ -48,8 +48,8 @@ WITH
     links AS (
         SELECT
             trace, device, series, link, direction,
-            CAST(sum(bytes) AS BIGINT) AS bytes,
-            CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
+            TRY_CAST(sum(bytes) AS BIGINT) AS bytes,
+            TRY_CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
             max(gb_per_s) AS max_gb_per_s,
             count(*) AS interval_count
         FROM counted
@@ -77,7 +77,7 @@ WITH
         SELECT
             trace, device, split_part(series, '@', 2) AS file, direction,
             count(*) AS link_count,
-            CAST(sum(bytes) AS BIGINT) AS bytes,
+            TRY_CAST(sum(bytes) AS BIGINT) AS bytes,
             sum(bytes / CAST(dur_ns AS DOUBLE) ORDER BY series) AS gb_per_s
         FROM links
         GROUP BY trace, device, split_part(series, '@', 2), direction
@@ -117,7 +117,7 @@ WITH
 
     peak_names AS (
         SELECT
-            trace, name, count(*) AS kernel_count, CAST(sum(inside_ns) AS BIGINT) AS inside_ns
+            trace, name, count(*) AS kernel_count, TRY_CAST(sum(inside_ns) AS BIGINT) AS inside_ns
         FROM peak_events
         GROUP BY trace, name
         QUALIFY row_number() OVER (
@@ -138,9 +138,9 @@ WITH
         SELECT
             trace,
             sum(bytes) / nullif(CAST(sum(dur_ns) AS DOUBLE), 0) AS mean_gb_per_s,
-            CAST(sum(bytes) FILTER (WHERE direction = 'tx') AS BIGINT) AS tx_bytes,
-            CAST(sum(bytes) FILTER (WHERE direction = 'rx') AS BIGINT) AS rx_bytes,
-            CAST(sum(interval_count) AS BIGINT) AS interval_count
+            TRY_CAST(sum(bytes) FILTER (WHERE direction = 'tx') AS BIGINT) AS tx_bytes,
+            TRY_CAST(sum(bytes) FILTER (WHERE direction = 'rx') AS BIGINT) AS rx_bytes,
+            TRY_CAST(sum(interval_count) AS BIGINT) AS interval_count
         FROM links
         GROUP BY trace
     )

@@ -89,8 +89,8 @@ WITH
             avg(mean_pct ORDER BY rank, device) AS p2p_link_utilization_pct,
             avg(nonzero_pct ORDER BY rank, device) AS nonzero_pct,
             max(max_pct) AS max_pct,
-            CAST(sum(samples) AS BIGINT) AS sample_count,
-            CAST(sum(nonzero_samples) AS BIGINT) AS nonzero_sample_count,
+            TRY_CAST(sum(samples) AS BIGINT) AS sample_count,
+            TRY_CAST(sum(nonzero_samples) AS BIGINT) AS nonzero_sample_count,
             array_agg(
                 {rank: rank, device: device, mean_pct: mean_pct, nonzero_pct: nonzero_pct, samples: samples}
                 ORDER BY rank, device

@@ -90,9 +90,9 @@ WITH
                 array_agg(bus_bytes / time_ns ORDER BY collective)
                     FILTER (WHERE basis = 'call' AND bus_bytes IS NOT NULL)
             ) AS by_type,
-            CAST(coalesce(sum(counted_calls) FILTER (WHERE basis = 'call'), 0) AS BIGINT)
+            TRY_CAST(coalesce(sum(counted_calls) FILTER (WHERE basis = 'call'), 0) AS BIGINT)
                 AS calls_with_size,
-            CAST(sum(calls) FILTER (WHERE basis = 'call') AS BIGINT) AS calls,
+            TRY_CAST(sum(calls) FILTER (WHERE basis = 'call') AS BIGINT) AS calls,
             sum(bus_bytes ORDER BY collective) FILTER (WHERE basis = 'event')
                 / sum(time_ns) FILTER (WHERE basis = 'event') AS from_events_gb_per_s
         FROM types

@@ -45,7 +45,7 @@ WITH
     rank_totals AS (
         SELECT
             trace,
-            CAST(sum(call_count) AS BIGINT) AS total_calls,
+            TRY_CAST(sum(call_count) AS BIGINT) AS total_calls,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(call_count ORDER BY rank))
                 AS calls_per_rank,
             map(

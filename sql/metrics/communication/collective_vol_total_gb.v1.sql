@@ -34,8 +34,8 @@ WITH
             END AS per_step_gb,
             CAST(sum(wire_bytes) FILTER (WHERE NOT p2p) AS DOUBLE) / max(num_ranks) / 1e9 AS wire_gb,
             CAST(sum(message_bytes) FILTER (WHERE NOT p2p) AS DOUBLE) / 1e9 AS all_ranks_gb,
-            CAST(coalesce(sum(sizable) FILTER (WHERE NOT p2p), 0) AS BIGINT) AS calls,
-            CAST(coalesce(sum(sized) FILTER (WHERE NOT p2p), 0) AS BIGINT) AS calls_with_size
+            TRY_CAST(coalesce(sum(sizable) FILTER (WHERE NOT p2p), 0) AS BIGINT) AS calls,
+            TRY_CAST(coalesce(sum(sized) FILTER (WHERE NOT p2p), 0) AS BIGINT) AS calls_with_size
         FROM _comm_volumes
         GROUP BY trace
     ),

@@ -33,8 +33,8 @@ WITH
                 AS wire_volume_bytes,
             sum(step_message_bytes ORDER BY rank, collective) FILTER (WHERE p2p) / max(step_ranks)
                 AS p2p_volume_bytes,
-            CAST(sum(message_bytes) AS BIGINT) AS total_volume_bytes,
-            CAST(sum(wire_bytes) AS BIGINT) AS total_wire_bytes,
+            TRY_CAST(sum(message_bytes) AS BIGINT) AS total_volume_bytes,
+            TRY_CAST(sum(wire_bytes) AS BIGINT) AS total_wire_bytes,
             CAST(sum(sized) AS DOUBLE) / nullif(sum(sizable), 0) AS size_coverage_ratio,
             bool_or(has_steps) AS has_steps
         FROM _comm_volumes
@@ -47,8 +47,8 @@ WITH
             sum(step_calls ORDER BY rank) / max(step_ranks) AS calls,
             sum(step_message_bytes ORDER BY rank) / max(step_ranks) AS message_bytes,
             sum(step_wire_bytes ORDER BY rank) / max(step_ranks) AS wire_bytes,
-            CAST(sum(message_bytes) AS BIGINT) AS total_message_bytes,
-            CAST(sum(wire_bytes) AS BIGINT) AS total_wire_bytes
+            TRY_CAST(sum(message_bytes) AS BIGINT) AS total_message_bytes,
+            TRY_CAST(sum(wire_bytes) AS BIGINT) AS total_wire_bytes
         FROM _comm_volumes
         GROUP BY trace, collective
     ),

@@ -55,7 +55,7 @@ WITH
     ),
 
     known AS (
-        SELECT trace, rank, CAST(sum(known_ns) AS BIGINT) AS known_ns
+        SELECT trace, rank, TRY_CAST(sum(known_ns) AS BIGINT) AS known_ns
         FROM known_spans
         GROUP BY trace, rank
     ),
@@ -106,7 +106,7 @@ WITH
             avg(time_pct ORDER BY rank) AS communication_pct,
             avg(calls ORDER BY rank) AS calls,
             avg(step_calls ORDER BY rank) AS calls_per_step,
-            CAST(sum(calls) AS BIGINT) AS calls_all_ranks,
+            TRY_CAST(sum(calls) AS BIGINT) AS calls_all_ranks,
             CASE WHEN sum(sized) > 0 THEN avg(message_bytes ORDER BY rank) END AS volume_bytes,
             CASE WHEN sum(sized) > 0 THEN avg(wire_bytes ORDER BY rank) END AS wire_bytes,
             avg(efficiency_gb_per_s ORDER BY rank) AS efficiency_gb_per_s,
@@ -156,8 +156,8 @@ WITH
             quantile_cont(dur_ns, 0.95) / 1e3 AS p95_us,
             min(dur_ns) / 1e3 AS min_us,
             max(dur_ns) / 1e3 AS max_us,
-            CAST(sum(message_bytes) AS BIGINT) AS message_bytes,
-            CAST(sum(wire_bytes) AS BIGINT) AS wire_bytes
+            TRY_CAST(sum(message_bytes) AS BIGINT) AS message_bytes,
+            TRY_CAST(sum(wire_bytes) AS BIGINT) AS wire_bytes
         FROM events
         GROUP BY trace, collective
     ),

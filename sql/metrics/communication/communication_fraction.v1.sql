@@ -19,8 +19,8 @@ WITH
         SELECT
             trace,
             rank,
-            CAST(sum(coalesce(interval_union_ns(comm), 0)) AS BIGINT) AS comm_ns,
-            CAST(sum(interval_union_ns(busy)) FILTER (WHERE device IS NOT NULL) AS BIGINT) AS busy_ns
+            TRY_CAST(sum(coalesce(interval_union_ns(comm), 0)) AS BIGINT) AS comm_ns,
+            TRY_CAST(sum(interval_union_ns(busy)) FILTER (WHERE device IS NOT NULL) AS BIGINT) AS busy_ns
         FROM _busy
         GROUP BY trace, rank
     ),

@@ -37,7 +37,7 @@ WITH
     ),
 
     ranks_busy AS (
-        SELECT trace, rank, CAST(sum(comm_ns) AS BIGINT) AS comm_ns, CAST(sum(busy_ns) AS BIGINT) AS busy_ns
+        SELECT trace, rank, TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns, TRY_CAST(sum(busy_ns) AS BIGINT) AS busy_ns
         FROM devices_busy
         GROUP BY trace, rank
         HAVING sum(busy_ns) > 0

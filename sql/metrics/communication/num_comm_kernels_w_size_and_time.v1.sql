@@ -34,7 +34,7 @@ WITH
     rank_totals AS (
         SELECT
             trace,
-            CAST(sum(event_count) AS BIGINT) AS event_count,
+            TRY_CAST(sum(event_count) AS BIGINT) AS event_count,
             count(*) AS rank_count,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(event_count ORDER BY rank))
                 AS per_rank

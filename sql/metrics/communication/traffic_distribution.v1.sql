@@ -31,16 +31,16 @@ WITH
             trace,
             mode,
             CASE WHEN bool_or(dim <> 'unknown')
-                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'dp'), 0) AS BIGINT) END AS dp_bytes,
+                THEN TRY_CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'dp'), 0) AS BIGINT) END AS dp_bytes,
             CASE WHEN bool_or(dim <> 'unknown')
-                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'tp'), 0) AS BIGINT) END AS tp_bytes,
+                THEN TRY_CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'tp'), 0) AS BIGINT) END AS tp_bytes,
             CASE WHEN bool_or(dim <> 'unknown')
-                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'pp'), 0) AS BIGINT) END AS pp_bytes,
+                THEN TRY_CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'pp'), 0) AS BIGINT) END AS pp_bytes,
             CASE WHEN bool_or(dim <> 'unknown')
-                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'ep'), 0) AS BIGINT) END AS ep_bytes,
+                THEN TRY_CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'ep'), 0) AS BIGINT) END AS ep_bytes,
             CASE WHEN bool_or(dim <> 'unknown')
-                THEN CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'cp'), 0) AS BIGINT) END AS cp_bytes,
-            CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'unknown'), 0) AS BIGINT) AS unknown_bytes,
+                THEN TRY_CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'cp'), 0) AS BIGINT) END AS cp_bytes,
+            TRY_CAST(coalesce(sum(wire_bytes) FILTER (WHERE dim = 'unknown'), 0) AS BIGINT) AS unknown_bytes,
             CAST(nullif(sum(wire_bytes), 0) AS DOUBLE) AS all_bytes,
             count(*) AS total_comm_calls,
             CAST(count(wire_bytes) AS DOUBLE)

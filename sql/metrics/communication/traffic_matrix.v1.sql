@@ -128,7 +128,7 @@ WITH
 
     kind_pairs AS (
         SELECT
-            trace, src, dst, kind, CAST(sum(calls) AS BIGINT) AS calls,
+            trace, src, dst, kind, TRY_CAST(sum(calls) AS BIGINT) AS calls,
             TRY_CAST(sum(bytes ORDER BY bytes) AS BIGINT) AS bytes
         FROM edges
         WHERE bytes > 0
@@ -184,7 +184,7 @@ WITH
         SELECT
             trace, rank, TRY_CAST(sum(sent_bytes ORDER BY sent_bytes) AS BIGINT) AS sent_bytes,
             TRY_CAST(sum(received_bytes ORDER BY received_bytes) AS BIGINT) AS received_bytes,
-            CAST(sum(peers) AS BIGINT) AS peers
+            TRY_CAST(sum(peers) AS BIGINT) AS peers
         FROM ends
         GROUP BY trace, rank
     ),

@@ -37,8 +37,8 @@ WITH
     totals AS (
         SELECT
             trace,
-            CAST(sum(output_tokens) AS BIGINT) AS total_output_tokens,
-            CAST(sum(duration_ns) AS BIGINT) AS duration_ns,
+            TRY_CAST(sum(output_tokens) AS BIGINT) AS total_output_tokens,
+            TRY_CAST(sum(duration_ns) AS BIGINT) AS duration_ns,
             count(*) AS record_count
         FROM runs
         WHERE output_tokens IS NOT NULL AND duration_ns > 0

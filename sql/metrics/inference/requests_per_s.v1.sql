@@ -20,8 +20,8 @@ WITH
     totals AS (
         SELECT
             trace,
-            CAST(sum(completed) AS BIGINT) AS completed_count,
-            CAST(sum(duration_ns) AS BIGINT) AS duration_ns,
+            TRY_CAST(sum(completed) AS BIGINT) AS completed_count,
+            TRY_CAST(sum(duration_ns) AS BIGINT) AS duration_ns,
             count(*) AS record_count
         FROM benchmarks
         WHERE completed IS NOT NULL AND duration_ns > 0

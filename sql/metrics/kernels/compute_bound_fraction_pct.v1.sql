@@ -59,7 +59,7 @@ WITH
             trace,
             avg(100.0 * large_ns / nullif(known_ns, 0) ORDER BY rank) AS compute_bound_fraction_pct,
             avg(100.0 * large_compute_ns / nullif(compute_ns, 0) ORDER BY rank) AS of_compute_pct,
-            CAST(sum(large_kernels) AS BIGINT) AS large_kernel_count,
+            TRY_CAST(sum(large_kernels) AS BIGINT) AS large_kernel_count,
             CAST(sum(known_ns) AS DOUBLE) / nullif(sum(dur_ns), 0) AS known_ratio,
             map(
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),

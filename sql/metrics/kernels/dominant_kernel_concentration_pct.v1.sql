@@ -36,7 +36,7 @@ WITH
 
     rank_names AS (
         SELECT
-            trace, rank, name, class, sum(dur_ns) AS dur_ns, CAST(sum(events) AS BIGINT) AS kernel_count
+            trace, rank, name, class, sum(dur_ns) AS dur_ns, TRY_CAST(sum(events) AS BIGINT) AS kernel_count
         FROM kernels
         WHERE rank IS NOT NULL AND name IS NOT NULL
         GROUP BY trace, rank, name, class
@@ -44,7 +44,7 @@ WITH
 
     names AS (
         SELECT
-            trace, name, class, sum(dur_ns) AS dur_ns, CAST(sum(kernel_count) AS BIGINT) AS kernel_count,
+            trace, name, class, sum(dur_ns) AS dur_ns, TRY_CAST(sum(kernel_count) AS BIGINT) AS kernel_count,
             sum(sum(dur_ns)) OVER (PARTITION BY trace) AS total_ns,
             sum(sum(dur_ns)) OVER (PARTITION BY trace, class) AS class_ns,
             row_number() OVER (PARTITION BY trace ORDER BY sum(dur_ns) DESC, name, class) AS place,

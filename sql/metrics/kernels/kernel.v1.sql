@@ -53,7 +53,7 @@ WITH
         SELECT
             k.trace, r.rank_count,
             sum(k.dur_ns) AS dur_ns,
-            CAST(sum(k.events) AS BIGINT) AS kernel_count,
+            TRY_CAST(sum(k.events) AS BIGINT) AS kernel_count,
             count(DISTINCT k.name) AS name_count,
             coalesce(sum(k.dur_ns) FILTER (WHERE k.kernel_class = 'other'), 0) AS other_ns,
             coalesce(sum(k.dur_ns) FILTER (WHERE k.is_moe), 0) AS moe_ns,
@@ -67,7 +67,7 @@ WITH
         SELECT
             trace, kernel_class,
             sum(dur_ns) AS dur_ns,
-            CAST(sum(events) AS BIGINT) AS kernels,
+            TRY_CAST(sum(events) AS BIGINT) AS kernels,
             count(DISTINCT name) AS names
         FROM kernels
         GROUP BY trace, kernel_class
@@ -111,7 +111,7 @@ WITH
         SELECT
             trace, name, kernel_class,
             sum(dur_ns) AS dur_ns,
-            CAST(sum(events) AS BIGINT) AS kernels,
+            TRY_CAST(sum(events) AS BIGINT) AS kernels,
             min(min_dur_ns) AS min_dur_ns,
             max(max_dur_ns) AS max_dur_ns
         FROM kernels
@@ -165,7 +165,7 @@ WITH
     ),
 
     rank_overheads AS (
-        SELECT trace, rank, CAST(sum(exposed_op_ns) AS BIGINT) AS exposed_ns
+        SELECT trace, rank, TRY_CAST(sum(exposed_op_ns) AS BIGINT) AS exposed_ns
         FROM host_times
         GROUP BY trace, rank
     ),

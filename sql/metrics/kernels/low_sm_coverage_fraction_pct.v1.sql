@@ -74,7 +74,7 @@ WITH
             trace,
             avg(100.0 * low_ns / nullif(known_ns, 0) ORDER BY rank) AS low_pct,
             avg(100.0 * low_compute_ns / nullif(compute_ns, 0) ORDER BY rank) AS of_compute_pct,
-            CAST(sum(low_kernels) AS BIGINT) AS low_kernel_count,
+            TRY_CAST(sum(low_kernels) AS BIGINT) AS low_kernel_count,
             CAST(sum(known_ns) AS DOUBLE) / nullif(sum(dur_ns), 0) AS known_ratio,
             map(
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),

@@ -47,7 +47,7 @@ WITH
         SELECT
             trace, rank,
             max(sm_count) AS sm_count,
-            CAST(sum(kernels) AS BIGINT) AS kernels,
+            TRY_CAST(sum(kernels) AS BIGINT) AS kernels,
             sum(dur_ns) AS dur_ns,
             coalesce(sum(dur_ns) FILTER (WHERE coverage IS NOT NULL), 0) AS known_ns,
             coalesce(sum(dur_ns) FILTER (WHERE coverage IS NOT NULL AND class = 'compute'), 0)
@@ -56,7 +56,7 @@ WITH
             sum(dur_ns * coverage ORDER BY coverage, dur_ns) FILTER (WHERE class = 'compute')
                 AS compute_covered_ns,
             sum(kernels * coverage ORDER BY coverage, class, kernels) AS covered_kernels,
-            CAST(sum(kernels) FILTER (WHERE coverage IS NOT NULL) AS BIGINT) AS known_kernels
+            TRY_CAST(sum(kernels) FILTER (WHERE coverage IS NOT NULL) AS BIGINT) AS known_kernels
         FROM capped
         GROUP BY trace, rank
     ),

@@ -440,7 +440,7 @@ WITH RECURSIVE
     segment_lists AS (
         SELECT
             trace,
-            CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
+            TRY_CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
             count(*) AS segments_count,
             array_agg({
                 start_ns: start_ns, dur_ns: dur_ns, kind: kind, name: name, lane: lane,

@@ -164,7 +164,7 @@ WITH
             avg(unknown_ns / 1e6 ORDER BY rank) AS unknown_ms,
             avg(micro_ns / 1e6 ORDER BY rank) AS micro_idle_ms,
             avg(macro_ns / 1e6 ORDER BY rank) AS macro_idle_ms,
-            CAST(sum(gap_count) AS BIGINT) AS gaps_count,
+            TRY_CAST(sum(gap_count) AS BIGINT) AS gaps_count,
             1.0 - sum(unknown_ns) / sum(idle_ns ORDER BY rank) AS launch_known_ratio,
             array_agg({
                 rank: rank, idle_ms: idle_ns / 1e6,

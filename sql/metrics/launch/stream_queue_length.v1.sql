@@ -42,7 +42,7 @@ WITH
     levels AS (
         SELECT
             trace, rank, device, stream,
-            CAST(sum(sum(change)) OVER edge AS BIGINT) AS length,
+            TRY_CAST(sum(sum(change)) OVER edge AS BIGINT) AS length,
             lead(at_ns) OVER edge - at_ns AS time_ns
         FROM edges
         GROUP BY trace, rank, device, stream, at_ns

@@ -61,7 +61,7 @@ WITH
 
     names AS (
         SELECT
-            trace, name, moe_part, sum(dur_ns) AS dur_ns, CAST(sum(events) AS BIGINT) AS kernel_count
+            trace, name, moe_part, sum(dur_ns) AS dur_ns, TRY_CAST(sum(events) AS BIGINT) AS kernel_count
         FROM kernels
         WHERE moe_part IS NOT NULL AND rank IS NOT NULL
         GROUP BY trace, name, moe_part

@@ -38,7 +38,7 @@ WITH
     ),
 
     loads AS (
-        SELECT trace, expert, CAST(sum(load) AS BIGINT) AS load
+        SELECT trace, expert, TRY_CAST(sum(load) AS BIGINT) AS load
         FROM layer_loads
         GROUP BY trace, expert
     ),
@@ -86,7 +86,7 @@ WITH
                 AS entropy_bits,
             stddev_pop(load ORDER BY expert) / nullif(avg(load ORDER BY expert), 0) AS cv,
             max(load) / nullif(CAST(min(load) FILTER (WHERE load > 0) AS DOUBLE), 0) AS max_min_ratio,
-            CAST(sum(load) AS BIGINT) AS total_tokens,
+            TRY_CAST(sum(load) AS BIGINT) AS total_tokens,
             count(*) AS num_experts,
             array_agg(load ORDER BY expert) AS totals,
             array_agg(share ORDER BY expert) AS normalized

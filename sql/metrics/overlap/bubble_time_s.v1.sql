@@ -32,8 +32,8 @@ WITH
     exposed AS (
         SELECT
             w.trace, w.rank,
-            CAST(sum(interval_union_ns(w.spans)) AS BIGINT) AS wait_ns,
-            CAST(sum(interval_subtract_ns(w.spans, coalesce(b.compute, []))) AS BIGINT) AS exposed_ns
+            TRY_CAST(sum(interval_union_ns(w.spans)) AS BIGINT) AS wait_ns,
+            TRY_CAST(sum(interval_subtract_ns(w.spans, coalesce(b.compute, []))) AS BIGINT) AS exposed_ns
         FROM waits AS w
         LEFT JOIN _busy AS b
             ON b.trace = w.trace AND b.rank = w.rank AND b.device IS NOT DISTINCT FROM w.device

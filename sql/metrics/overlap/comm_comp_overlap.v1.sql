@@ -40,9 +40,9 @@ WITH
         SELECT
             trace,
             rank,
-            CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
-            CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
-            CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns
+            TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
+            TRY_CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
+            TRY_CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns
         FROM spans
         GROUP BY trace, rank
     ),
@@ -50,9 +50,9 @@ WITH
     totals AS (
         SELECT
             trace,
-            CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
-            CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
-            CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns,
+            TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
+            TRY_CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
+            TRY_CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns,
             array_agg({
                 rank: rank,
                 comm_time_ms: comm_ns / 1e6,

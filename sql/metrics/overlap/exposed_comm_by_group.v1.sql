@@ -125,7 +125,7 @@ WITH
         SELECT
             trace, level, part,
             count(*) AS ranks,
-            CAST(sum(calls) AS BIGINT) AS calls,
+            TRY_CAST(sum(calls) AS BIGINT) AS calls,
             avg(comm_ms ORDER BY rank) AS comm_ms,
             avg(exposed_ms ORDER BY rank) AS exposed_ms,
             avg(alone_ms ORDER BY rank) AS alone_ms

@@ -66,8 +66,8 @@ WITH
             avg(compute_pct ORDER BY rank) AS compute_pct,
             avg(comm_pct ORDER BY rank) AS communication_pct,
             avg(bubble_pct ORDER BY rank) AS bubble_pct,
-            CAST(sum(compute_kernels) AS BIGINT) AS total_compute_kernels,
-            CAST(sum(comm_kernels) AS BIGINT) AS total_comm_kernels,
+            TRY_CAST(sum(compute_kernels) AS BIGINT) AS total_compute_kernels,
+            TRY_CAST(sum(comm_kernels) AS BIGINT) AS total_comm_kernels,
             array_agg({
                 rank: rank, overlap_efficiency_pct: efficiency_pct, compute_time_ms: compute_ms,
                 communication_time_ms: comm_ms, overlap_time_ms: overlap_ms,

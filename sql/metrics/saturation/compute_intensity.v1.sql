@@ -29,7 +29,7 @@ WITH
                 / nullif(sum(compute_bytes ORDER BY rank), 0) AS of_compute,
             coalesce(sum(flops ORDER BY rank), 0) AS total_flops,
             sum(bytes ORDER BY rank) AS accessed_bytes,
-            CAST(sum(event_count) AS BIGINT) AS operation_count,
+            TRY_CAST(sum(event_count) AS BIGINT) AS operation_count,
             map(
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
                 array_agg(coalesce(flops, 0) / nullif(bytes, 0) ORDER BY rank)

@@ -127,8 +127,8 @@ WITH
         FROM (
             SELECT
                 trace, pg_key, rank,
-                CAST(sum(calls) AS BIGINT) AS calls,
-                CAST(sum(matched_calls) AS BIGINT) AS matched_calls
+                TRY_CAST(sum(calls) AS BIGINT) AS calls,
+                TRY_CAST(sum(matched_calls) AS BIGINT) AS matched_calls
             FROM counts
             GROUP BY trace, pg_key, rank
         ) AS t
@@ -272,9 +272,9 @@ WITH
     misses AS (
         SELECT
             trace, pg_key, rank,
-            CAST(sum(missing_begin) AS BIGINT) AS missing_begin,
-            CAST(sum(missing_inside) AS BIGINT) AS missing_inside,
-            CAST(sum(missing_end) AS BIGINT) AS missing_end
+            TRY_CAST(sum(missing_begin) AS BIGINT) AS missing_begin,
+            TRY_CAST(sum(missing_inside) AS BIGINT) AS missing_inside,
+            TRY_CAST(sum(missing_end) AS BIGINT) AS missing_end
         FROM rank_spans
         GROUP BY trace, pg_key, rank
     ),

@@ -157,7 +157,7 @@ WITH
 
     by_events AS (
         SELECT
-            r.trace, r.method, CAST(sum(r.device_count) AS BIGINT) AS devices,
+            r.trace, r.method, TRY_CAST(sum(r.device_count) AS BIGINT) AS devices,
             avg(r.flops_per_s ORDER BY r.rank) AS flops_per_s,
             avg(100.0 * r.flops_per_s / nullif(p.flops_per_s, 0) ORDER BY r.rank) AS mfu_pct
         FROM rank_rates AS r

@@ -28,7 +28,7 @@ WITH
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
                 array_agg(CAST(flops AS DOUBLE) ORDER BY rank)
             ) AS per_rank,
-            CAST(sum(event_count) AS BIGINT) AS flops_event_count
+            TRY_CAST(sum(event_count) AS BIGINT) AS flops_event_count
         FROM rank_flops
         GROUP BY trace
     )

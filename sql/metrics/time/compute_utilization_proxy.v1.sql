@@ -16,7 +16,7 @@
 -- @source   metrics 2.F compute_utilization (defects D01, D08, D09)
 WITH
     spans AS (
-        SELECT trace, rank, CAST(sum(end_ns - start_ns) AS BIGINT) AS compute_ns
+        SELECT trace, rank, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS compute_ns
         FROM busy_intervals
         WHERE class = 'compute'
         GROUP BY trace, rank

@@ -24,16 +24,16 @@ WITH
     sums AS (
         SELECT
             trace, rank,
-            CAST(sum(main_op_ns) AS BIGINT) AS main_ns,
-            CAST(sum(exposed_op_ns) AS BIGINT) AS exposed_ns,
-            CAST(sum(op_self_ns) AS BIGINT) AS self_ns
+            TRY_CAST(sum(main_op_ns) AS BIGINT) AS main_ns,
+            TRY_CAST(sum(exposed_op_ns) AS BIGINT) AS exposed_ns,
+            TRY_CAST(sum(op_self_ns) AS BIGINT) AS self_ns
         FROM host_times
         GROUP BY trace, rank
     ),
 
     -- Steps in which no operator runs count for the mean.
     step_sums AS (
-        SELECT trace, rank, count(*) AS step_count, CAST(sum(dur_ns) AS BIGINT) AS step_ns
+        SELECT trace, rank, count(*) AS step_count, TRY_CAST(sum(dur_ns) AS BIGINT) AS step_ns
         FROM steps
         WHERE dur_ns IS NOT NULL
         GROUP BY trace, rank

@@ -18,7 +18,7 @@
 -- @source   metrics 2.C total_comm_time_s (defects D08, D22, D23: unions of kernels, no host wrappers)
 WITH
     spans AS (
-        SELECT trace, rank, CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
+        SELECT trace, rank, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
         FROM busy_intervals
         WHERE class = 'comm'
         GROUP BY trace, rank

@@ -17,7 +17,7 @@
 -- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set once at ingest)
 WITH
     spans AS (
-        SELECT trace, rank, CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
+        SELECT trace, rank, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
         FROM busy_intervals
         WHERE class = 'compute'
         GROUP BY trace, rank
@@ -63,7 +63,7 @@ WITH
 
     -- A step without such work counts as 0.
     step_times AS (
-        SELECT t.trace, t.rank, t.step, CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS step_ns
+        SELECT t.trace, t.rank, t.step, TRY_CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS step_ns
         FROM steps AS t
         LEFT JOIN step_spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
         GROUP BY t.trace, t.rank, t.step

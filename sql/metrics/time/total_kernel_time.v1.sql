@@ -27,7 +27,7 @@ WITH
             sum(kernel_ns) / 1e9 AS all_ranks_s,
             avg(kernel_ns) / 1e9 AS mean_s,
             count(*) AS num_ranks,
-            CAST(sum(kernels) AS BIGINT) AS kernel_count
+            TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count
         FROM per_rank
         GROUP BY trace
     )

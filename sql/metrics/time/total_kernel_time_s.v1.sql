@@ -51,7 +51,7 @@ WITH
             avg(busy_ns) / 1e9 AS busy_kernel_time_s,
             avg(compute_ns) / 1e9 AS compute_kernel_time_s,
             avg(comm_ns) / 1e9 AS comm_kernel_time_s,
-            CAST(sum(kernels) AS BIGINT) AS kernel_count,
+            TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count,
             map(
                 array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
                 array_agg(kernel_ns / 1e9 ORDER BY rank)
