@@ -42,6 +42,6 @@ WITH
 
 SELECT
     trace, device, name AS series, direction, link, start_ns, end_ns,
-    CASE WHEN value >= value_before THEN CAST(1024 * (value - value_before) AS BIGINT) END AS moved_bytes
+    CASE WHEN value >= value_before THEN TRY_CAST(1024 * (value - value_before) AS BIGINT) END AS moved_bytes
 FROM pairs
 WHERE end_ns > start_ns

@@ -43,12 +43,12 @@ SELECT
     -- What no device number says is on one device; a rank with several has a window on each.
     greatest(w.device_count, 1) AS device_count,
     (w.end_ns - w.start_ns) * greatest(w.device_count, 1) AS window_ns,
-    CAST(coalesce(t.comm_ns, 0) AS BIGINT) AS comm_ns,
-    CASE WHEN w.basis = 'device' THEN CAST(coalesce(t.busy_ns, 0) AS BIGINT) END AS busy_ns,
-    CASE WHEN w.basis = 'device' THEN CAST(coalesce(t.kernel_ns, 0) AS BIGINT) END AS kernel_ns,
-    CASE WHEN w.basis = 'device' THEN CAST(coalesce(t.overlap_ns, 0) AS BIGINT) END AS overlap_ns,
-    CASE WHEN w.basis = 'device' THEN CAST(coalesce(t.compute_ns, 0) AS BIGINT) END AS compute_ns,
-    CASE WHEN w.basis = 'device' THEN CAST(coalesce(t.copy_ns, 0) AS BIGINT) END AS copy_ns,
-    CASE WHEN w.basis = 'device' THEN CAST(coalesce(t.set_ns, 0) AS BIGINT) END AS set_ns
+    TRY_CAST(coalesce(t.comm_ns, 0) AS BIGINT) AS comm_ns,
+    CASE WHEN w.basis = 'device' THEN TRY_CAST(coalesce(t.busy_ns, 0) AS BIGINT) END AS busy_ns,
+    CASE WHEN w.basis = 'device' THEN TRY_CAST(coalesce(t.kernel_ns, 0) AS BIGINT) END AS kernel_ns,
+    CASE WHEN w.basis = 'device' THEN TRY_CAST(coalesce(t.overlap_ns, 0) AS BIGINT) END AS overlap_ns,
+    CASE WHEN w.basis = 'device' THEN TRY_CAST(coalesce(t.compute_ns, 0) AS BIGINT) END AS compute_ns,
+    CASE WHEN w.basis = 'device' THEN TRY_CAST(coalesce(t.copy_ns, 0) AS BIGINT) END AS copy_ns,
+    CASE WHEN w.basis = 'device' THEN TRY_CAST(coalesce(t.set_ns, 0) AS BIGINT) END AS set_ns
 FROM _windows AS w
 LEFT JOIN rank_times AS t ON t.trace = w.trace AND t.rank = w.rank

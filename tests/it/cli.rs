@@ -211,7 +211,7 @@ fn several_metrics_are_long() {
     exit code 0
     --- stdout
     trace,metric,version,value,unit,reason,details
-    job,coll_call_num,1,2,calls,,"{""total_calls"":2,""calls_per_rank"":{""0"":1,""1"":1},""calls_by_type"":{""all_reduce"":2},""calls_per_rank_per_step"":{""0"":0.0,""1"":0.0},""num_traces"":2,""method"":""device_events""}"
+    job,coll_call_num,1,2,calls,,"{""total_calls"":2,""calls_per_rank"":{""0"":1,""1"":1},""calls_by_type"":{""all_reduce"":2},""calls_per_rank_per_step"":null,""num_traces"":2,""method"":""device_events""}"
     job,wall_time_s,1,0.0004,s,,"{""wall_time_s"":0.0004,""per_rank"":{""0"":0.0004,""1"":0.0004},""trace_span_s"":0.0004,""basis"":""device""}"
     "#);
     let run = place.run(&[&metrics[..], &["--format", "json"]].concat());
@@ -300,11 +300,14 @@ fn show_prints_definition_and_sql() {
     Value:
       wall_time_s
 
+    Parameters:
+      align BOOLEAN = false: Shift the times of each rank by its median end difference first, in case clocks differ: only trace_span_s changes.
+
     Columns:
       trace VARCHAR: The ingested trace.
       wall_time_s DOUBLE [s] (lower is better): Largest window over ranks.
       per_rank MAP [s]: Window of each rank.
-      trace_span_s DOUBLE [s]: First start over ranks to last end over ranks, by their clocks.
+      trace_span_s DOUBLE [s]: First start over ranks to last end over ranks, by their clocks as recorded; see -p align=true.
       basis VARCHAR: device, or host where the trace has no device events.
 
     From traces of:

@@ -102,8 +102,8 @@ WITH
             100.0 * t.kernel_ns / nullif(t.window_ns, 0) AS kernel_pct,
             100.0 * t.copy_ns / nullif(t.window_ns, 0) AS copy_pct,
             100.0 * t.set_ns / nullif(t.window_ns, 0) AS set_pct,
-            CAST(coalesce(g.micro_ns, 0) AS BIGINT) AS micro_ns,
-            CAST(coalesce(g.macro_ns, 0) AS BIGINT) AS macro_ns,
+            TRY_CAST(coalesce(g.micro_ns, 0) AS BIGINT) AS micro_ns,
+            TRY_CAST(coalesce(g.macro_ns, 0) AS BIGINT) AS macro_ns,
             coalesce(g.micro_count, 0) AS micro_count,
             coalesce(g.macro_count, 0) AS macro_count,
             c.kernels, c.copies, c.sets, c.graphs

@@ -179,7 +179,7 @@ WITH
             c.tokens_per_s,
             p.flops_per_s / 1e12 AS peak_tflops,
             p.source AS peak_source,
-            CAST(coalesce(c.devices, e.devices) AS BIGINT) AS devices,
+            TRY_CAST(coalesce(c.devices, e.devices) AS BIGINT) AS devices,
             f.precision,
             s.step_time_s,
             coalesce(c.flops_per_token * c.tokens_per_s / nullif(c.devices, 0), e.flops_per_s) / 1e12

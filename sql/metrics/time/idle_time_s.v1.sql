@@ -34,8 +34,8 @@ WITH
         SELECT
             t.trace, t.rank, t.window_ns, t.busy_ns,
             t.window_ns - t.busy_ns AS idle_ns,
-            CAST(coalesce(g.micro_ns, 0) AS BIGINT) AS micro_ns,
-            CAST(coalesce(g.macro_ns, 0) AS BIGINT) AS macro_ns
+            TRY_CAST(coalesce(g.micro_ns, 0) AS BIGINT) AS micro_ns,
+            TRY_CAST(coalesce(g.macro_ns, 0) AS BIGINT) AS macro_ns
         FROM _rank_times AS t
         LEFT JOIN rank_gaps AS g ON g.trace = t.trace AND g.rank = t.rank
         WHERE t.basis = 'device'

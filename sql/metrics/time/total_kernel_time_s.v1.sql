@@ -33,10 +33,10 @@ WITH
     per_rank AS (
         SELECT
             r.trace, r.rank,
-            CAST(coalesce(s.kernel_ns, 0) AS BIGINT) AS kernel_ns,
-            CAST(coalesce(s.compute_ns, 0) AS BIGINT) AS compute_ns,
-            CAST(coalesce(s.comm_ns, 0) AS BIGINT) AS comm_ns,
-            CAST(coalesce(s.kernels, 0) AS BIGINT) AS kernels,
+            TRY_CAST(coalesce(s.kernel_ns, 0) AS BIGINT) AS kernel_ns,
+            TRY_CAST(coalesce(s.compute_ns, 0) AS BIGINT) AS compute_ns,
+            TRY_CAST(coalesce(s.comm_ns, 0) AS BIGINT) AS comm_ns,
+            TRY_CAST(coalesce(s.kernels, 0) AS BIGINT) AS kernels,
             coalesce(t.kernel_ns, 0) AS busy_ns
         FROM _windows AS r
         LEFT JOIN sums AS s ON s.trace = r.trace AND s.rank = r.rank
