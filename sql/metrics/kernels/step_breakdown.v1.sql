@@ -83,12 +83,19 @@ WITH
         WHERE n.part_count > 1
     ),
 
+    -- Operators that only such kernels have.
+    wanted AS (
+        SELECT DISTINCT trace, rank, op_event_id
+        FROM unsettled
+        WHERE op_event_id IS NOT NULL
+    ),
+
     operators AS (
         SELECT h.trace, h.event_id, h.name
         FROM host_events AS h
-        WHERE EXISTS (
-            SELECT 1 FROM unsettled AS u WHERE u.trace = h.trace AND u.op_event_id = h.event_id
-        )
+        INNER JOIN wanted AS w
+            ON w.trace = h.trace AND w.rank = h.rank AND w.op_event_id = h.event_id
+        WHERE h.class IN ('host_op', 'host_annotation')
     ),
 
     settled AS (
