@@ -7,7 +7,8 @@ use super::Context;
 use super::args::ProfileMode;
 use super::progress::Steps;
 use crate::engine::run::{MetricResult, Params, run};
-use crate::engine::{Engine, interrupt};
+use crate::engine::sheet::{Rows, rows};
+use crate::engine::{Engine, Shown, interrupt};
 use crate::error::Result;
 use crate::ingest::manifest::{Manifest, identity};
 use crate::registry::SqlFile;
@@ -19,6 +20,8 @@ const ET_ALONE: &str = "the trace holds execution traces alone, which record no 
 pub struct Batch<'a, 'c> {
     context: &'c Context,
     files: &'a [&'c SqlFile],
+    /// Views whose rows are wanted too.
+    views: &'a [&'c SqlFile],
     params: &'a Params,
     mode: ProfileMode,
     directories: &'a [PathBuf],
@@ -36,7 +39,56 @@ impl<'a, 'c> Batch<'a, 'c> {
         directories: &'a [PathBuf],
     ) -> Self {
         let steps = Steps::new(context.global.quiet, files.len() * directories.len());
-        Self { context, files, params, mode, directories, engine: None, steps }
+        Self { context, files, views: &[], params, mode, directories, engine: None, steps }
+    }
+
+    /// Views whose rows are asked for beside the metrics.
+    #[must_use]
+    pub fn with_views(self, views: &'a [&'c SqlFile]) -> Self {
+        let steps = Steps::new(
+            self.context.global.quiet,
+            (self.files.len() + views.len()) * self.directories.len(),
+        );
+        Self { views, steps, ..self }
+    }
+
+    /// What each metric says of a trace, and the rows of each view, `limit` and one more at most.
+    ///
+    /// # Errors
+    /// As [`Batch::trace`], and those of a view.
+    pub fn trace_with_views(
+        &mut self,
+        directory: &Path,
+        limit: usize,
+    ) -> Result<(Vec<Result<MetricResult>>, Vec<Rows>)> {
+        loop {
+            let before = identity(directory);
+            let results = self.answers(directory)?;
+            let manifest = Manifest::read(directory)?;
+            let mut all = Vec::new();
+            for view in self.views {
+                self.steps.next(&manifest.trace, &view.header.name);
+                let began = Instant::now();
+                if self.engine.is_none() {
+                    self.show(directory, source(&manifest, self.mode))?;
+                }
+                let Some(engine) = &self.engine else { continue };
+                all.push(rows(engine, view, &[], limit)?);
+                self.say(&view.header.name, &manifest.trace, began);
+            }
+            if identity(directory) == before {
+                return Ok((results, all));
+            }
+            self.engine = None;
+            self.steps.back(results.len() + all.len());
+        }
+    }
+
+    fn say(&self, name: &str, trace: &str, began: Instant) {
+        if self.context.printer.verbose() {
+            let ms = began.elapsed().as_millis();
+            self.context.printer.note(&format!("{name} of {trace}: {ms} ms"));
+        }
     }
 
     /// What each metric says of a trace.
@@ -59,12 +111,9 @@ impl<'a, 'c> Batch<'a, 'c> {
     fn answers(&mut self, directory: &Path) -> Result<Vec<Result<MetricResult>>> {
         let manifest = Manifest::read(directory)?;
         let sources = manifest.kinds();
-        // One profiler at a time: of two, both saw the same work. A memory snapshot saw none of it, and
-        // must not count as a rank in what a profiler is asked; nor did a benchmark.
-        let mut profilers = sources.clone();
-        profilers.retain(|source| !matches!(*source, "memory" | "bench"));
+        let profilers = profilers(&manifest);
         let wanted = self.mode.source().or(profilers.first().copied());
-        let source = wanted.filter(|_| sources.len() > 1);
+        let source = source(&manifest, self.mode);
         let mut shown = false;
         let mut out = Vec::new();
         for file in self.files {
@@ -102,12 +151,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                 self.engine = None;
                 shown = false;
             }
-            if self.context.printer.verbose() {
-                let ms = began.elapsed().as_millis();
-                self.context
-                    .printer
-                    .note(&format!("{} of {}: {ms} ms", file.header.name, manifest.trace));
-            }
+            self.say(&file.header.name, &manifest.trace, began);
             out.push(outcome);
         }
         Ok(out)
@@ -120,17 +164,32 @@ impl<'a, 'c> Batch<'a, 'c> {
             None => {
                 let registry = &self.context.registry;
                 let settings = self.context.settings();
-                let engine =
-                    Engine::open(self.directories, registry, &settings)?.keeping(self.files);
+                let files: Vec<&SqlFile> = self.files.iter().chain(self.views).copied().collect();
+                let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
                 // The lock first: views of a user's folder are bound behind it too.
                 engine.lock_down()?;
                 engine
             }
         };
-        engine.show(directory, source)?;
+        let source = source.map(str::to_owned);
+        engine.show(vec![Shown { directory: directory.to_owned(), source }])?;
         self.engine = Some(engine);
         Ok(())
     }
+}
+
+/// The profilers of a trace. A memory snapshot saw none of the work, and must not count as a rank in
+/// what a profiler is asked; nor did a benchmark.
+fn profilers(manifest: &Manifest) -> Vec<&str> {
+    let mut profilers = manifest.kinds();
+    profilers.retain(|source| !matches!(*source, "memory" | "bench"));
+    profilers
+}
+
+/// The one profiler whose rows are shown: of two, both saw the same work. None for all rows.
+pub fn source(manifest: &Manifest, mode: ProfileMode) -> Option<&str> {
+    let wanted = mode.source().or(profilers(manifest).first().copied());
+    wanted.filter(|_| manifest.kinds().len() > 1)
 }
 
 fn without_source(result: &mut MetricResult, source: &str) {

@@ -4,6 +4,7 @@
 pub mod interrupt;
 pub mod json;
 pub mod run;
+pub mod sheet;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ pub struct Engine<'r> {
     pub connection: Connection,
     registry: &'r Registry,
     directories: Vec<PathBuf>,
-    shown: RefCell<Shown>,
+    shown: RefCell<Vec<Shown>>,
     /// Views whose rows are kept while a trace is shown, once they were asked for.
     kept: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
@@ -34,11 +35,12 @@ pub struct Engine<'r> {
 }
 
 /// What the tables hold.
-#[derive(Debug, Clone, Default)]
-struct Shown {
-    directories: Vec<PathBuf>,
-    /// Only rows of this profiler.
-    source: Option<String>,
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// Directory of a trace.
+    pub directory: PathBuf,
+    /// Of it, only rows of this profiler.
+    pub source: Option<String>,
 }
 
 /// Limits of a connection.
@@ -82,7 +84,9 @@ impl<'r> Engine<'r> {
             connection,
             registry,
             directories: directories.to_vec(),
-            shown: RefCell::new(Shown { directories: directories.to_vec(), source: None }),
+            shown: RefCell::new(
+                directories.iter().map(|d| Shown { directory: d.clone(), source: None }).collect(),
+            ),
             kept: BTreeSet::new(),
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
@@ -95,18 +99,16 @@ impl<'r> Engine<'r> {
         Self { kept: kept(self.registry, files), ..self }
     }
 
-    /// From now on the tables hold one of the traces, and of it what `source` recorded (all of it with
-    /// None).
+    /// From now on the tables hold these traces only.
     ///
     /// # Errors
     /// `sql` when DuckDB cannot forget what it showed before.
-    pub fn show(&self, directory: &Path, source: Option<&str>) -> Result<()> {
+    pub fn show(&self, traces: Vec<Shown>) -> Result<()> {
         for name in std::mem::take(&mut *self.made.borrow_mut()) {
             let kind = if self.kept.contains(&name) { "TABLE" } else { "VIEW" };
             self.connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", sql_name(&name)))?;
         }
-        *self.shown.borrow_mut() =
-            Shown { directories: vec![directory.to_owned()], source: source.map(str::to_owned) };
+        *self.shown.borrow_mut() = traces;
         Ok(())
     }
 
@@ -133,6 +135,9 @@ impl<'r> Engine<'r> {
         if let Some(table) = schema::table(name) {
             return self.make_table(table);
         }
+        if name == schema::RESULTS.name {
+            return empty_table(&self.connection, &schema::RESULTS);
+        }
         let view = self.registry.view(name).ok_or_else(|| {
             Error::new("sql-file", format!("there is no table or view `{name}`"))
                 .hint("`ccl-sql list tables` shows them")
@@ -150,17 +155,25 @@ impl<'r> Engine<'r> {
     fn make_table(&self, table: &Table) -> Result<()> {
         let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
-            shown.directories.iter().flat_map(|d| schema::files(d, table)).collect();
+            shown.iter().flat_map(|s| schema::files(&s.directory, table)).collect();
         let mut query = select(table, &files);
-        if let Some(source) = &shown.source
-            && table.columns.iter().any(|c| c.name == "source")
-            // What a memory snapshot says stands beside what any profiler says.
-            && !table.name.starts_with("memory_")
-        {
+        // What a memory snapshot says stands beside what any profiler says.
+        if table.columns.iter().any(|c| c.name == "source") && !table.name.starts_with("memory_") {
             // So do the counters that another program sampled beside it.
             let sampled = if table.name == "counters" { " OR source = 'bench'" } else { "" };
-            let source = sql_string(source);
-            query = format!("SELECT * FROM ({query}) WHERE source = {source}{sampled}");
+            let one = shown.len() == 1;
+            let limits: Vec<String> = shown
+                .iter()
+                .filter_map(|s| {
+                    let source = sql_string(s.source.as_ref()?);
+                    let trace = sql_string(&trace_of(&s.directory));
+                    let other = if one { String::new() } else { format!("trace <> {trace} OR ") };
+                    Some(format!("({other}source = {source}{sampled})"))
+                })
+                .collect();
+            if !limits.is_empty() {
+                query = format!("SELECT * FROM ({query}) WHERE {}", limits.join(" AND "));
+            }
         }
         let sql = format!("CREATE OR REPLACE VIEW {} AS {query}", table.name);
         Ok(self.connection.execute_batch(&sql)?)
@@ -249,17 +262,18 @@ pub fn select(table: &Table, files: &[PathBuf]) -> String {
 /// # Errors
 /// `sql` when DuckDB does not start.
 pub fn empty_tables(connection: &Connection) -> Result<()> {
-    for table in TABLES {
-        let columns: Vec<String> = std::iter::once("trace VARCHAR".to_owned())
-            .chain(table.columns.iter().map(|c| format!("{} {}", sql_name(c.name), c.ty.sql())))
-            .collect();
-        connection.execute_batch(&format!(
-            "CREATE TABLE {} ({})",
-            table.name,
-            columns.join(", ")
-        ))?;
+    for table in TABLES.iter().chain([&schema::RESULTS]) {
+        empty_table(connection, table)?;
     }
     Ok(())
+}
+
+fn empty_table(connection: &Connection, table: &Table) -> Result<()> {
+    let columns: Vec<String> = std::iter::once("trace VARCHAR".to_owned())
+        .chain(table.columns.iter().map(|c| format!("{} {}", sql_name(c.name), c.ty.sql())))
+        .collect();
+    let sql = format!("CREATE TABLE {} ({})", table.name, columns.join(", "));
+    Ok(connection.execute_batch(&sql)?)
 }
 
 /// The syntax tree of `SELECT` statements; `{"error": true, ...}` for anything else.
@@ -361,6 +375,12 @@ pub fn directories(store: &crate::ingest::Store, traces: &[String]) -> Result<Ve
             })
         })
         .collect()
+}
+
+/// The name of the trace that lies in a directory, as the path says it (`trace=NAME`).
+fn trace_of(directory: &Path) -> String {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix("trace=").unwrap_or(&name).to_owned()
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -240,7 +240,7 @@ pub fn run(
 }
 
 /// The reason of a metric that lacks tables.
-fn needs(lacking: &[&str]) -> String {
+pub(super) fn needs(lacking: &[&str]) -> String {
     let mut all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
     all.dedup();
     format!("it needs {}, and this trace has none", all.join(" and "))

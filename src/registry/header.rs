@@ -1,7 +1,7 @@
 //! The header of an SQL file: one `-- @tag` a line, then one `SELECT`.
 //!
-//! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view` or `@derived` with the name;
-//! then the tags below in any order. Comments after the header belong to the query.
+//! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view`, `@derived` or `@comparison` with
+//! the name; then the tags below in any order. Comments after the header belong to the query.
 
 use crate::error::{Error, Result};
 
@@ -14,6 +14,8 @@ pub enum Kind {
     View,
     /// A table made at the end of an ingest.
     Derived,
+    /// A table that sets traces beside each other.
+    Comparison,
 }
 
 /// `@param name TYPE default | text`.
@@ -88,7 +90,9 @@ pub struct Header {
     pub aliases: Vec<String>,
     /// `@caveat`.
     pub caveats: Vec<String>,
-    /// `@null`: what NULL means.
+    /// `@heading column | text`: what a column is called in a workbook, where tools before set a name.
+    pub headings: Vec<Pair>,
+    /// `@null`: what NULL means; in a view of a report, why it may be empty.
     pub nulls: Vec<String>,
     /// `@source`: where the definition comes from.
     pub sources: Vec<String>,
@@ -172,11 +176,12 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 "metric" => Kind::Metric,
                 "view" => Kind::View,
                 "derived" => Kind::Derived,
+                "comparison" => Kind::Comparison,
                 _ => {
                     return Err(fault(
                         path,
                         number,
-                        "the first tag is not @metric, @view or @derived",
+                        "the first tag is not @metric, @view, @derived or @comparison",
                     ));
                 }
             };
@@ -200,6 +205,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 columns: Vec::new(),
                 aliases: Vec::new(),
                 caveats: Vec::new(),
+                headings: Vec::new(),
                 nulls: Vec::new(),
                 sources: Vec::new(),
                 by_rank: false,
@@ -218,6 +224,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 | "column"
                 | "alias"
                 | "caveat"
+                | "heading"
                 | "null"
                 | "source"
                 | "requires"
@@ -263,6 +270,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
             "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),
             "alias" => h.aliases.extend(words()),
             "caveat" => h.caveats.push(rest.to_owned()),
+            "heading" => h.headings.push(pair(rest, false).ok_or_else(no_bar)?),
             "null" => h.nulls.push(rest.to_owned()),
             "source" => h.sources.push(rest.to_owned()),
             "param" => {
@@ -329,6 +337,11 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
         if header.value_column().is_none() {
             return Err(fault(path, 1, "@value names no @column"));
         }
+    }
+    if let Some(heading) =
+        header.headings.iter().find(|h| !header.columns.iter().any(|c| c.name == h.left))
+    {
+        return Err(fault(path, 1, format!("@heading: there is no @column `{}`", heading.left)));
     }
     Ok(header)
 }

@@ -210,7 +210,7 @@ fn path(file: &SqlFile, out: &mut Vec<Error>) {
     let h = &file.header;
     let wanted = match h.kind {
         Kind::Metric => format!("{}.v{}.sql", h.name, h.version),
-        Kind::View | Kind::Derived => format!("{}.sql", h.name),
+        Kind::View | Kind::Derived | Kind::Comparison => format!("{}.sql", h.name),
     };
     if !file.path.replace('\\', "/").ends_with(&format!("/{wanted}")) {
         out.push(fault(
@@ -264,12 +264,13 @@ fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Erro
                     || registry.view(name).is_some_and(|v| v.header.is_data())
             }
             Kind::View | Kind::Metric => table.is_some() || view,
+            Kind::Comparison => table.is_some() || view || *name == schema::RESULTS.name,
         };
         if !allowed {
             out.push(fault(
                 file,
                 format!("`{name}` is no table or view that this layer may read"),
-                "derived tables read ingested and derived tables, and data; views and metrics read tables and views; nothing reads a metric",
+                "derived tables read ingested and derived tables, and data; views and metrics read tables and views; comparisons also metric_results",
             ));
         }
     }
@@ -277,8 +278,12 @@ fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Erro
 
 fn params(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
     let h = &file.header;
-    if h.kind != Kind::Metric && !probe.params.is_empty() {
-        out.push(fault(file, "only metrics take parameters".to_owned(), "take the $parameter out"));
+    if matches!(h.kind, Kind::View | Kind::Derived) && !probe.params.is_empty() {
+        out.push(fault(
+            file,
+            "only metrics and comparisons take parameters".to_owned(),
+            "take the $parameter out",
+        ));
         return;
     }
     for param in &h.params {
@@ -394,6 +399,7 @@ pub fn lock(registry: &Registry) -> String {
                 Kind::Metric => "metric",
                 Kind::View => "view",
                 Kind::Derived => "derived",
+                Kind::Comparison => "comparison",
             };
             format!("{kind} {} {} {}", f.header.name, f.header.version, f.sha256())
         })

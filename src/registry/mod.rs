@@ -126,6 +126,8 @@ pub struct Registry {
     views: BTreeMap<String, SqlFile>,
     /// Derived tables by name.
     derived: BTreeMap<String, SqlFile>,
+    /// Comparisons by name.
+    comparisons: BTreeMap<String, SqlFile>,
     aliases: BTreeMap<String, String>,
     /// Paths and texts that were loaded from the user's folder.
     pub user_folder: Option<PathBuf>,
@@ -189,14 +191,15 @@ impl Registry {
                     .at(path)
                     .hint("derived tables are made at ingest: write a view in place of one"));
             }
-            Kind::View | Kind::Derived => {
-                if let Some(old) = self.views.get(&name).or(self.derived.get(&name)) {
+            kind => {
+                let maps = [&self.views, &self.derived, &self.comparisons];
+                if let Some(old) = maps.iter().find_map(|map| map.get(&name)) {
                     return taken(&old.path.clone());
                 }
-                let map = if file.header.kind == Kind::View {
-                    &mut self.views
-                } else {
-                    &mut self.derived
+                let map = match kind {
+                    Kind::View => &mut self.views,
+                    Kind::Derived => &mut self.derived,
+                    _ => &mut self.comparisons,
                 };
                 map.insert(name, file);
             }
@@ -216,6 +219,7 @@ impl Registry {
             .flat_map(BTreeMap::values)
             .chain(self.views.values())
             .chain(self.derived.values())
+            .chain(self.comparisons.values())
     }
 
     /// Every version of a metric, oldest first.
@@ -231,6 +235,11 @@ impl Registry {
     /// The view of a name.
     pub fn view(&self, name: &str) -> Option<&SqlFile> {
         self.views.get(name)
+    }
+
+    /// The comparison of a name.
+    pub fn comparison(&self, name: &str) -> Option<&SqlFile> {
+        self.comparisons.get(name)
     }
 
     /// The SQL of the derived tables, each after what it reads.

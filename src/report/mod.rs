@@ -1,6 +1,7 @@
 //! Results as bytes: one file per format. Values keep the unit of their column everywhere.
 
 mod csv;
+pub mod document;
 mod line;
 mod table;
 

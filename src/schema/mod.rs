@@ -105,6 +105,23 @@ impl Table {
     }
 }
 
+/// What comparisons read besides the tables of the traces: values of metrics, computed before. It is
+/// filled for one run of the program and lies in no trace.
+pub static RESULTS: Table = Table {
+    name: "metric_results",
+    doc: "A metric of a trace that is compared.",
+    made: Made::Derived,
+    columns: &[
+        Column { name: "place", ty: Type::Int, doc: "Place in the list of metrics." },
+        Column { name: "metric", ty: Type::Text, doc: "Metric." },
+        Column { name: "version", ty: Type::Int, doc: "Its version." },
+        Column { name: "unit", ty: Type::Text, doc: "Unit of the value." },
+        Column { name: "better", ty: Type::Text, doc: "Better direction: higher, lower or NULL." },
+        Column { name: "value", ty: Type::Double, doc: "Value; NULL where there is none." },
+    ],
+    by_rank: false,
+};
+
 /// The Parquet files of a table in a trace directory, sorted.
 pub fn files(directory: &Path, table: &Table) -> Vec<PathBuf> {
     fn below(folder: &Path, out: &mut Vec<PathBuf>) {
