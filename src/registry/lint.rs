@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 29] = [
+pub const UNITS: [&str; 29] = [
     "ns",
     "us",
     "ms",
