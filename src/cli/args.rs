@@ -29,10 +29,10 @@ pub struct Global {
         default_value = "ccl-data"
     )]
     pub data: PathBuf,
-    /// Form of the result
-    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-    /// Write the result to FILE, whole or not at all
+    /// Form of the result [default: of report and compare by the ending of -o; else text, table]
+    #[arg(long, global = true, value_enum)]
+    pub format: Option<Format>,
+    /// Write the result to FILE, whole or not at all; report and compare also take a folder (DIR/)
     #[arg(short, long, global = true, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write over an existing output file; ingest again what is unchanged
@@ -85,6 +85,14 @@ pub enum Format {
     Parquet,
     /// The bare value
     Value,
+    /// Text for people (report)
+    Text,
+    /// Markdown (report)
+    Md,
+    /// A page that needs nothing beside it (report, compare)
+    Html,
+    /// A workbook (report, compare)
+    Xlsx,
 }
 
 /// Commands.
@@ -96,6 +104,9 @@ pub enum Command {
     /// Compute metrics of traces
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
     Metric(MetricArgs),
+    /// Write all about a trace: text, Markdown, JSON, a page or workbooks
+    #[command(after_help = "Example: ccl-sql report --trace llama-tiny-fsdp2-tp2-4 -o report.html")]
+    Report(ReportArgs),
     /// List metrics, traces, tables or functions
     #[command(after_help = "Example: ccl-sql list metrics")]
     List(ListArgs),
@@ -239,6 +250,20 @@ pub struct MetricArgs {
     #[arg(long, alias = "model_params", value_name = "N")]
     pub model_params: Option<String>,
     /// Only traces of this profiler
+    #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
+    pub profile_mode: ProfileMode,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Traces by name, or by path: a path is ingested first [default: all traces]
+    #[arg(long, value_name = "TRACE")]
+    pub trace: Vec<String>,
+    /// Parameter of the metrics that have it
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub param: Vec<(String, String)>,
+    /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
 }

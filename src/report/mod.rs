@@ -3,7 +3,9 @@
 mod csv;
 pub mod document;
 mod line;
+pub mod section;
 mod table;
+pub mod text;
 pub mod units;
 
 use std::io::Write;
@@ -35,6 +37,14 @@ pub enum Format {
     Parquet,
     /// The bare value, one per line.
     Value,
+    /// A report for people.
+    Text,
+    /// A report in Markdown.
+    Markdown,
+    /// A page that needs nothing beside it.
+    Html,
+    /// A workbook.
+    Xlsx,
 }
 
 /// A result in rows of JSON values, and as Arrow where it came from a query.
@@ -112,6 +122,10 @@ impl Grid {
                 out.into_bytes()
             }
             Format::Parquet => self.parquet()?,
+            Format::Text | Format::Markdown | Format::Html | Format::Xlsx => {
+                return Err(Error::new("usage", "a single table has no such form")
+                    .hint("table, json, csv, parquet or value"));
+            }
         })
     }
 

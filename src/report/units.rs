@@ -8,7 +8,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | `ns` `us` `ms` `s` | 4 | ps ns us ms s | kept | `1234.5 us` → `1.235 ms` |
 //! | `s_per_gb`, `s_per_byte` | 4 | the same, `/GB`, `/B` | kept | `0.0234` → `23.40 ms/GB` |
-//! | `bytes`, `gb` | 3 | B kB MB GB TB PB EB (10^3) | kept | `1.23 GB` |
+//! | `bytes`, `mb`, `gb` | 3 | B kB MB GB TB PB EB (10^3) | kept | `1.23 GB` |
 //! | `bytes_per_s`, `gb_per_s` | 3 | the same, `/s` | kept | `0.45` → `450 MB/s` |
 //! | `flops`, `flops_per_s`, `flops_per_token` | 3 | FLOP kFLOP … EFLOP; `/s`, `/token` | kept | `12.3 TFLOP/s` |
 //! | `mib`, `gib` | 3 | - | kept | `80.0 GiB` |
@@ -89,6 +89,7 @@ fn spelling(unit: &str) -> Option<Spelling> {
         "s_per_gb" => scaled(4, &TIME, 0, "/GB"),
         "s_per_byte" => scaled(4, &TIME, 0, "/B"),
         "bytes" => scaled(3, &BYTES, 0, ""),
+        "mb" => scaled(3, &BYTES, 6, ""),
         "gb" => scaled(3, &BYTES, 9, ""),
         "bytes_per_s" => scaled(3, &BYTES, 0, "/s"),
         "gb_per_s" => scaled(3, &BYTES, 9, "/s"),
