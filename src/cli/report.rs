@@ -14,7 +14,7 @@ use crate::engine::{Engine, sheet};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::document::{Document, Metric, Sheet};
-use crate::report::{Format, html, pretty, text, workbook};
+use crate::report::{Format, books, html, pretty, text};
 
 /// What reports for people show.
 const TEXT_SHEETS: [&str; 9] = [
@@ -173,7 +173,7 @@ impl Output {
         };
         let stem = stem(document, time);
         let files = match (self.format, &self.target) {
-            (Format::Xlsx, Target::Folder(folder)) => books(document, folder)?,
+            (Format::Xlsx, Target::Folder(folder)) => folder_books(document, folder)?,
             _ => {
                 let path = names.path(&stem, &document.trace, ending(self.format));
                 vec![(path, rendered(document, self.format)?)]
@@ -202,7 +202,7 @@ fn rendered(document: &Document, format: Format) -> Result<Vec<u8>> {
         Format::Markdown => text::markdown(document).into_bytes(),
         Format::Json => pretty(&document.json()),
         Format::Html => html::report_page(&document.json()).into_bytes(),
-        Format::Xlsx => workbook::report(document)?,
+        Format::Xlsx => books::report(document)?,
         _ => text::text(document).into_bytes(),
     })
 }
@@ -230,10 +230,10 @@ fn stem(document: &Document, time: &str) -> String {
 
 /// Workbooks in the folders that tools before have made: one for each rank, one for the
 /// collectives of all, one for the time line of all.
-fn books(document: &Document, folder: &std::path::Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+fn folder_books(document: &Document, folder: &std::path::Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let folder = folder.join(safe(&document.trace));
     let mut out = Vec::new();
-    for (name, bytes) in workbook::report_files(document)? {
+    for (name, bytes) in books::report_files(document)? {
         out.push((folder.join(name), bytes));
     }
     Ok(out)

@@ -88,6 +88,71 @@ impl Metric {
     }
 }
 
+/// Runs beside each other: the first is the baseline of each other one.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Changes up to this many percent are Similar.
+    pub threshold_pct: f64,
+    /// Baseline, then tests.
+    pub runs: Vec<Run>,
+    /// Of each test, its sheets against the baseline.
+    pub sheets: Vec<Vec<Sheet>>,
+    /// Order of the runs, where there are several tests.
+    pub ranking: Option<Sheet>,
+}
+
+/// A run of a comparison.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What the reader calls it.
+    pub label: String,
+    /// Name of the trace.
+    pub trace: String,
+    /// Hash over the bytes that it was made from.
+    pub fingerprint: String,
+    /// What a report of it shows.
+    pub sheets: Vec<Sheet>,
+}
+
+impl Comparison {
+    /// The JSON comparison.
+    pub fn json(&self) -> Value {
+        let runs: Vec<Value> = self
+            .runs
+            .iter()
+            .enumerate()
+            .map(|(i, run)| {
+                json!({
+                    "label": run.label, "trace": run.trace,
+                    "role": if i == 0 { "base" } else { "test" },
+                    "provenance": provenance(Some(&run.fingerprint)),
+                    "sheets": run.sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
+                })
+            })
+            .collect();
+        let comparisons: Vec<Value> = self.runs[1..]
+            .iter()
+            .zip(&self.sheets)
+            .map(|(run, sheets)| {
+                json!({
+                    "test": run.label,
+                    "sheets": sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
+                })
+            })
+            .collect();
+        json!({
+            "comparison": 1, "threshold_pct": self.threshold_pct, "provenance": provenance(None),
+            "runs": runs, "comparisons": comparisons,
+            "ranking": self.ranking.as_ref().map(Sheet::json),
+        })
+    }
+
+    /// A sheet of a test by its name.
+    pub fn sheet(&self, test: usize, name: &str) -> Option<&Sheet> {
+        self.sheets.get(test)?.iter().find(|s| s.name == name)
+    }
+}
+
 /// What made a document.
 pub fn provenance(fingerprint: Option<&str>) -> Value {
     let mut out = json!({

@@ -1,5 +1,6 @@
 //! Results as bytes: one file per format. Values keep the unit of their column everywhere.
 
+pub mod books;
 mod csv;
 pub mod document;
 mod line;
