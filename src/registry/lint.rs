@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 28] = [
+pub(crate) const UNITS: [&str; 28] = [
     "ns",
     "us",
     "ms",

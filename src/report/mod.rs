@@ -4,6 +4,7 @@ mod csv;
 pub mod document;
 mod line;
 mod table;
+pub mod units;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
