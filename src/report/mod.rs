@@ -5,6 +5,7 @@ pub mod document;
 mod line;
 mod table;
 pub mod units;
+pub mod workbook;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
