@@ -8,6 +8,7 @@ pub mod section;
 mod table;
 pub mod text;
 pub mod units;
+pub mod workbook;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
