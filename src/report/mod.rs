@@ -2,6 +2,7 @@
 
 mod csv;
 pub mod document;
+pub mod html;
 mod line;
 mod table;
 
