@@ -3,6 +3,7 @@
 pub mod books;
 mod csv;
 pub mod document;
+pub mod html;
 mod line;
 pub mod section;
 mod table;

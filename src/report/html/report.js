@@ -1,0 +1,490 @@
+// The report of one trace.
+
+const all = new Sheets(DATA.sheets);
+const metrics = DATA.metrics || [];
+const metricOf = new Map(metrics.map((m) => [m.metric, m]));
+const label = DATA.label || DATA.trace || "trace";
+const valued = (m) => m && m.value !== null && m.value !== undefined;
+
+// Metrics of the tiles, by what they tell; of each line the first that has a value.
+const TILES = [
+  ["Step time", "avg_step_time"],
+  ["Model FLOP/s utilization", "mfu"],
+  ["Throughput", "throughput", "throughput_tokens", "samples_per_second", "output_tokens_per_s", "estimated_throughput_tokens_per_s"],
+  ["Time to first token", "ttft", "mean_ttft_ms"],
+  ["Time per output token", "tpot", "mean_tpot_ms"],
+  ["Devices busy", "gpu_utilization"],
+  ["Communication beside compute", "overlap", "comm_comp_overlap"],
+  ["Exposed communication", "exposed_comm_by_group"],
+  ["Share of time in communication", "communication_fraction"],
+  ["Bus bandwidth, median", "bus_bandwidth_percentiles"],
+  ["All-reduce bus bandwidth", "busbw_allreduce_gb_per_s"],
+  ["Straggler delay", "straggler_delay_ms"],
+  ["Compute imbalance, max / mean", "load_imbalance_ratio"],
+  ["Peak memory", "memory"],
+];
+
+function header() {
+  const sheet = all.get("configuration");
+  const row = sheet.rows[0] || [];
+  const at = (column) => sheet.at(row, column);
+  const line = [
+    at("device_count") !== null && at("device_name") !== null ? `${at("device_count")} × ${at("device_name")}` : at("device_name"),
+    at("rank_count") !== null ? `${at("rank_count")} ${at("rank_count") === 1 ? "rank" : "ranks"}` : null,
+    at("model"), at("framework"), at("phase"),
+  ].filter((part) => !missing(part));
+  const root = el("header.head", el("h1", name(label)),
+    el("p.line", line.map((part, i) => [i ? el("span.dot", " · ") : null, name(part)])));
+  if (!sheet.rows.length) root.append(absent(sheet.reason));
+  const shown = new Set(["device_name", "comm_env"]);
+  const pairs = sheet.columns
+    .filter((c, i) => !shown.has(c.name) && !missing(row[i]))
+    .map((c) => [headingOf(c).replaceAll("_", " "), human(at(c.name), c.unit), c.doc]);
+  if (DATA.trace && DATA.trace !== label) pairs.unshift(["trace", DATA.trace]);
+  if (pairs.length) root.append(facts(pairs));
+  const env = environment(at("comm_env"));
+  if (env.length) root.append(disclosure(`Settings of the communication library: ${env.length}`, () => facts(env)));
+  PAGE.append(root);
+}
+
+/** `comm_env` is JSON text of names and values. */
+function environment(text) {
+  if (missing(text)) return [];
+  try {
+    const value = typeof text === "string" ? JSON.parse(text) : text;
+    return Object.entries(value).filter(([, v]) => !missing(v)).map(([k, v]) => [k, human(v)]);
+  } catch {
+    return [["comm_env", text]];
+  }
+}
+
+function tiles() {
+  const found = TILES.map(([title, ...names]) => [title, names.map((n) => metricOf.get(n)).find(valued)]).filter(([, m]) => m);
+  const root = el("div.tiles", {id: "tiles"});
+  for (const [title, m] of found) {
+    const hint = `${m.summary || ""} ${m.better ? `(${m.better} is better)` : ""} ${m.value} ${m.unit || ""}`;
+    root.append(el("div.tile", {title: hint}, el("div.tile-title", title), el("div.tile-value", human(m.value, m.unit)),
+      el("div.tile-name", m.metric)));
+  }
+  PAGE.append(found.length ? root : absent("no metric of this trace has a value among the key numbers"));
+}
+
+function breakdown() {
+  const sheet = all.get("gpu_timeline_by_rank");
+  plotSection({
+    id: "breakdown", title: "Time by rank", sheet,
+    make(part) {
+      const groups = new Map(sheet.distinct("rank").map(([rank]) => [rank, new Map()]));
+      for (const row of sheet.rows) groups.get(sheet.at(row, "rank")).set(sheet.at(row, "type"), row);
+      const ranks = [...groups.keys()];
+      let column = "time_ms";
+      const value = (rank, type, what = column) => {
+        const row = groups.get(rank).get(type);
+        return row ? sheet.at(row, what) : null;
+      };
+      const item = plot({
+        id: "plot-breakdown", height: () => rowsHeight(ranks.length, 48, 24, 66),
+        label: `Stacked bars: what the devices of ${ranks.length} ranks spend their time on.`,
+        build: () => lyingBars({
+          categories: ranks.map(rankName), stack: true, unit: column === "time_ms" ? "ms" : "pct", max: column === "time_ms" ? undefined : 100,
+          series: TIME_PARTS.map(([type, title, colour]) => ({name: title, colour: palette[colour], values: ranks.map((r) => value(r, type))})),
+          tooltip: (i) => tip(rankName(ranks[i]), [
+            ...TIME_PARTS.map(([type, title, colour]) => [title,
+              `${human(value(ranks[i], type, "time_ms"), "ms")}  ${human(value(ranks[i], type, "share_pct"), "pct")}`, palette[colour]]),
+            ["total", human(value(ranks[i], "total_time", "time_ms"), "ms")],
+          ]),
+        }),
+      });
+      part.controls.append(choice("Unit", [["time_ms", "ms"], ["share_pct", "%"]], column, (v) => { column = v; item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+function timeline() {
+  const sheet = all.get("step_timeline");
+  const step = sheet.rows.length ? sheet.at(sheet.rows[0], "step") : null;
+  plotSection({
+    id: "timeline", title: step === null ? "Timeline of a step" : `Timeline of step ${step}`, nav: "Timeline", sheet,
+    make(part) {
+      const item = timelinePlot(sheet);
+      part.controls.append(el("span.hint", "click, then wheel to zoom; drag to move"), ...item.buttons);
+      return item;
+    },
+  });
+}
+
+/** What tells the rows of a sheet of collectives apart, and the look of each. */
+function collectiveGroups(sizes, fits) {
+  const kinds = new Set([...sizes.rows.map((r) => sizes.at(r, "collective")), ...fits.rows.map((r) => fits.at(r, "collective"))]);
+  const collectives = [...kinds].sort(compareCells);
+  const groups = new Map();
+  const key = (sheet, row) => ["collective", "group_size", "link"].map((c) => sheet.at(row, c));
+  for (const sheet of [sizes, fits]) {
+    for (const row of sheet.rows) {
+      const [collective, size, link] = key(sheet, row);
+      const id = JSON.stringify([collective, size, link]);
+      if (!groups.has(id)) {
+        const title = [collective, size === null ? null : `× ${size}`, link].filter((p) => p !== null).join(" ");
+        const like = [...groups.values()].filter((g) => g.collective === collective).length;
+        groups.set(id, {name: title, collective, colourIndex: collectives.indexOf(collective) % 8,
+          symbol: SYMBOLS[like % SYMBOLS.length], dash: ["solid", "dashed", "dotted"][like % 3], sizes: [], fit: null});
+      }
+      if (sheet === sizes) groups.get(id).sizes.push(row);
+      else groups.get(id).fit = row;
+    }
+  }
+  return [...groups.values()];
+}
+
+function bandwidth() {
+  const sizes = all.get("collective_sizes");
+  const fits = all.get("hockney_fits");
+  plotSection({
+    id: "bandwidth", title: "Bandwidth against message size", nav: "Bandwidth", sheets: [sizes, fits],
+    summary: "Median bandwidth of the calls of a size; the curves are the fitted lines T = alpha + beta S as S / T.",
+    make(part) {
+      const groups = collectiveGroups(sizes, fits);
+      let column = "median_algo_bw_gb_per_s";
+      const number = (sheet, row, c) => { const v = sheet.at(row, c); return typeof v === "number" && v > 0 ? v : null; };
+      const look = () => groups.map((g) => ({
+        ...g, colour: palette.series[g.colourIndex],
+        points: g.sizes.map((row) => [number(sizes, row, "message_bytes"), number(sizes, row, column), sizes.rows.indexOf(row)])
+          .filter(([x, y]) => x !== null && y !== null),
+        // The line is of the time of a message: of the algorithm bandwidth, not of the bus.
+        curve: column.includes("algo") && g.fit && fits.at(g.fit, "beta_s_per_gb") !== null && fits.at(g.fit, "alpha_us") !== null
+          ? hockneyCurve(fits.at(g.fit, "alpha_us"), fits.at(g.fit, "beta_s_per_gb"), fits.at(g.fit, "min_bytes"), fits.at(g.fit, "max_bytes")) : null,
+      }));
+      if (!look().some((g) => g.points.length || g.curve)) return "no call has both a message size and a duration";
+      const describe = (g, point) => {
+        const row = sizes.rows[point[2]];
+        return tip(g.name, [
+          ["message size", human(point[0], "bytes")],
+          ["algorithm bandwidth", human(sizes.at(row, "median_algo_bw_gb_per_s"), "gb_per_s"), g.colour],
+          ["bus bandwidth", human(sizes.at(row, "median_bus_bw_gb_per_s"), "gb_per_s")],
+          ["bus, least to largest", `${human(sizes.at(row, "min_bus_bw_gb_per_s"), "gb_per_s")} – ${human(sizes.at(row, "max_bus_bw_gb_per_s"), "gb_per_s")}`],
+          ["median time", human(sizes.at(row, "median_transfer_us"), "us")],
+          ["calls", human(sizes.at(row, "calls"), "count")],
+        ]);
+      };
+      const item = plot({
+        id: "plot-bandwidth", height: () => 400, label: `Bandwidth against message size of ${groups.length} kinds of calls, logarithmic axes, with fitted lines.`,
+        build: () => bandwidthOption(look(), describe),
+      });
+      part.controls.append(choice("Bandwidth", [["median_algo_bw_gb_per_s", "algorithm"], ["median_bus_bw_gb_per_s", "bus"]], column,
+        (v) => { column = v; item.refresh(); }));
+      part.body.append(fitLines(fits));
+      return item;
+    },
+  });
+}
+
+/** The fits in a table below the plot: short enough to be read beside it. */
+function fitLines(fits) {
+  if (!fits.rows.length) return el("p.sub", `No fitted line: ${plain(fits.reason || "no kind of call has enough sizes")}.`);
+  fits.title = "Fitted lines";
+  return sheetTable(fits, {id: "fits", filter: false});
+}
+
+function overlap() {
+  const sheet = all.get("step_overlap");
+  plotSection({
+    id: "overlap", title: "Overlap by step", nav: "Overlap", sheet, half: true,
+    make(part) {
+      const steps = sheet.distinct("step").map(([s]) => s);
+      const ranks = sheet.distinct("rank").map(([r]) => r);
+      const cells = new Map(sheet.rows.map((row) => [JSON.stringify([sheet.at(row, "rank"), sheet.at(row, "step")]), row]));
+      const cell = (rank, step) => { const row = cells.get(JSON.stringify([rank, step])); return row ? sheet.at(row, "overlap_ratio") : null; };
+      if (!sheet.rows.some((row) => sheet.at(row, "overlap_ratio") !== null)) return "no step of any rank communicates";
+      const mean = (step) => {
+        const known = ranks.map((r) => cell(r, step)).filter((v) => v !== null);
+        return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
+      };
+      let view = steps.length > 1 ? "step" : "rank";
+      let withRanks = false;
+      const byStep = () => ({
+        categories: steps.map(String), axisName: "step", max: undefined, unit: "ratio", yName: "share of communication beside compute",
+        series: [
+          {name: "mean over ranks", colour: palette.compute, values: steps.map(mean), type: steps.length > 40 ? "line" : "bar"},
+          ...(withRanks ? ranks.map((r, i) => ({name: rankName(r), type: "line", colour: palette.series[(i + 1) % 8],
+            values: steps.map((s) => cell(r, s)), line: {width: 1, opacity: 0.8}, z: 3})) : []),
+        ],
+        tooltip: (i) => tip(`step ${steps[i]}`, [["mean over ranks", human(mean(steps[i]), "ratio"), palette.compute],
+          ...(withRanks ? ranks.slice(0, 16).map((r, k) => [rankName(r), human(cell(r, steps[i]), "ratio"), palette.series[(k + 1) % 8]]) : [])],
+        withRanks && ranks.length > 16 ? `and ${ranks.length - 16} more ranks` : null),
+      });
+      const byRank = () => ({
+        categories: ranks.map((r) => (r === null ? "no rank" : String(r))), axisName: "rank", unit: "ratio", yName: "share of communication beside compute",
+        series: steps.slice(0, 8).map((s, i) => ({name: `step ${s}`, colour: palette.series[i % 8], values: ranks.map((r) => cell(r, s))})),
+        tooltip: (i) => tip(rankName(ranks[i]), steps.slice(0, 8).map((s, k) => [`step ${s}`, human(cell(ranks[i], s), "ratio"), palette.series[k % 8]])),
+      });
+      const item = plot({
+        id: "plot-overlap", height: () => 300, label: `Overlap of communication with compute in ${steps.length} steps of ${ranks.length} ranks.`,
+        build: () => standingBars(view === "step" ? byStep() : byRank()),
+      });
+      part.controls.append(
+        checkbox("ranks", withRanks, (on) => { withRanks = on; item.refresh(); }),
+        choice("Overlap by", [["step", "by step"], ["rank", "by rank"]], view, (v) => { view = v; item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+function stragglers() {
+  const sheet = all.get("straggler_summary");
+  plotSection({
+    id: "stragglers", title: "Stragglers", sheet, half: true,
+    make() {
+      const rows = [...sheet.rows].sort((a, b) => compareCells(sheet.at(a, "rank"), sheet.at(b, "rank")));
+      const values = (column) => rows.map((row) => sheet.at(row, column));
+      return plot({
+        id: "plot-stragglers", height: () => 300, label: `Mean lag and mean wait of ${rows.length} ranks in their collectives.`,
+        build: () => standingBars({
+          categories: values("rank").map((r) => (r === null ? "no rank" : String(r))), unit: "us", axisName: "rank", yName: "mean per call",
+          series: [{name: "lag: starts after the first", colour: palette.comm, values: values("mean_lag_us")},
+            {name: "wait: for the last", colour: palette.idle, values: values("mean_wait_us")}],
+          tooltip: (i) => tip(rankName(sheet.at(rows[i], "rank")), [
+            ["mean lag", human(sheet.at(rows[i], "mean_lag_us"), "us"), palette.comm],
+            ["mean wait", human(sheet.at(rows[i], "mean_wait_us"), "us"), palette.idle],
+            ["total wait", human(sheet.at(rows[i], "total_wait_us"), "us")],
+            ["last to start", `${human(sheet.at(rows[i], "times_last"), "count")} of ${human(sheet.at(rows[i], "collective_count"), "count")}`],
+            ["first to start", human(sheet.at(rows[i], "times_first"), "count")],
+          ]),
+        }),
+      });
+    },
+  });
+}
+
+function messageSizes() {
+  const sheet = all.get("collective_sizes");
+  plotSection({
+    id: "sizes", title: "Message sizes", sheet, half: true, summary: "Calls of each power of two and collective.",
+    make(part) {
+      const sized = sheet.rows.filter((row) => sheet.at(row, "message_bytes") > 0);
+      if (!sized.length) return "no call states the size of its message";
+      const power = (row) => Math.floor(Math.log2(sheet.at(row, "message_bytes")));
+      const powers = sized.map(power);
+      const low = Math.min(...powers);
+      const bins = Array.from({length: Math.max(...powers) - low + 1}, (_, i) => low + i);
+      const kinds = [...new Set(sized.map((row) => sheet.at(row, "collective")))].sort(compareCells);
+      let column = "total_bytes";
+      const sums = () => kinds.map((kind) => bins.map((bin) => {
+        const rows = sized.filter((row) => power(row) === bin && sheet.at(row, "collective") === kind);
+        return rows.length ? rows.reduce((sum, row) => sum + (sheet.at(row, column) || 0), 0) : null;
+      }));
+      const unit = () => (column === "calls" ? "count" : "bytes");
+      const item = plot({
+        id: "plot-sizes", height: () => 300, label: `Bytes and calls of ${kinds.length} collectives by message size.`,
+        build: () => {
+          const values = sums();
+          return standingBars({
+            categories: bins.map(powerOfTwo), unit: unit(), stack: true, axisName: "message size, from", yName: column === "calls" ? "calls" : "bytes of all calls",
+            series: kinds.map((kind, k) => ({name: kind, colour: palette.series[k % 8], values: values[k]})),
+            tooltip: (i) => tip(`${powerOfTwo(bins[i])} to ${powerOfTwo(bins[i] + 1)}`,
+              kinds.map((kind, k) => (values[k][i] === null ? null : [kind, human(values[k][i], unit()), palette.series[k % 8]]))),
+          });
+        },
+      });
+      part.controls.append(choice("Count", [["total_bytes", "bytes"], ["calls", "calls"]], column, (v) => { column = v; item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+function memory() {
+  const sheet = all.get("memory_timeline");
+  plotSection({
+    id: "memory", title: "Memory over time", nav: "Memory", sheet,
+    make() {
+      const lines = [];
+      for (const [rank, device] of sheet.distinct("rank", "device")) {
+        const rows = sheet.rows.filter((row) => sheet.at(row, "rank") === rank && sheet.at(row, "device") === device);
+        const title = `${rankName(rank)}${device === null ? "" : `, device ${device}`}`;
+        const colour = lines.length;
+        for (const [column, what] of [["allocated_bytes", "allocated"], ["reserved_bytes", "reserved"]]) {
+          if (rows.some((row) => sheet.at(row, column) !== null)) {
+            lines.push({name: `${title} ${what}`, colour: colour / 2, reserved: what === "reserved",
+              data: rows.map((row) => [sheet.at(row, "t_ms"), sheet.at(row, column)])});
+          }
+        }
+      }
+      return plot({
+        id: "plot-memory", height: () => 340, label: `Allocated and reserved memory of ${lines.length / 2} devices over time.`,
+        build: () => ({
+          grid: {left: 8, right: 24, top: 40, bottom: printing ? 30 : 58, containLabel: true},
+          legend: {data: lines.map((l) => l.name), icon: "rect", itemHeight: 3},
+          tooltip: {trigger: "axis", formatter: (items) => tip(human(items[0].data[0], "ms"),
+            items.slice(0, 16).map((p) => [p.seriesName, human(p.data[1], "bytes"), p.color]))},
+          xAxis: {type: "value", min: "dataMin", max: "dataMax", name: "time", nameLocation: "middle", nameGap: 24, axisLabel: {formatter: (v) => short(v, "ms")}, splitLine: {show: false}},
+          yAxis: {type: "value", min: 0, axisLabel: {formatter: (v) => short(v, "bytes")}},
+          dataZoom: printing ? [] : [{type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none"}, {type: "slider", bottom: 6, height: 16, filterMode: "none"}],
+          series: lines.map((l) => ({
+            type: "line", step: "end", name: l.name, data: l.data, showSymbol: false, cursor: "default",
+            lineStyle: {width: l.reserved ? 1 : 1.6, type: l.reserved ? "dashed" : "solid", color: palette.series[Math.floor(l.colour) % 8]},
+            itemStyle: {color: palette.series[Math.floor(l.colour) % 8]}, emphasis: {disabled: true},
+          })),
+        }),
+      });
+    },
+  });
+}
+
+function kernelClasses() {
+  const sheet = all.get("kernel_class_times");
+  plotSection({
+    id: "classes", title: "Kernel classes", nav: "Kernels", sheet, half: true,
+    make() {
+      const rows = [...sheet.rows].sort((a, b) => (sheet.at(b, "time_ms") || 0) - (sheet.at(a, "time_ms") || 0));
+      const colour = (row) => {
+        const kind = String(sheet.at(row, "class"));
+        return /^comm/i.test(kind) ? palette.comm : /cop(y|ies)|memcpy|memset|^set$/i.test(kind) ? palette.copy : palette.compute;
+      };
+      return plot({
+        id: "plot-classes", height: () => Math.max(300, rowsHeight(rows.length, 40, 26, 30)), label: `Time of ${rows.length} classes of kernels.`,
+        build: () => {
+          const option = lyingBars({
+            categories: rows.map((row) => human(sheet.at(row, "class"))), unit: "ms",
+            series: [{name: "time", colour: palette.compute, values: rows.map((row) => sheet.at(row, "time_ms"))}],
+            tooltip: (i) => tip(human(sheet.at(rows[i], "class")), [
+              ["time", human(sheet.at(rows[i], "time_ms"), "ms"), colour(rows[i])],
+              ["share", human(sheet.at(rows[i], "share_pct"), "pct")],
+              ["kernels", human(sheet.at(rows[i], "kernel_count"), "count")],
+            ]),
+          });
+          option.grid.right = 64;
+          option.series[0].itemStyle = {color: (p) => colour(rows[p.dataIndex])};
+          option.series[0].label = {show: true, position: "right", color: palette.dim, fontSize: 11,
+            formatter: (p) => human(sheet.at(rows[p.dataIndex], "share_pct"), "pct")};
+          return option;
+        },
+      });
+    },
+  });
+}
+
+/** A section that is a table only. */
+function tableSection(id, title, sheet, {summary, sort, cells, half, nav} = {}) {
+  const part = section(id, title, summary || sentence(sheet.summary), {half, nav});
+  if (!sheet.rows.length) {
+    part.body.append(absent(sheet.reason));
+    return;
+  }
+  sheet.title = title;
+  part.body.append(sheetTable(sheet, {id: `table-${id}`, page: half ? 12 : 25, sort, cells}));
+  if (sheet.reason) part.body.append(el("p.sub", sentence(sheet.reason)));
+}
+
+function topKernels() {
+  const sheet = all.get("kernel_summary");
+  const place = sheet.columns.map((c) => c.name).indexOf("total_ms");
+  tableSection("kernels", "Top kernels", sheet, {
+    half: true, sort: place >= 0 ? [place, -1] : null,
+    cells: {name: (v) => el("span.clip", {title: v}, name(v))},
+  });
+}
+
+function collectives() {
+  const sheet = all.first("nccl_summary_implicit_sync", "collective_sizes");
+  tableSection("collectives", "Collectives", sheet);
+}
+
+function metricTable() {
+  const part = section("metrics", "All metrics", "Every metric of the catalogue: its value, or why there is none.", {nav: "Metrics"});
+  if (!metrics.length) {
+    part.body.append(absent("the report holds no metrics"));
+    return;
+  }
+  const details = (m) => {
+    const pairs = Object.entries(m.details || {}).filter(([, v]) => v !== null && typeof v !== "object");
+    const warnings = m.warnings || [];
+    if (!pairs.length && !warnings.length) return el("span");
+    const title = [warnings.length ? `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}` : null,
+      pairs.length ? `${pairs.length} ${pairs.length === 1 ? "column" : "columns"}` : null].filter(Boolean).join(", ");
+    return disclosure(title, () => [
+      warnings.length ? el("ul.warnings", warnings.map((w) => el("li", name(warningText(w))))) : null,
+      pairs.length ? facts(pairs.map(([k, v]) => [k, human(v, suffixUnit(k))])) : null]);
+  };
+  const columns = [
+    {title: "metric", value: (m) => m.metric, cell: (m) => el("span.mono", {title: m.summary}, name(m.metric)), doc: "Name of the metric"},
+    {title: "area", value: (m) => m.area, doc: "Area of the catalogue"},
+    {title: "value", numeric: true, value: (m) => m.value, hint: (m) => (valued(m) ? `${m.value} ${m.unit || ""}` : m.reason), doc: "In the unit that is readable; the raw value is the tooltip",
+      cell: (m) => (valued(m) ? el("b", human(m.value, m.unit)) : el("span.none", "n/a"))},
+    {title: "better", value: (m) => m.better, doc: "Which direction is better", cell: (m) => (m.better === "higher" ? "↑ higher" : m.better === "lower" ? "↓ lower" : "")},
+    {title: "what it is, or why there is none", value: (m) => (valued(m) ? m.summary : m.reason), cls: "wide",
+      cell: (m) => (valued(m) ? name(sentence(m.summary)) : el("span.none", name(sentence(m.reason || "no value")))), hint: (m) => m.summary},
+    {title: "version", numeric: true, value: (m) => m.version, doc: "Version of the definition"},
+    {title: "details", value: (m) => (m.warnings || []).length, cell: details, doc: "Warnings and the other single values of the metric"},
+  ];
+  part.body.append(sortableTable({
+    id: "table-metrics", label: "All metrics", columns, rows: metrics, page: 40,
+    extra: (keep) => checkbox("with a value only", false, (on) => keep(on ? valued : () => true)),
+  }));
+}
+
+/** A warning is a text, or an object that has one. */
+const warningText = (w) => (typeof w === "string" ? w : (w && (w.message || w.text)) || JSON.stringify(w));
+
+/** Columns of metrics end in their unit. */
+const SUFFIXES = ["s_per_gb", "gb_per_s", "bytes", "gib", "mib", "gb", "ns", "us", "ms", "ratio", "pct", "count", "s"];
+const suffixUnit = (column) => SUFFIXES.find((unit) => column.endsWith("_" + unit));
+
+function findings() {
+  const part = section("findings", "Findings and caveats", "What to know before a number is believed.", {nav: "Findings"});
+  const warned = new Map();
+  for (const m of metrics) {
+    for (const w of m.warnings || []) {
+      const text = sentence(warningText(w));
+      if (!warned.has(text)) warned.set(text, []);
+      warned.get(text).push(m.metric);
+    }
+  }
+  const rows = [...warned].map(([text, names]) => ({text, names, kind: "metrics"}));
+  for (const sheet of all.all) {
+    for (const caveat of sheet.caveats) rows.push({text: sentence(caveat), names: [sheet.name], kind: "table"});
+  }
+  if (!rows.length) {
+    part.body.append(absent("no metric warns and no table has a caveat"));
+    return;
+  }
+  part.body.append(sortableTable({
+    id: "table-findings", label: "Findings and caveats", rows, page: 40,
+    columns: [
+      {title: "what", value: (r) => r.text, cls: "wide"},
+      {title: "of", value: (r) => r.names.length, cls: "wide", cell: (r) => {
+        const text = r.names.join(", ");
+        return el("span.names", {title: text}, name(r.names.length > 4 ? `${r.names.slice(0, 4).join(", ")} and ${r.names.length - 4} more` : text));
+      }},
+    ],
+  }));
+}
+
+function otherTables() {
+  all.used.add("gpu_timeline");
+  const rest = all.rest();
+  if (!rest.length && !all.byName.has("gpu_timeline")) return;
+  const part = section("tables", "More tables", "The other tables of the report.", {nav: "Tables"});
+  for (const sheet of [all.get("gpu_timeline"), ...rest]) {
+    if (sheet.rows.length) {
+      part.body.append(disclosure([el("b", name(sheet.name)), ` ${sentence(sheet.summary)} `, el("span.count", `${sheet.rows.length} ${sheet.rows.length === 1 ? "row" : "rows"}`)],
+        () => sheetTable(sheet, {id: `table-${sheet.name}`})));
+    } else part.body.append(el("p.absent", el("b", name(sheet.name)), ` ${sentence(sheet.reason || "there are no rows")}`));
+  }
+}
+
+header();
+tiles();
+breakdown();
+timeline();
+bandwidth();
+overlap();
+stragglers();
+messageSizes();
+memory();
+kernelClasses();
+topKernels();
+collectives();
+metricTable();
+findings();
+otherTables();
+show(label, "report");

@@ -1,0 +1,145 @@
+// Numbers and texts for people. The rules, by number, are those of src/report/units.rs: both give
+// the same text for the same value.
+
+const TIME = [[-12, "ps"], [-9, "ns"], [-6, "us"], [-3, "ms"], [0, "s"]];
+const BYTES = [[0, "B"], [3, "kB"], [6, "MB"], [9, "GB"], [12, "TB"], [15, "PB"], [18, "EB"]];
+const FLOPS = [
+  [0, "FLOP"], [3, "kFLOP"], [6, "MFLOP"], [9, "GFLOP"], [12, "TFLOP"], [15, "PFLOP"], [18, "EFLOP"],
+];
+
+const scaled = (digits, steps, power, after) => ({digits, steps, power, after, cut: false});
+const fixed = (digits, after) => ({digits, steps: [], power: 0, after, cut: digits === 4});
+
+const SPELLINGS = new Map([
+  ["ns", scaled(4, TIME, -9, "")],
+  ["us", scaled(4, TIME, -6, "")],
+  ["ms", scaled(4, TIME, -3, "")],
+  ["s", scaled(4, TIME, 0, "")],
+  ["s_per_gb", scaled(4, TIME, 0, "/GB")],
+  ["s_per_byte", scaled(4, TIME, 0, "/B")],
+  ["bytes", scaled(3, BYTES, 0, "")],
+  ["gb", scaled(3, BYTES, 9, "")],
+  ["bytes_per_s", scaled(3, BYTES, 0, "/s")],
+  ["gb_per_s", scaled(3, BYTES, 9, "/s")],
+  ["flops", scaled(3, FLOPS, 0, "")],
+  ["flops_per_s", scaled(3, FLOPS, 0, "/s")],
+  ["flops_per_token", scaled(3, FLOPS, 0, "/token")],
+  ["mib", fixed(3, " MiB")],
+  ["gib", fixed(3, " GiB")],
+  ["pct", fixed(3, " %")],
+  ["ratio", fixed(3, "")],
+  ["score", fixed(3, "")],
+  ["count", fixed(4, "")],
+  ["calls", fixed(4, " calls")],
+  ["tokens", fixed(4, " tokens")],
+  ["tokens_per_s", fixed(4, " tokens/s")],
+  ["requests_per_s", fixed(4, " requests/s")],
+  ["samples_per_s", fixed(4, " samples/s")],
+  ["per_s", fixed(4, "/s")],
+  ["tokens_per_gib", fixed(4, " tokens/GiB")],
+  ["tokens_per_s_per_gib", fixed(4, " tokens/s/GiB")],
+  ["flops_per_byte", fixed(4, " FLOP/B")],
+]);
+
+/** A value with its unit; null is `n/a`. */
+function human(value, unit) {
+  if (value === null || value === undefined) return "n/a";
+  if (typeof value === "boolean") return String(value);
+  if (typeof value === "string") return plain(value);
+  if (typeof value !== "number") return plain(JSON.stringify(value));
+  if (!unit && Number.isInteger(value) && Math.abs(value) < 1e21) return String(value === 0 ? 0 : value);
+  if (!Number.isFinite(value)) return "n/a";
+  const known = unit ? SPELLINGS.get(unit) : fixed(4, "");
+  return written(value, known || fixed(4, " " + plain(unit)), Boolean(unit));
+}
+
+/** Text on one line, without what steers a terminal or turns the direction of the text. */
+function plain(text) {
+  return String(text)
+    .replace(/[\t\n\r]/g, " ")
+    .replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, "");
+}
+
+/** The name of a unit, as a heading of a column has it. */
+function unitName(unit) {
+  const known = SPELLINGS.get(unit);
+  if (!known) return unit ? plain(unit) : "";
+  const own = known.steps.find(([power]) => power === known.power);
+  return own ? own[1] + known.after : known.after.trim();
+}
+
+function written(x, {digits, steps, power, after, cut}, commas) {
+  const own = steps.find(([p]) => p === power) || [0, ""];
+  const gap = steps.length ? " " : "";
+  if (x === 0) return "0" + gap + own[1] + after;
+  let [figures, exponent] = rounded(Math.abs(x), digits);
+  const reached = steps.filter(([p]) => p <= exponent + power);
+  const step = reached[reached.length - 1] || steps[0] || own;
+  const shift = step[0] - power;
+  const place = exponent - shift;
+  if (place + 1 > digits && place < 15) [figures, exponent] = rounded(Math.abs(x), place + 1);
+  let number = decimal(figures, exponent - shift, commas);
+  const point = number.indexOf(".");
+  const whole = step[1] === "ns" || step[1] === "B" || step[1] === "FLOP";
+  if (point >= 0 && (cut || (whole && /^0*$/.test(number.slice(point + 1))))) {
+    const [mantissa, e] = number.split("e");
+    number = withoutZeros(mantissa) + (e === undefined ? "" : "e" + e);
+  }
+  return (x < 0 ? "-" : "") + number + gap + step[1] + after;
+}
+
+const withoutZeros = (number) => number.replace(/0+$/, "").replace(/\.$/, "");
+
+/** The first digits of a positive number, rounded, and the exponent of the first one. */
+function rounded(x, digits) {
+  const [mantissa, exponent] = x.toExponential(digits - 1).split("e");
+  return [mantissa.replace(".", ""), Number(exponent)];
+}
+
+function decimal(figures, exponent, commas) {
+  if (exponent < -4 || exponent >= 15) {
+    return figures[0] + (figures.length > 1 ? "." + figures.slice(1) : "") + "e" + exponent;
+  }
+  if (exponent < 0) return "0." + "0".repeat(-exponent - 1) + figures;
+  const padded = figures.padEnd(exponent + 1, "0");
+  const whole = padded.slice(0, exponent + 1);
+  const fraction = padded.slice(exponent + 1);
+  return (commas ? thousands(whole) : whole) + (fraction ? "." + fraction : "");
+}
+
+const thousands = (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** A value on an axis: as `human`, with no more zeros than it needs. */
+function short(value, unit) {
+  return human(value, unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
+/** How the numbers of one column are written: all with as many decimals, so that they align. */
+function columnFormat(values, unit) {
+  const numbers = values.filter((v) => typeof v === "number" && Number.isFinite(v));
+  const known = SPELLINGS.get(unit);
+  if (known && known.steps.length && known.steps !== TIME) return (v) => human(v, unit);
+  if (numbers.every(Number.isInteger)) {
+    return (v) => (typeof v === "number" ? (unit ? fixedDecimals(v, 0) : human(v)) : human(v));
+  }
+  const largest = numbers.reduce((max, v) => Math.max(max, Math.abs(v)), 0);
+  const decimals = largest >= 1e5 ? 0 : largest >= 1e4 ? 1 : largest >= 100 ? 2 : 3;
+  return (v) => {
+    if (typeof v !== "number") return human(v);
+    if (v !== 0 && Math.abs(v) < 0.5 * 10 ** -decimals) return human(v, "ratio");
+    return fixedDecimals(v, decimals);
+  };
+}
+
+function fixedDecimals(value, decimals) {
+  if (Math.abs(value) >= 1e15) return human(value, "count");
+  const [whole, fraction] = Math.abs(value).toFixed(decimals).split(".");
+  return (value < 0 ? "-" : "") + thousands(whole) + (fraction ? "." + fraction : "");
+}
+
+/** A power of two of bytes, as `512 KiB`. */
+function powerOfTwo(exponent) {
+  const names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  const step = Math.min(Math.floor(exponent / 10), names.length - 1);
+  return `${2 ** (exponent - 10 * step)} ${names[step]}`;
+}
