@@ -63,7 +63,7 @@ WITH
     improved AS (
         SELECT
             p.place, p.metric, p.version, p.unit, p.better, p.base, p.test, p.change_pct, n.noise_pct,
-            CASE p.better WHEN 'higher' THEN p.change_pct WHEN 'lower' THEN -p.change_pct END
+            CASE p.better WHEN 'higher' THEN p.change_pct WHEN 'lower' THEN 0 - p.change_pct END
                 AS improvement_pct
         FROM paired AS p
         LEFT JOIN noise AS n ON n.metric = p.metric

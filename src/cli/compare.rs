@@ -105,8 +105,7 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, 
     let asked: Vec<&String> = std::iter::once(&args.base).chain(&args.tests).collect();
     let known = context.store.traces();
     let is_path = |text: &String| !known.contains(text) && Path::new(text).exists();
-    let mut paths: Vec<PathBuf> =
-        asked.iter().filter(|t| is_path(t)).map(PathBuf::from).collect();
+    let mut paths: Vec<PathBuf> = asked.iter().filter(|t| is_path(t)).map(PathBuf::from).collect();
     paths.sort();
     paths.dedup();
     let mut ingested = Vec::new();
@@ -117,8 +116,7 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, 
             return Err(outcome.errors);
         }
         for trace in outcome.traces {
-            let manifest =
-                Manifest::read(&context.store.directory(&trace.trace)).map_err(one)?;
+            let manifest = Manifest::read(&context.store.directory(&trace.trace)).map_err(one)?;
             ingested.push(manifest);
         }
     }
@@ -182,8 +180,11 @@ fn compared(
     results: &[MetricResult],
     rank_by: &str,
 ) -> Result<Comparison> {
-    let views: Vec<&SqlFile> =
-        RUN_SHEETS.iter().chain(&["nccl_summary_long"]).map(|n| view(context, n)).collect::<Result<_>>()?;
+    let views: Vec<&SqlFile> = RUN_SHEETS
+        .iter()
+        .chain(&["nccl_summary_long"])
+        .map(|n| view(context, n))
+        .collect::<Result<_>>()?;
     let comparison = |name: &str| {
         context.registry.comparison(name).ok_or_else(|| {
             Error::new("sql-file", format!("there is no comparison `{name}`"))
@@ -246,8 +247,11 @@ fn compared(
         _ => {
             let file = comparison("ranking")?;
             let metrics = SqlValue::Text(rank_by.to_owned());
-            let mut sheet =
-                Sheet::new(file, rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?, MOST_ROWS);
+            let mut sheet = Sheet::new(
+                file,
+                rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?,
+                MOST_ROWS,
+            );
             relabel(&mut sheet, named);
             Some(sheet)
         }

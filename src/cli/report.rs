@@ -66,8 +66,7 @@ pub const MOST_ROWS: usize = 1_048_575;
 pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let one = |e: Error| vec![e];
     let target = target(context);
-    let forms =
-        [Format::Text, Format::Markdown, Format::Json, Format::Html, Format::Xlsx];
+    let forms = [Format::Text, Format::Markdown, Format::Json, Format::Html, Format::Xlsx];
     let format = form(context, "report", &target, &forms, Format::Text).map_err(one)?;
     let traces = traces(context, &args.trace)?;
     let single = matches!(format, Format::Html | Format::Xlsx) || matches!(target, Target::File(_));
@@ -83,8 +82,8 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     check_params(&files, &params).map_err(one)?;
     let views = views(context, format).map_err(one)?;
     let directories = context.directories(&traces).map_err(one)?;
-    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)
-        .with_views(&views);
+    let mut batch =
+        Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
     let mut out = Output::new(target, format).map_err(one)?;
     for directory in &directories {
         let (results, rows) = batch.trace_with_views(directory, MOST_ROWS).map_err(one)?;

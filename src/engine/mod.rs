@@ -192,7 +192,8 @@ impl<'r> Engine<'r> {
         let sql = format!("INSERT INTO {} VALUES (?, ?, ?, ?, ?, ?, ?)", schema::RESULTS.name);
         let mut statement = self.connection.prepare(&sql)?;
         for (trace, place, metric, version, unit, better, value) in values {
-            statement.execute(duckdb::params![trace, place, metric, version, unit, better, value])?;
+            statement
+                .execute(duckdb::params![trace, place, metric, version, unit, better, value])?;
         }
         Ok(())
     }

@@ -49,8 +49,8 @@ pub const UNITS: [&str; 29] = [
 
 /// Units that a column name carries as its last part.
 const SUFFIXES: [&str; 14] = [
-    "ns", "us", "ms", "s", "bytes", "mb", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count", "ratio",
-    "pct",
+    "ns", "us", "ms", "s", "bytes", "mb", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count",
+    "ratio", "pct",
 ];
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are

@@ -128,9 +128,8 @@ pub fn comparison(comparison: &Comparison, test: usize) -> Result<Vec<u8>> {
     let mut pages = Vec::new();
     pages.extend(SHOWN.iter().filter_map(|name| compared(comparison, test, name)));
     let hidden = [raw(comparison, test, &RAW), pivots(comparison, test)].concat();
-    pages.extend(
-        hidden.iter().map(|(name, sheet)| Page { hidden: true, ..Page::new(name, sheet) }),
-    );
+    pages
+        .extend(hidden.iter().map(|(name, sheet)| Page { hidden: true, ..Page::new(name, sheet) }));
     compared_book(comparison, test, &pages)
 }
 
@@ -178,9 +177,10 @@ fn raw(comparison: &Comparison, test: usize, pages: &[(&str, &str)]) -> Vec<(Str
         let mut both: Option<Sheet> = None;
         for run in runs {
             let Some(sheet) = run.sheets.iter().find(|s| s.name == *view) else { continue };
-            let rows = sheet.rows.iter().map(|row| {
-                [vec![Value::from(run.label.clone())], row.clone()].concat()
-            });
+            let rows = sheet
+                .rows
+                .iter()
+                .map(|row| [vec![Value::from(run.label.clone())], row.clone()].concat());
             match &mut both {
                 Some(both) => both.rows.extend(rows),
                 None => {
@@ -219,8 +219,7 @@ fn pivots(comparison: &Comparison, test: usize) -> Vec<(String, Sheet)> {
 
 fn book(document: &Document, pages: &[Page<'_>]) -> Result<Vec<u8>> {
     let title = format!("Report of {}", document.label);
-    let comment =
-        format!("ccl-sql {}, trace {}", env!("CARGO_PKG_VERSION"), document.fingerprint);
+    let comment = format!("ccl-sql {}, trace {}", env!("CARGO_PKG_VERSION"), document.fingerprint);
     write(pages, &Properties { title: &title, comment: &comment, ..Properties::default() })
 }
 

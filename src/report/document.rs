@@ -207,7 +207,10 @@ impl Sheet {
         let mut reason = rows.reason;
         if cells.len() > limit {
             cells.truncate(limit);
-            reason = Some(format!("the first {limit} rows; `ccl-sql sql \"FROM {}\"` has all", header.name));
+            reason = Some(format!(
+                "the first {limit} rows; `ccl-sql sql \"FROM {}\"` has all",
+                header.name
+            ));
         }
         if columns.first().is_some_and(|c| c.name == "trace") {
             columns.remove(0);

@@ -69,8 +69,8 @@ const CONFIGURATION: [(&str, &str); 21] = [
     ("precision", "precision"),
     ("batch_size", "batch size (global)"),
     ("seq_len", "sequence length"),
-    ("dp_replicate", "data parallel, replicate"),
-    ("dp_shard", "data parallel, shard"),
+    ("dp_replicate", "data parallel (replicate)"),
+    ("dp_shard", "data parallel (shard)"),
     ("tp", "tensor parallel"),
     ("pp", "pipeline parallel"),
     ("cp", "context parallel"),
@@ -177,7 +177,7 @@ fn table(sheet: &Sheet) -> Block {
         .iter()
         .take(MOST_ROWS)
         .map(|row| {
-            shown.iter().map(|i| human(&row[*i], sheet.columns[*i].unit.as_deref())).collect()
+            shown.iter().map(|i| cell(&row[*i], sheet.columns[*i].unit.as_deref())).collect()
         })
         .collect();
     let number = |i: &usize| {
@@ -196,6 +196,14 @@ fn table(sheet: &Sheet) -> Block {
         headings: shown.iter().map(|i| heading(&sheet.columns[*i].name)).collect(),
         numbers: shown.iter().map(number).collect(),
         rows,
+    }
+}
+
+/// A cell: what is counted says the heading.
+fn cell(value: &Value, unit: Option<&str>) -> String {
+    match unit {
+        Some("calls" | "tokens") => human(value, Some("count")),
+        unit => human(value, unit),
     }
 }
 

@@ -50,7 +50,8 @@ fn text_block(out: &mut String, block: &Block) {
             let names = facts.iter().map(|f| f[0].width()).max().unwrap_or(0);
             let values = facts.iter().map(|f| f[1].width()).max().unwrap_or(0).min(24);
             for [name, value, remark] in facts {
-                let line = format!("{}  {}  {remark}", pad(name, names, false), pad(value, values, false));
+                let line =
+                    format!("{}  {}  {remark}", pad(name, names, false), pad(value, values, false));
                 out.push_str(&format!("  {}\n", line.trim_end()));
             }
         }
@@ -61,8 +62,12 @@ fn text_block(out: &mut String, block: &Block) {
             };
             let widths: Vec<usize> = (0..headings.len()).map(width).collect();
             let line = |cells: &[String]| {
-                let cells: Vec<String> =
-                    cells.iter().zip(&widths).zip(numbers).map(|((c, w), n)| pad(c, *w, *n)).collect();
+                let cells: Vec<String> = cells
+                    .iter()
+                    .zip(&widths)
+                    .zip(numbers)
+                    .map(|((c, w), n)| pad(c, *w, *n))
+                    .collect();
                 format!("    {}\n", cells.join("  ").trim_end())
             };
             out.push_str(&line(headings));
@@ -102,7 +107,12 @@ fn markdown_block(out: &mut String, block: &Block) {
         Block::Facts(facts) => {
             out.push_str("| | | |\n| --- | ---: | --- |\n");
             for [name, value, remark] in facts {
-                out.push_str(&format!("| {} | {} | {} |\n", escape(name), escape(value), escape(remark)));
+                out.push_str(&format!(
+                    "| {} | {} | {} |\n",
+                    escape(name),
+                    escape(value),
+                    escape(remark)
+                ));
             }
         }
         Block::Table { caption, headings, numbers, rows } => {
@@ -111,7 +121,8 @@ fn markdown_block(out: &mut String, block: &Block) {
                 format!("| {} |\n", cells.iter().map(|c| escape(c)).collect::<Vec<_>>().join(" | "))
             };
             out.push_str(&line(headings));
-            let rules: Vec<&str> = numbers.iter().map(|n| if *n { "---:" } else { "---" }).collect();
+            let rules: Vec<&str> =
+                numbers.iter().map(|n| if *n { "---:" } else { "---" }).collect();
             out.push_str(&format!("| {} |\n", rules.join(" | ")));
             rows.iter().for_each(|row| out.push_str(&line(row)));
         }

@@ -120,7 +120,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let all = chunk.iter().fold(0u32, |all, b| all << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        let all =
+            chunk.iter().fold(0u32, |all, b| all << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
         for i in 0..4 {
             if i <= chunk.len() {
                 out.push(char::from(DIGITS[(all >> (18 - 6 * i)) as usize & 63]));
@@ -180,8 +181,13 @@ mod tests {
     #[test]
     fn base64_is_that_of_rfc_4648() {
         for (text, want) in [
-            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(base64(text.as_bytes()), want);
         }
