@@ -126,7 +126,7 @@ function plotSection({id, title, nav, summary, sheet, sheets = [sheet], half, ma
     part.body.append(absent(item));
     return null;
   }
-  part.body.prepend(item.node);
+  part.body.prepend(item.over ? el("div.over", item.node, item.over) : item.node);
   for (const s of sheets) {
     if (s.rows.length && s.reason) part.body.append(el("p.sub", sentence(s.reason)));
   }

@@ -1,1 +1,398 @@
+// The comparison of runs: a base and tests.
 
+const runs = (DATA.runs || []).map((run, i) => ({
+  label: run.label || run.trace || `run ${i + 1}`, trace: run.trace, role: run.role || (i ? "test" : "base"),
+  sheets: new Sheets(run.sheets), index: i,
+}));
+const base = runs.find((r) => r.role === "base") || runs[0];
+const comparisons = (DATA.comparisons || []).map((c) => ({test: c.test, sheets: new Sheets(c.sheets)}));
+const threshold = typeof DATA.threshold_pct === "number" ? DATA.threshold_pct : null;
+const colourOf = (run) => palette.series[run.index % 8];
+const runOf = (text) => runs.find((r) => r.label === text);
+
+/** A run with its colour, which follows the theme. */
+function runName(run, text = run.label) {
+  const swatch = el(`span.swatch.s${(run.index % 8) + 1}`);
+  return el("span.run", swatch, name(text), run === base ? el("span.role", "base") : null);
+}
+
+/** Where none of the runs has rows, the reason of the first. */
+const reasonOf = (sheetName) => {
+  const sheets = runs.map((r) => r.sheets.get(sheetName));
+  return (sheets.find((s) => s.reason) || {}).reason || "no run has these rows";
+};
+
+/** A plot of the same sheet of all runs; runs without rows are named below it. */
+function runsSection({id, title, nav, summary, sheet, half, make}) {
+  const part = section(id, title, summary, {half, nav});
+  const having = runs.filter((r) => r.sheets.get(sheet).rows.length);
+  if (!having.length) {
+    part.body.append(absent(reasonOf(sheet)));
+    return;
+  }
+  const item = make(part, having.map((run) => ({run, sheet: run.sheets.get(sheet)})));
+  if (typeof item === "string") {
+    part.body.append(absent(item));
+    return;
+  }
+  part.body.prepend(item.node);
+  for (const run of runs.filter((r) => !having.includes(r))) {
+    part.body.append(el("p.sub", name(run.label), ` is not shown: ${plain(run.sheets.get(sheet).reason || "it has no rows")}.`));
+  }
+  part.body.append(disclosure(`Data: ${sheet} of ${having.length} ${having.length === 1 ? "run" : "runs"}`,
+    () => having.map((run) => el("div.of-run", runName(run), sheetTable(run.sheets.get(sheet), {})))));
+}
+
+function header() {
+  const title = runs.length ? runs.map((r) => r.label).join(" / ") : "no runs";
+  const line = [`${runs.length} ${runs.length === 1 ? "run" : "runs"}`, threshold === null ? null : `similar within ${human(threshold)} %`];
+  PAGE.append(el("header.head", el("h1", "Comparison"), el("p.line", line.filter(Boolean).join(" · ")),
+    el("p.runs", runs.map((r) => runName(r)))));
+  return title;
+}
+
+/** What the runs were, side by side; rows that differ are marked. */
+function configuration() {
+  const part = section("configuration", "Configuration", "What the traces and their cards say of the runs; what differs is marked.");
+  const sheets = runs.map((r) => r.sheets.get("configuration"));
+  const columns = [];
+  for (const sheet of sheets) {
+    for (const c of sheet.columns) if (!columns.some((d) => d.name === c.name)) columns.push(c);
+  }
+  const rows = [];
+  const push = (title, doc, values, unit) => {
+    if (!values.every(missing)) rows.push({title, doc, values, unit, differs: new Set(values.map((v) => JSON.stringify(v))).size > 1});
+  };
+  push("trace", "Name of the trace.", runs.map((r) => r.trace));
+  for (const c of columns) {
+    const values = sheets.map((s) => (s.rows.length ? s.at(s.rows[0], c.name) : null));
+    if (c.name === "comm_env") {
+      const envs = values.map(settings);
+      for (const key of [...new Set(envs.flatMap((e) => [...e.keys()]))].sort(compareCells)) {
+        push(key, "A setting of the communication library.", envs.map((e) => (e.has(key) ? e.get(key) : null)));
+      }
+    } else push(headingOf(c), c.doc, values, c.unit);
+  }
+  if (!rows.length) {
+    part.body.append(absent(reasonOf("configuration")));
+    return;
+  }
+  rows.sort((a, b) => b.differs - a.differs);
+  const table = el("table", {id: "table-configuration"},
+    el("thead", el("tr", el("th.plain", {scope: "col"}, "what"), runs.map((r) => el("th.plain", {scope: "col"}, runName(r))))),
+    el("tbody", rows.map((row) => el(row.differs ? "tr.differs" : "tr", el("th.side", {scope: "row", title: row.doc}, name(row.title)),
+      row.values.map((v) => el("td.text", name(missing(v) ? "–" : human(v, row.unit))))))));
+  part.body.append(el("div.table", {tabindex: "0", role: "region", "aria-label": "Configuration"}, table));
+}
+
+function settings(text) {
+  if (missing(text)) return new Map();
+  try {
+    const value = typeof text === "string" ? JSON.parse(text) : text;
+    return new Map(Object.entries(value).map(([k, v]) => [k, human(v)]));
+  } catch {
+    return new Map([["comm_env", text]]);
+  }
+}
+
+function ranking() {
+  if (!DATA.ranking) return;
+  const sheet = new Sheet(DATA.ranking);
+  const part = section("ranking", "Ranking", sentence(sheet.summary), {});
+  if (!sheet.rows.length) {
+    part.body.append(absent(sheet.reason));
+    return;
+  }
+  sheet.title = "Ranking";
+  part.body.append(sheetTable(sheet, {id: "table-ranking", filter: false,
+    cells: {label: (v) => (runOf(v) ? runName(runOf(v)) : name(human(v)))}}));
+}
+
+/** A signed percentage, coloured by its status. */
+function delta(value, status) {
+  if (missing(value)) return el("span.none", "n/a");
+  const kind = status === "Better" || status === "Worse" ? `.${status.toLowerCase()}` : "";
+  return el(`span.delta${kind}`, (value > 0 ? "+" : "") + human(value, "pct"));
+}
+
+/** Sheets of several tests as one table: the base once, then the columns of each test. */
+function mergedRows(sheetName, key) {
+  const rows = new Map();
+  comparisons.forEach((c, i) => {
+    const sheet = c.sheets.get(sheetName);
+    for (const row of sheet.rows) {
+      const id = sheet.at(row, key);
+      if (!rows.has(id)) rows.set(id, {id, first: (column) => sheet.at(row, column), of: new Map()});
+      rows.get(id).of.set(i, (column) => sheet.at(row, column));
+    }
+  });
+  return [...rows.values()];
+}
+
+/** The columns of the tests: value, change, status. */
+function testColumns({unit, change, changeTitle, noise}) {
+  const many = comparisons.length > 1;
+  const columns = [];
+  comparisons.forEach((c, i) => {
+    const at = (row, column) => (row.of.has(i) ? row.of.get(i)(column) : null);
+    const run = runOf(c.test);
+    const head = many ? {group: {title: c.test, node: () => (run ? runName(run) : name(c.test))}} : {};
+    columns.push({...head, title: many ? "value" : c.test, numeric: true, value: (row) => at(row, "test"), hint: (row) => hintOf(at(row, "test")),
+      cell: (row) => human(at(row, "test"), unit(row, at))});
+    columns.push({...head, title: changeTitle, numeric: true, value: (row) => at(row, change), hint: (row) => hintOf(at(row, change)),
+      cell: (row) => delta(at(row, change), at(row, "status"))});
+    if (noise) {
+      columns.push({...head, title: "noise", numeric: true, doc: "What the steps of a run differ by; a change within it may be none", value: (row) => at(row, "noise_pct"),
+        hint: (row) => hintOf(at(row, "noise_pct")),
+        cell: (row) => (missing(at(row, "noise_pct")) ? el("span.none", "n/a")
+          : el(at(row, "within_noise") ? "span.within" : "span", "± ", human(at(row, "noise_pct"), "pct"), at(row, "within_noise") ? " within" : ""))});
+    }
+    columns.push({...head, title: "status", value: (row) => at(row, "status"), cell: (row) => badge(at(row, "status"))});
+  });
+  return columns;
+}
+const hintOf = (value) => (value === null ? null : String(value));
+
+function dashboard() {
+  const part = section("dashboard", "Summary", threshold === null ? "Base against test." : `Base against test; similar within ${human(threshold)} %, positive is better.`);
+  const rows = mergedRows("Summary_Dashboard", "metric");
+  if (!rows.length) {
+    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("Summary_Dashboard").reason : "there is no test beside the base"));
+    return;
+  }
+  const sheet = comparisons[0].sheets.get("Summary_Dashboard");
+  const unit = () => sheet.unit("base") || sheet.unit("test") || "ms";
+  const unitOf = (row) => row.first("unit") || (sheet.has("unit") ? undefined : unit());
+  part.body.append(sortableTable({
+    id: "table-dashboard", label: "Summary", rows, page: 40, filter: true,
+    columns: [
+      {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", name(human(r.id)))},
+      {title: base ? base.label : "base", numeric: true, value: (r) => r.first("base"), hint: (r) => hintOf(r.first("base")), cell: (r) => human(r.first("base"), unitOf(r))},
+      ...testColumns({unit: unitOf, change: "improvement_pct", changeTitle: "improvement"}),
+    ],
+  }));
+}
+
+function metricComparison() {
+  const part = section("metrics", "All metrics", "Raw change is (test - base) / base; the colour says whether it is better. Noise is what steps differ by.", {nav: "Metrics"});
+  const rows = mergedRows("metric_comparison", "metric");
+  if (!rows.length) {
+    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("metric_comparison").reason : "there is no test beside the base"));
+    return;
+  }
+  const unit = (row) => row.first("unit");
+  part.body.append(sortableTable({
+    id: "table-metrics", label: "All metrics", rows, page: 40, filter: true,
+    columns: [
+      {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", {title: `version ${r.first("version")}`}, name(human(r.id)))},
+      {title: "better", value: (r) => r.first("better"), cell: (r) => (r.first("better") === "higher" ? "↑ higher" : r.first("better") === "lower" ? "↓ lower" : "")},
+      {title: base ? base.label : "base", numeric: true, value: (r) => r.first("base"), hint: (r) => hintOf(r.first("base")), cell: (r) => human(r.first("base"), unit(r))},
+      ...testColumns({unit, change: "change_pct", changeTitle: "change", noise: true}),
+    ],
+    extra: (keep) => choice("Show", [["all", "all"], ["Better", "better"], ["Worse", "worse"]], "all", (v) =>
+      keep(v === "all" ? () => true : (row) => [...row.of.values()].some((at) => at("status") === v))),
+  }));
+}
+
+function breakdown() {
+  runsSection({
+    id: "breakdown", title: "Time of the devices", nav: "Time", sheet: "gpu_timeline", half: runs.length < 8, summary: "Mean over the ranks of each run.",
+    make(part, list) {
+      let column = "time_ms";
+      const value = ({sheet}, type, what) => {
+        const row = sheet.rows.find((r) => sheet.at(r, "type") === type);
+        return row ? sheet.at(row, what) : null;
+      };
+      const item = plot({
+        id: "plot-breakdown", height: () => Math.max(300, rowsHeight(list.length, 40, 30, 70)),
+        label: `Stacked bars: what the devices of ${list.length} runs spend their time on, mean over ranks.`,
+        build: () => ({...lyingBars({
+          categories: list.map(({run}) => run.label), stack: true, unit: column === "time_ms" ? "ms" : "pct", max: column === "time_ms" ? undefined : 100,
+          series: TIME_PARTS.map(([type, title, colour]) => ({name: title, colour: palette[colour], values: list.map((l) => value(l, type, column))})),
+          tooltip: (i) => tip(list[i].run.label, [
+            ...TIME_PARTS.map(([type, title, colour]) => [title,
+              `${human(value(list[i], type, "time_ms"), "ms")}  ${human(value(list[i], type, "share_pct"), "pct")}`, palette[colour]]),
+            ["total", human(value(list[i], "total_time", "time_ms"), "ms")],
+          ]),
+        })}),
+      });
+      part.controls.append(choice("Unit", [["time_ms", "ms"], ["share_pct", "%"]], column, (v) => { column = v; item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+// What the plot by rank can show: a row of the timeline, or a column of the stragglers.
+const BY_RANK = [
+  ...TIME_PARTS.map(([type, title]) => [type, title, "ms"]),
+  ["total_time", "total time", "ms"], ["busy_time", "busy time", "ms"], ["total_comm_time", "all communication", "ms"], ["total_memcpy_time", "all copies", "ms"],
+  ["mean_lag_us", "mean lag in collectives", "us"], ["mean_wait_us", "mean wait in collectives", "us"],
+];
+
+function byRank() {
+  runsSection({
+    id: "ranks", title: "By rank", sheet: "gpu_timeline_by_rank", half: true, summary: "The runs beside each other, rank by rank.",
+    make(part, list) {
+      const runsOf = list.map(({run, sheet}) => {
+        const cells = new Map();
+        for (const row of sheet.rows) cells.set(JSON.stringify([sheet.at(row, "rank"), sheet.at(row, "type")]), sheet.at(row, "time_ms"));
+        const lag = run.sheets.get("straggler_summary");
+        for (const row of lag.rows) {
+          for (const c of ["mean_lag_us", "mean_wait_us"]) cells.set(JSON.stringify([lag.at(row, "rank"), c]), lag.at(row, c));
+        }
+        return {run, cells, ranks: sheet.distinct("rank").map(([r]) => r)};
+      });
+      const ranks = [...new Set(runsOf.flatMap((r) => r.ranks))].sort((a, b) => missing(a) - missing(b) || (missing(a) ? 0 : compareCells(a, b)));
+      let what = BY_RANK[1];
+      const value = (r, rank) => { const v = r.cells.get(JSON.stringify([rank, what[0]])); return v === undefined ? null : v; };
+      const item = plot({
+        id: "plot-ranks", height: () => 300, label: `Times of ${ranks.length} ranks in ${list.length} runs.`,
+        build: () => standingBars({
+          categories: ranks.map((r) => (r === null ? "no rank" : String(r))), unit: what[2], axisName: "rank", yName: what[1], most: Math.max(8, Math.floor(96 / runsOf.length)),
+          series: runsOf.map((r) => ({name: r.run.label, colour: colourOf(r.run), values: ranks.map((rank) => value(r, rank))})),
+          tooltip: (i) => tip(`${rankName(ranks[i])}, ${what[1]}`, runsOf.map((r) => [r.run.label, human(value(r, ranks[i]), what[2]), colourOf(r.run)])),
+        }),
+      });
+      const known = BY_RANK.filter(([key]) => runsOf.some((r) => ranks.some((rank) => { const v = r.cells.get(JSON.stringify([rank, key])); return v !== undefined && v !== null; })));
+      part.controls.append(selection("Show", known, what[0], (v) => { what = BY_RANK.find(([key]) => key === v); item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+function bandwidth() {
+  runsSection({
+    id: "bandwidth", title: "Bandwidth against message size", nav: "Bandwidth", sheet: "collective_sizes",
+    summary: "A colour for each run, a sign for each kind of call; the curves are the fitted lines T = alpha + beta S as S / T.",
+    make(part, list) {
+      const key = (sheet, row) => [sheet.at(row, "collective"), sheet.at(row, "group_size"), sheet.at(row, "link")];
+      const title = ([collective, size, link]) => [collective, size === null ? null : `× ${size}`, link].filter((p) => p !== null).join(" ");
+      const kinds = new Map();
+      for (const {sheet} of list) for (const row of sheet.rows) kinds.set(JSON.stringify(key(sheet, row)), key(sheet, row));
+      const names = [...kinds.values()].map(title).sort(compareCells);
+      let shown = null;
+      let column = "median_algo_bw_gb_per_s";
+      const positive = (v) => (typeof v === "number" && v > 0 ? v : null);
+      const groups = () => list.flatMap(({run, sheet}) => {
+        const fits = run.sheets.get("hockney_fits");
+        return [...kinds.values()].filter((k) => shown === null || title(k) === shown).map((k) => {
+          const same = (s) => (row) => JSON.stringify(key(s, row)) === JSON.stringify(k);
+          const fit = fits.rows.find(same(fits));
+          const place = names.indexOf(title(k));
+          return {
+            name: `${run.label}: ${title(k)}`, run, sheet, colour: colourOf(run), symbol: SYMBOLS[place % SYMBOLS.length],
+            dash: ["solid", "dashed", "dotted"][place % 3],
+            points: sheet.rows.filter(same(sheet)).map((row) => [positive(sheet.at(row, "message_bytes")), positive(sheet.at(row, column)), sheet.rows.indexOf(row)])
+              .filter(([x, y]) => x !== null && y !== null),
+            curve: column.includes("algo") && fit && fits.at(fit, "beta_s_per_gb") !== null && fits.at(fit, "alpha_us") !== null
+              ? hockneyCurve(fits.at(fit, "alpha_us"), fits.at(fit, "beta_s_per_gb"), fits.at(fit, "min_bytes"), fits.at(fit, "max_bytes")) : null,
+          };
+        });
+      });
+      if (!groups().some((g) => g.points.length || g.curve)) return "no call has both a message size and a duration";
+      const item = plot({
+        id: "plot-bandwidth", height: () => 420, label: `Bandwidth against message size of ${list.length} runs, logarithmic axes, with fitted lines.`,
+        build: () => bandwidthOption(groups(), (g, point) => {
+          const row = g.sheet.rows[point[2]];
+          return tip(g.name, [
+            ["message size", human(point[0], "bytes")],
+            ["algorithm bandwidth", human(g.sheet.at(row, "median_algo_bw_gb_per_s"), "gb_per_s"), g.colour],
+            ["bus bandwidth", human(g.sheet.at(row, "median_bus_bw_gb_per_s"), "gb_per_s")],
+            ["median time", human(g.sheet.at(row, "median_transfer_us"), "us")],
+            ["calls", human(g.sheet.at(row, "calls"), "count")],
+          ]);
+        }),
+      });
+      if (names.length > 1) part.controls.append(selection("Calls", [[null, "all"], ...names.map((n) => [n, n])], null, (v) => { shown = v; item.refresh(); }));
+      part.controls.append(choice("Bandwidth", [["median_algo_bw_gb_per_s", "algorithm"], ["median_bus_bw_gb_per_s", "bus"]], column,
+        (v) => { column = v; item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+const STEP_COLUMNS = [["step_time_ms", "step time", "ms"], ["overlap_ratio", "overlap", "ratio"], ["exposed_comm_ms", "exposed communication", "ms"], ["comm_ms", "communication", "ms"], ["compute_ms", "compute", "ms"]];
+
+function steps() {
+  runsSection({
+    id: "steps", title: "Steps", sheet: "step_overlap", summary: "Mean over the ranks of a run, by the order of its steps.",
+    make(part, list) {
+      let what = STEP_COLUMNS[0];
+      const lines = list.map(({run, sheet}) => ({run, sheet, steps: [...sheet.by("step")].sort(([a], [b]) => compareCells(a, b))}));
+      const most = Math.max(...lines.map((l) => l.steps.length));
+      const mean = (l, i) => {
+        if (i >= l.steps.length) return null;
+        const known = l.steps[i][1].map((row) => l.sheet.at(row, what[0])).filter((v) => v !== null);
+        return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
+      };
+      const places = Array.from({length: most}, (_, i) => i);
+      const item = plot({
+        id: "plot-steps", height: () => 300, label: `Times of up to ${most} steps of ${list.length} runs.`,
+        build: () => standingBars({
+          categories: places.map((i) => String(i + 1)), unit: what[2], axisName: "step of the trace, in order", yName: what[1], most: 200,
+          series: lines.map((l) => ({name: l.run.label, colour: colourOf(l.run), type: most > 20 ? "line" : "bar", values: places.map((i) => mean(l, i))})),
+          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.steps.length
+            ? [`${l.run.label} (step ${l.steps[i][0]})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
+        }),
+      });
+      const known = STEP_COLUMNS.filter(([c]) => list.some(({sheet}) => sheet.rows.some((row) => sheet.at(row, c) !== null)));
+      part.controls.append(selection("Show", known, what[0], (v) => { what = STEP_COLUMNS.find(([c]) => c === v); item.refresh(); }));
+      return item;
+    },
+  });
+}
+
+/** Sheets of the comparison that are tables only: of one test at a time. */
+function comparisonTables() {
+  const done = new Set(["Summary_Dashboard", "metric_comparison"]);
+  const titles = [["GPU_Summary_Cmp", "Time of the devices, compared"], ["GPU_ByRank_Cmp", "Time by rank, compared"],
+    ["NCCL_ImplSync_Cmp", "Collectives over their ranks, compared"], ["NCCL_Long_Cmp", "Collective events, compared"]];
+  const names = new Set(comparisons.flatMap((c) => c.sheets.all.map((s) => s.name)).filter((n) => !done.has(n)));
+  for (const [sheetName] of titles) if (comparisons.length) names.add(sheetName);
+  for (const sheetName of names) {
+    const known = titles.find(([n]) => n === sheetName);
+    const first = comparisons[0].sheets.get(sheetName);
+    const part = section(`table-of-${sheetName}`, known ? known[1] : sheetName, sentence(first.summary), {nav: sheetName.replace(/_Cmp$/, "")});
+    const place = el("div");
+    const fill = (i) => {
+      const sheet = comparisons[i].sheets.get(sheetName);
+      sheet.title = known ? known[1] : sheetName;
+      const signed = (v, row) => delta(v, sheet.at(row, "status") || statusBy(v));
+      const cells = {};
+      for (const c of sheet.columns) if (/^(percent_change|improvement_pct)/.test(c.name)) cells[c.name] = signed;
+      place.replaceChildren(sheet.rows.length ? sheetTable(sheet, {id: `table-${sheetName}`, page: 25, cells, filter: true}) : absent(sheet.reason));
+      if (sheet.rows.length && sheet.reason) place.append(el("p.sub", sentence(sheet.reason)));
+    };
+    if (comparisons.length > 1) part.controls.append(selection("Test", comparisons.map((c, i) => [i, c.test]), 0, fill));
+    part.body.append(place);
+    fill(0);
+  }
+}
+const statusBy = (v) => (threshold === null || missing(v) ? null : v > threshold ? "Better" : v < -threshold ? "Worse" : "Similar");
+
+function caveats() {
+  const rows = new Map();
+  const lists = [...comparisons.map((c) => c.sheets), ...runs.map((r) => r.sheets)];
+  for (const sheets of lists) {
+    for (const sheet of sheets.all) for (const caveat of sheet.caveats) rows.set(sheet.name + caveat, {text: sentence(caveat), of: sheet.name});
+  }
+  if (!rows.size) return;
+  const part = section("caveats", "Caveats", "What to know before a number is believed.");
+  part.body.append(sortableTable({
+    id: "table-caveats", label: "Caveats", rows: [...rows.values()], page: 40,
+    columns: [{title: "what", value: (r) => r.text, cls: "wide"}, {title: "of", value: (r) => r.of}],
+  }));
+}
+
+const pageTitle = header();
+dashboard();
+ranking();
+breakdown();
+byRank();
+bandwidth();
+steps();
+metricComparison();
+comparisonTables();
+configuration();
+caveats();
+show(pageTitle, "comparison");

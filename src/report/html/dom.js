@@ -74,7 +74,8 @@ const missing = (v) => v === null || v === undefined || v === "";
 /**
  * A table that can be sorted by any column, and filtered. A column is
  * `{title, unit, doc, numeric, value(row), cell(row)}`: `value` sorts, and `cell` (a text or a
- * node) is shown, by default the value. `rows` may hold anything.
+ * node) is shown, by default the value. Columns with the same `group` stand under its name.
+ * `rows` may hold anything.
  */
 function sortableTable({id, label, columns, rows, page = 50, filter = rows.length > 8, extra, sort}) {
   let order = sort || null;
@@ -96,13 +97,13 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
   };
   const buttons = columns.map((c, i) =>
     el("button", {type: "button", title: c.doc, onclick: () => sortBy(i)},
-      el("span", c.title), c.unit && !c.cell && unitInHead(c.unit) ? el("span.unit", unitName(c.unit)) : null));
+      headText(c.title), c.unit && !c.cell && unitInHead(c.unit) && !c.title.endsWith("_" + c.unit) ? el("span.unit", unitName(c.unit)) : null));
   const heads = columns.map((c, i) =>
-    el(c.numeric ? "th.num" : "th", {scope: "col", "aria-sort": "none"}, buttons[i]));
+    el((c.numeric ? "th.num" : "th") + (c.screen ? ".screen" : ""), {scope: "col", "aria-sort": "none"}, buttons[i]));
   const body = el("tbody");
   const count = el("span.count", {"aria-live": "polite"});
   const more = el("button.more", {type: "button", onclick: () => { shown = Infinity; fill(); }});
-  const table = el("table", {id, "aria-label": label}, el("thead", el("tr", heads)), body);
+  const table = el(columns.length > 10 ? "table.many" : "table", {id, "aria-label": label}, el("thead", groupRow(columns), el("tr", heads)), body);
 
   function sortBy(i) {
     // The largest number first, the first name first; the same again turns it.
@@ -130,7 +131,7 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
       const value = c.value(row);
       const cell = formats[i](row);
       const raw = typeof value === "number" && !c.cell ? String(value) : c.hint ? c.hint(row) : null;
-      const kind = (c.numeric ? "td.num" : "td") + (c.cls ? "." + c.cls : "")
+      const kind = (c.numeric ? "td.num" : "td") + (c.cls ? "." + c.cls : "") + (c.screen ? ".screen" : "") + (c.group && c.group !== (columns[i - 1] || {}).group ? ".first" : "")
         + (missing(value) && !(cell instanceof Node) ? ".none" : "");
       return el(kind, {title: raw}, cell instanceof Node || c.numeric ? cell : name(cell));
     }))));
@@ -160,8 +161,27 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
   return el("div.sortable", tools.children.length ? tools : null, wrap, more);
 }
 
+/** The row above the heads, with the names of the groups of columns; null where there are none. */
+function groupRow(columns) {
+  if (!columns.some((c) => c.group)) return null;
+  const cells = [];
+  for (const c of columns) {
+    const last = cells[cells.length - 1];
+    if (last && last.group === c.group) last.span += 1;
+    else cells.push({group: c.group, span: 1});
+  }
+  return el("tr.groups", cells.map(({group, span}) => (group
+    ? el("th.group", {colspan: span, scope: "colgroup", title: group.title}, group.node()) : el("td", {colspan: span}))));
+}
+
+/** The text of a head: a name in snake case may break after a `_`. */
+function headText(text) {
+  const parts = plain(text).split(/(?<=_)/);
+  return el("span", parts.map((part, i) => [i ? el("wbr") : null, part]));
+}
+
 /** Bytes and rates are scaled cell by cell; the rest has its unit in the head. */
 function unitInHead(unit) {
   const known = SPELLINGS.get(unit);
-  return !known || !known.steps.length || known.steps === TIME;
+  return !known || !known.steps.length || (known.steps === TIME && !known.after);
 }

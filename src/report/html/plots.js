@@ -165,11 +165,11 @@ function lyingBars({categories, series, unit, stack, max, most = 48, tooltip, ax
 function standingBars({categories, series, unit, stack, most = 64, tooltip, axisName, yName, max}) {
   const zoom = scrollZoom("x", categories.length, most);
   return {
-    grid: {left: 8, right: 16, top: 40, bottom: (axisName ? 26 : 8) + (zoom.length ? 24 : 0), containLabel: true},
+    grid: {left: 8, right: 16, top: yName ? 54 : 36, bottom: (axisName ? 26 : 8) + (zoom.length ? 24 : 0), containLabel: true},
     legend: {data: series.map((s) => s.name)},
     tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (items) => tooltip(items[0].dataIndex)},
     xAxis: {type: "category", data: categories, name: axisName, nameLocation: "middle", nameGap: 24, axisTick: {show: false}},
-    yAxis: {type: "value", max, name: yName, nameTextStyle: {align: "left"}, axisLabel: {formatter: (v) => short(v, unit)}},
+    yAxis: {type: "value", max, name: yName, nameGap: 10, nameTextStyle: {align: "left"}, axisLabel: {formatter: (v) => short(v, unit)}},
     dataZoom: zoom,
     series: series.map((s) => ({
       type: s.type || "bar", name: s.name, data: s.values, stack: stack ? "all" : undefined, barMaxWidth: 28,

@@ -9,18 +9,18 @@ const valued = (m) => m && m.value !== null && m.value !== undefined;
 // Metrics of the tiles, by what they tell; of each line the first that has a value.
 const TILES = [
   ["Step time", "avg_step_time"],
-  ["Model FLOP/s utilization", "mfu"],
+  ["Model FLOP utilization", "mfu"],
   ["Throughput", "throughput", "throughput_tokens", "samples_per_second", "output_tokens_per_s", "estimated_throughput_tokens_per_s"],
   ["Time to first token", "ttft", "mean_ttft_ms"],
   ["Time per output token", "tpot", "mean_tpot_ms"],
   ["Devices busy", "gpu_utilization"],
-  ["Communication beside compute", "overlap", "comm_comp_overlap"],
+  ["Communication overlapped", "overlap", "comm_comp_overlap"],
   ["Exposed communication", "exposed_comm_by_group"],
-  ["Share of time in communication", "communication_fraction"],
+  ["Time in communication", "communication_fraction"],
   ["Bus bandwidth, median", "bus_bandwidth_percentiles"],
   ["All-reduce bus bandwidth", "busbw_allreduce_gb_per_s"],
   ["Straggler delay", "straggler_delay_ms"],
-  ["Compute imbalance, max / mean", "load_imbalance_ratio"],
+  ["Compute imbalance", "load_imbalance_ratio"],
   ["Peak memory", "memory"],
 ];
 
@@ -241,11 +241,11 @@ function stragglers() {
         id: "plot-stragglers", height: () => 300, label: `Mean lag and mean wait of ${rows.length} ranks in their collectives.`,
         build: () => standingBars({
           categories: values("rank").map((r) => (r === null ? "no rank" : String(r))), unit: "us", axisName: "rank", yName: "mean per call",
-          series: [{name: "lag: starts after the first", colour: palette.comm, values: values("mean_lag_us")},
-            {name: "wait: for the last", colour: palette.idle, values: values("mean_wait_us")}],
+          series: [{name: "lag: starts after the first", colour: palette.series[3], values: values("mean_lag_us")},
+            {name: "wait: for the last", colour: palette.series[5], values: values("mean_wait_us")}],
           tooltip: (i) => tip(rankName(sheet.at(rows[i], "rank")), [
-            ["mean lag", human(sheet.at(rows[i], "mean_lag_us"), "us"), palette.comm],
-            ["mean wait", human(sheet.at(rows[i], "mean_wait_us"), "us"), palette.idle],
+            ["mean lag", human(sheet.at(rows[i], "mean_lag_us"), "us"), palette.series[3]],
+            ["mean wait", human(sheet.at(rows[i], "mean_wait_us"), "us"), palette.series[5]],
             ["total wait", human(sheet.at(rows[i], "total_wait_us"), "us")],
             ["last to start", `${human(sheet.at(rows[i], "times_last"), "count")} of ${human(sheet.at(rows[i], "collective_count"), "count")}`],
             ["first to start", human(sheet.at(rows[i], "times_first"), "count")],
@@ -295,12 +295,14 @@ function messageSizes() {
 function memory() {
   const sheet = all.get("memory_timeline");
   plotSection({
-    id: "memory", title: "Memory over time", nav: "Memory", sheet,
+    id: "memory", title: "Memory over time", nav: "Memory", sheet, half: true,
     make() {
       const lines = [];
-      for (const [rank, device] of sheet.distinct("rank", "device")) {
+      const places = sheet.distinct("rank", "device");
+      const several = places.some(([rank], i) => i > 0 && places[i - 1][0] === rank);
+      for (const [rank, device] of places) {
         const rows = sheet.rows.filter((row) => sheet.at(row, "rank") === rank && sheet.at(row, "device") === device);
-        const title = `${rankName(rank)}${device === null ? "" : `, device ${device}`}`;
+        const title = rankName(rank) + (several && device !== null ? `, device ${device}` : "");
         const colour = lines.length;
         for (const [column, what] of [["allocated_bytes", "allocated"], ["reserved_bytes", "reserved"]]) {
           if (rows.some((row) => sheet.at(row, column) !== null)) {
@@ -310,10 +312,10 @@ function memory() {
         }
       }
       return plot({
-        id: "plot-memory", height: () => 340, label: `Allocated and reserved memory of ${lines.length / 2} devices over time.`,
+        id: "plot-memory", height: () => 300, label: `Allocated and reserved memory of ${lines.length / 2} devices over time.`,
         build: () => ({
           grid: {left: 8, right: 24, top: 40, bottom: printing ? 30 : 58, containLabel: true},
-          legend: {data: lines.map((l) => l.name), icon: "rect", itemHeight: 3},
+          legend: {data: lines.map((l) => l.name)},
           tooltip: {trigger: "axis", formatter: (items) => tip(human(items[0].data[0], "ms"),
             items.slice(0, 16).map((p) => [p.seriesName, human(p.data[1], "bytes"), p.color]))},
           xAxis: {type: "value", min: "dataMin", max: "dataMax", name: "time", nameLocation: "middle", nameGap: 24, axisLabel: {formatter: (v) => short(v, "ms")}, splitLine: {show: false}},
@@ -341,7 +343,7 @@ function kernelClasses() {
         return /^comm/i.test(kind) ? palette.comm : /cop(y|ies)|memcpy|memset|^set$/i.test(kind) ? palette.copy : palette.compute;
       };
       return plot({
-        id: "plot-classes", height: () => Math.max(300, rowsHeight(rows.length, 40, 26, 30)), label: `Time of ${rows.length} classes of kernels.`,
+        id: "plot-classes", height: () => Math.max(printing ? 200 : 400, rowsHeight(rows.length, 40, 26, 30)), label: `Time of ${rows.length} classes of kernels.`,
         build: () => {
           const option = lyingBars({
             categories: rows.map((row) => human(sheet.at(row, "class"))), unit: "ms",
@@ -371,7 +373,7 @@ function tableSection(id, title, sheet, {summary, sort, cells, half, nav} = {}) 
     return;
   }
   sheet.title = title;
-  part.body.append(sheetTable(sheet, {id: `table-${id}`, page: half ? 12 : 25, sort, cells}));
+  part.body.append(sheetTable(sheet, {id: `table-${id}`, page: half ? 12 : 25, sort, cells, filter: true}));
   if (sheet.reason) part.body.append(el("p.sub", sentence(sheet.reason)));
 }
 
@@ -414,7 +416,7 @@ function metricTable() {
     {title: "what it is, or why there is none", value: (m) => (valued(m) ? m.summary : m.reason), cls: "wide",
       cell: (m) => (valued(m) ? name(sentence(m.summary)) : el("span.none", name(sentence(m.reason || "no value")))), hint: (m) => m.summary},
     {title: "version", numeric: true, value: (m) => m.version, doc: "Version of the definition"},
-    {title: "details", value: (m) => (m.warnings || []).length, cell: details, doc: "Warnings and the other single values of the metric"},
+    {title: "details", value: (m) => (m.warnings || []).length, cell: details, screen: true, doc: "Warnings and the other single values of the metric"},
   ];
   part.body.append(sortableTable({
     id: "table-metrics", label: "All metrics", columns, rows: metrics, page: 40,

@@ -2,6 +2,14 @@
 
 const LANES = [["compute", "compute", "compute"], ["comm", "communication", "comm"], ["copy", "copies", "copy"]];
 
+echarts.graphic.registerShape("spans", echarts.graphic.extendShape({
+  shape: {rects: [], y: 0, height: 0},
+  buildPath(path, {rects, y, height}) {
+    // A pixel is left between two spans that touch, where they are wide enough to lose one.
+    for (const [from, to] of rects) path.rect(from, y, to - from > 4 ? to - from - 1 : to - from, height);
+  },
+}));
+
 /** Ranks that are readable at once; more scroll. */
 const TIMELINE_RANKS = 16;
 
@@ -29,60 +37,106 @@ function timelinePlot(sheet) {
   let end = 0;
   for (const lane of lanes) for (const [start, dur] of lane.spans) end = Math.max(end, start + dur);
 
-  /** The rectangle of a span; none where it lies outside, or within the pixels of the one before. */
-  function drawSpan(lane) {
+  /**
+   * All spans of a lane of a rank are one shape, drawn with the first of them: tens of thousands of
+   * elements would take a second at every turn of the wheel. What lies within a pixel of the span
+   * before is joined with it.
+   */
+  function drawLane(lane) {
+    const firsts = new Map();
+    lane.spans.forEach(([, , place], i) => { if (!firsts.has(place)) firsts.set(place, i); });
     return (params, api) => {
-      const c = params.context;
-      if (c.scale === undefined) {
-        const area = params.coordSys;
-        const [x0, y0] = api.coord([0, 0]);
-        c.x0 = x0;
-        c.y0 = y0;
-        [c.scale, c.band] = api.size([1, 1]);
-        c.left = area.x;
-        c.right = area.x + area.width;
-        c.top = area.y;
-        c.bottom = area.y + area.height;
-        c.place = -1;
-        c.covered = 0;
+      const i = params.dataIndex;
+      const place = lane.spans[i][2];
+      if (firsts.get(place) !== i) return undefined;
+      const area = params.coordSys;
+      const [x0, y0] = api.coord([0, place]);
+      const [scale, band] = api.size([1, 1]);
+      const pad = Math.min(4, band * 0.08);
+      const height = (band - 2 * pad) / LANES.length;
+      const y = y0 - band / 2 + pad + lane.k * height;
+      if (y + height < area.y || y > area.y + area.height) return undefined;
+      const rects = [];
+      const right = area.x + area.width;
+      for (let k = i; k < lane.spans.length && lane.spans[k][2] === place; k++) {
+        const from = Math.max(x0 + lane.spans[k][0] * scale, area.x);
+        const to = Math.min(x0 + (lane.spans[k][0] + lane.spans[k][1]) * scale, right);
+        if (to < area.x) continue;
+        if (from > right) break;
+        const last = rects[rects.length - 1];
+        const end = Math.max(to, from + 1);
+        if (last && from <= last[1] + 0.25 && (last[1] - last[0] < 3 || end - from < 3)) last[1] = Math.max(last[1], end);
+        else rects.push([from, end]);
       }
-      const [start, dur, place] = lane.spans[params.dataIndex];
-      if (c.place !== place) {
-        c.place = place;
-        c.covered = -Infinity;
-      }
-      const from = Math.max(c.x0 + start * c.scale, c.left);
-      const to = Math.min(c.x0 + (start + dur) * c.scale, c.right);
-      if (to < c.left || from > c.right || to <= c.covered) return undefined;
-      const width = Math.max(to - from, 1);
-      c.covered = from + width;
-      const pad = Math.min(4, c.band * 0.08);
-      const height = (c.band - 2 * pad) / LANES.length;
-      const y = c.y0 + place * c.band - c.band / 2 + pad + lane.k * height;
-      if (y + height < c.top || y > c.bottom) return undefined;
-      const top = Math.max(y + (height > 4 ? 0.5 : 0), c.top);
-      const bottom = Math.min(y + height - (height > 4 ? 0.5 : 0), c.bottom);
-      // A gap of a pixel shows where one span ends and the next starts.
+      const gap = height > 4 ? 0.5 : 0;
+      const top = Math.max(y + gap, area.y);
       return {
-        type: "rect", transition: [],
-        shape: {x: from, y: top, width: width > 4 ? width - 1 : width, height: Math.max(bottom - top, 0.5)},
-        style: {fill: palette[lane.colour]}, emphasis: {style: {stroke: palette.text, lineWidth: 1}},
+        type: "spans", transition: [], silent: true,
+        shape: {rects, y: top, height: Math.max(Math.min(y + height - gap, area.y + area.height) - top, 0.5)},
+        style: {fill: palette[lane.colour]},
       };
     };
   }
 
-  function describe(p) {
-    const row = rows[p.data[3]];
+  /** The span under a point of the plot; one that is narrower than a few pixels is met beside it. */
+  function spanAt(chart, x, y) {
+    if (!chart.containPixel({gridIndex: 0}, [x, y])) return null;
+    const [time, place] = chart.convertFromPixel({gridIndex: 0}, [x, y]);
+    const near = Math.abs(chart.convertFromPixel({gridIndex: 0}, [x + 2, y])[0] - time);
+    const middle = chart.convertToPixel({gridIndex: 0}, [time, place])[1];
+    const band = places.length > 1
+      ? Math.abs(chart.convertToPixel({gridIndex: 0}, [time, place > 0 ? place - 1 : place + 1])[1] - middle) : rowHeight;
+    const k = Math.min(Math.max(Math.floor(((y - middle) / band + 0.5) * LANES.length), 0), LANES.length - 1);
+    const lane = lanes[k];
+    const names = chart.getOption().legend[0].selected || {};
+    if (names[lane.title] === false) return null;
+    let low = 0;
+    let high = lane.spans.length;
+    while (low < high) {
+      const mid = (low + high) >> 1;
+      const [start, , at] = lane.spans[mid];
+      if (at < place || (at === place && start <= time + near)) low = mid + 1;
+      else high = mid;
+    }
+    // Streams overlap: the nearest start to the left need not be the span that is still open.
+    let best = null;
+    let least = near;
+    for (let i = low - 1; i >= 0 && low - i < 256 && lane.spans[i][2] === place; i--) {
+      const [start, dur] = lane.spans[i];
+      const distance = Math.max(start - time, time - start - dur, 0);
+      if (distance < least || (distance === 0 && best === null)) {
+        best = lane.spans[i];
+        least = distance;
+        if (distance === 0) break;
+      }
+    }
+    return best;
+  }
+
+  function describe(span) {
+    const row = rows[span[3]];
     const count = sheet.at(row, "event_count");
     const bytes = sheet.at(row, "message_bytes");
     const lane = LANES.find(([l]) => l === sheet.at(row, "lane"));
     return tip(sheet.at(row, "label") || lane[1], [
-      [`${labels[p.data[2]]}, ${lane[1]}`, ""],
-      ["start", human(p.data[0], "us")],
+      [`${labels[span[2]]}, ${lane[1]}`, ""],
+      ["start", human(span[0], "us")],
       ["duration", human(sheet.at(row, "dur_us"), "us"), palette[lane[2]]],
       bytes === null ? null : ["bytes", human(bytes, "bytes")],
       count > 1 ? ["events joined", human(count)] : null,
     ]);
+  }
+
+  const box = el("div.tip-box", {hidden: true});
+  /** Shows what is under the pointer, beside it. */
+  function point(chart, x, y) {
+    const span = spanAt(chart, x, y);
+    box.hidden = !span;
+    if (!span) return;
+    box.replaceChildren(describe(span));
+    const width = chart.getWidth();
+    box.style.left = `${x + 16 + box.offsetWidth > width ? Math.max(x - 16 - box.offsetWidth, 0) : x + 16}px`;
+    box.style.top = `${y + 14}px`;
   }
 
   const few = places.length <= TIMELINE_RANKS;
@@ -92,9 +146,9 @@ function timelinePlot(sheet) {
   const build = () => ({
     grid: {left: 8, right: few || printing ? 16 : 38, top: 34, bottom: printing ? 30 : 58, containLabel: true},
     legend: {data: lanes.filter((l) => l.spans.length).map((l) => l.title)},
-    tooltip: {trigger: "item", formatter: describe},
+    tooltip: {show: false},
     xAxis: {type: "value", min: 0, max: end || 1, name: "time since the first start of the step", nameLocation: "middle", nameGap: 24,
-      axisLabel: {formatter: (v) => short(v, "us")}, splitLine: {show: true}},
+      axisLabel: {formatter: (v) => short(v, "us"), alignMinLabel: "left", alignMaxLabel: "right"}, splitLine: {show: true}},
     yAxis: {type: "category", inverse: true, data: labels, axisTick: {show: false}, splitLine: {show: true}, axisLabel: {width: 130, overflow: "truncate"}},
     dataZoom: [
       {id: "wheel", type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, moveOnMouseWheel: false, minSpan: 0.001, ...zoomed},
@@ -102,8 +156,8 @@ function timelinePlot(sheet) {
       ...(few || printing ? [] : [{id: "ranks", type: "slider", orient: "vertical", yAxisIndex: 0, filterMode: "none", right: 4, width: 14, startValue: 0, endValue: TIMELINE_RANKS - 1}]),
     ],
     series: lanes.filter((l) => l.spans.length).map((l) => ({
-      type: "custom", name: l.title, renderItem: drawSpan(l), data: l.spans, dimensions: ["start_us", "dur_us", "place", "row"],
-      encode: {x: 0, y: 2, tooltip: []}, itemStyle: {color: palette[l.colour]}, clip: true, animation: false, progressive: 0, cursor: "default",
+      type: "custom", name: l.title, renderItem: drawLane(l), data: l.spans, dimensions: ["start_us", "dur_us", "place", "row"],
+      encode: {x: 0, y: 2, tooltip: []}, itemStyle: {color: palette[l.colour]}, animation: false, progressive: 0, silent: true,
     })),
   });
 
@@ -115,9 +169,13 @@ function timelinePlot(sheet) {
         const [zoom] = chart.getOption().dataZoom;
         zoomed.start = zoom.start;
         zoomed.end = zoom.end;
+        box.hidden = true;
       });
+      chart.getZr().on("mousemove", ({offsetX, offsetY}) => point(chart, offsetX, offsetY));
+      chart.getZr().on("globalout", () => { box.hidden = true; });
     },
   });
+  item.over = box;
   const zoomTo = (start, span) => {
     const size = Math.min(Math.max(span, 0.001), 100);
     const from = Math.min(Math.max(start, 0), 100 - size);

@@ -118,7 +118,7 @@ function short(value, unit) {
 function columnFormat(values, unit) {
   const numbers = values.filter((v) => typeof v === "number" && Number.isFinite(v));
   const known = SPELLINGS.get(unit);
-  if (known && known.steps.length && known.steps !== TIME) return (v) => human(v, unit);
+  if (known && !unitInHead(unit)) return (v) => human(v, unit);
   if (numbers.every(Number.isInteger)) {
     return (v) => (typeof v === "number" ? (unit ? fixedDecimals(v, 0) : human(v)) : human(v));
   }
@@ -126,7 +126,7 @@ function columnFormat(values, unit) {
   const decimals = largest >= 1e5 ? 0 : largest >= 1e4 ? 1 : largest >= 100 ? 2 : 3;
   return (v) => {
     if (typeof v !== "number") return human(v);
-    if (v !== 0 && Math.abs(v) < 0.5 * 10 ** -decimals) return human(v, "ratio");
+    if (v !== 0 && Math.abs(v) < 0.5 * 10 ** -decimals) return short(v, "ratio");
     return fixedDecimals(v, decimals);
   };
 }
