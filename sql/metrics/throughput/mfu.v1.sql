@@ -4,8 +4,9 @@
 -- @summary  Floating-point operations that the model needs per second of the steps, as a share of what the devices of the job can do.
 -- @grain    trace
 -- @requires ranks
--- @reads    _step_times _rank_step_times _mean_step_times _job_devices _rank_rates _rank_list _rank_times precision_names cards device_events metadata step_events steps
+-- @reads    _step_times _rank_step_times _mean_step_times _job_devices _rank_rates _rank_list _rank_times precision_names cards device_events launches metadata step_events steps
 -- @value    mfu_pct
+-- @coverage launch_coverage_ratio | launches of the events that state operations, by these operations, are
 -- @check    (SELECT count(*) FROM cards WHERE coalesce(num_params_active, num_params) > 0 AND num_layers > 0 AND num_heads > 0 AND head_dim > 0 AND batch_size > 0 AND seq_len > 0) > 0 OR (SELECT count(flops) FROM device_events) > 0 | no workload card states the architecture of the model (num_params, num_layers, num_heads, head_dim), batch_size and seq_len, and no device event states floating-point operations
 -- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(flops) FROM device_events) > 0 | the trace has no steps that are a batch each (iterations of an inference engine take other numbers of tokens than batch_size x seq_len)
 -- @check    (SELECT count(*) FROM cards WHERE num_params_embedding >= coalesce(num_params_active, num_params)) = 0 | the workload card states more parameters of the embedding than of the model
@@ -26,6 +27,7 @@
 -- @column   model_params DOUBLE value - | Parameters: those active per token where the card says them, else all.
 -- @column   embedding_params DOUBLE value - | Parameters of the embedding, which are subtracted; NULL where the card says none, and nothing is.
 -- @column   phase VARCHAR value - | Phase that the card states.
+-- @column   launch_coverage_ratio DOUBLE value ratio | By method flops_in_steps the share of the operations whose launch, and so whose step, is known (of XLA all); NULL by the others.
 -- @caveat   Attention counts as if every token saw the whole sequence: of a causal model half of it is done. Recomputed activations do not count by method card, and do count by the others.
 -- @caveat   batch_size is that of the whole job, and a step is one batch: where a step is a part of one (gradient accumulation), the figure is too high.
 -- @source   metrics 2.F mfu_pct (defects D15, D52: one formula, step wall time, serving is inference, no -1 for what is unknown); PaLM (arXiv 2204.02311), appendix B
@@ -104,7 +106,7 @@ WITH
 
     -- Operations of the events, only of traces in which events state any.
     stated AS (
-        SELECT trace, rank, event_id, flops
+        SELECT trace, source, rank, event_id, flops
         FROM device_events
         WHERE flops IS NOT NULL AND rank IS NOT NULL
     ),
@@ -116,6 +118,19 @@ WITH
         INNER JOIN _step_times AS t
             ON t.trace = e.trace AND t.rank = e.rank AND t.step = e.step
         GROUP BY s.trace, s.rank
+    ),
+
+    stated_launches AS (
+        SELECT
+            s.trace,
+            CAST(
+                coalesce(sum(s.flops) FILTER (WHERE s.source = 'xla' OR l.event_id IS NOT NULL), 0)
+                AS DOUBLE
+            ) / nullif(sum(s.flops), 0) AS known_ratio
+        FROM stated AS s
+        LEFT JOIN launches AS l
+            ON l.trace = s.trace AND l.event_id = s.event_id AND l.launch_ts_ns IS NOT NULL
+        GROUP BY s.trace
     ),
 
     in_window AS (
@@ -174,16 +189,20 @@ WITH
                 AS device_tflops_per_s,
             c.model_params,
             c.embedding_params,
-            f.phase
+            f.phase,
+            CASE WHEN coalesce(c.method, e.method) = 'flops_in_steps' THEN l.known_ratio END
+                AS launch_coverage_ratio
         FROM formats AS f
         LEFT JOIN trace_peaks AS p ON p.trace = f.trace
         LEFT JOIN _mean_step_times AS s ON s.trace = f.trace
         LEFT JOIN by_card AS c ON c.trace = f.trace
         LEFT JOIN by_events AS e ON e.trace = f.trace
+        LEFT JOIN stated_launches AS l ON l.trace = f.trace
     )
 
 SELECT
-    trace, mfu_pct, method, flops_per_token, tokens_per_s, peak_tflops, peak_source, devices, precision,
-    step_time_s, device_tflops_per_s, model_params, embedding_params, phase
+    trace, mfu_pct, method, flops_per_token, tokens_per_s, peak_tflops, peak_source, devices,
+    precision, step_time_s, device_tflops_per_s, model_params, embedding_params, phase,
+    launch_coverage_ratio
 FROM final
 ORDER BY trace
