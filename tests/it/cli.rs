@@ -396,8 +396,17 @@ fn slips_get_the_nearest_name() {
     exit code 1
     --- stderr
     error[param-invalid]: parameter `align` is "perhaps", which is no BOOLEAN
-    hint: Shift the starts of each rank by its median end difference first, in case clocks differ.
+      Shift the starts of each rank by its median end difference first, in case clocks differ.
+    hint: write true or false
     "#);
+    let run = place.run(&["metric", "iter_time", "--sql-dir", "nowhere"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 1
+    --- stderr
+    error[sql-file]: cannot read the folder of SQL files: it is no folder
+      --> nowhere
+    hint: give a folder that holds metrics and views: --sql-dir DIR
+    ");
 }
 
 #[test]
