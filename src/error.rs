@@ -9,6 +9,7 @@ use std::fmt;
 pub const CODES: &[&str] = &[
     "card-invalid",
     "check-failed",
+    "config-invalid",
     "data-dir-locked",
     "database-corrupt",
     "database-locked",
