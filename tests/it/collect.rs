@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::ingest::Place;
 use crate::program::{Run, files, folders, name, project};
+use crate::tables::Csv;
 
 /// A job: the two ranks of the example `gloo-ddp-2rank`, where the profiler of PyTorch would write them.
 /// `$0` is the folder of the example.
@@ -236,6 +237,66 @@ fn a_card_of_the_user_is_kept_around_the_settings() {
         assert!(run.stderr.contains(what), "{what}: {}", run.stderr);
     }
     assert_eq!(folders(&place.input().join("experiments")).len(), 1);
+}
+
+/// The guide to recording.
+fn guide() -> String {
+    let path = project().join("trace_collection/README.md");
+    std::fs::read_to_string(path).expect("the guide is there")
+}
+
+/// What stands between two marks.
+fn section<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
+    let rest = text.split_once(from).unwrap_or_else(|| panic!("no {from:?}")).1;
+    rest.split_once(to).unwrap_or_else(|| panic!("no {to:?}")).0
+}
+
+#[test]
+fn the_card_of_the_guide_can_be_swept_with() {
+    let place = Place::new();
+    place.write("card.yaml", section(&guide(), "```yaml\n", "```"));
+    let run =
+        sweep(&place, &["-c", "card.yaml", "-p", "56,256", "--", "sh", "-c", JOB, &example()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let cards = cards(&place, &made(&run));
+    assert_eq!(settings(&cards[0].1)["RCCL_WARP_SPEED_CU_COUNT"], "56");
+    let csv = place.query("SELECT * FROM cards");
+    let known = [
+        "batch_size",
+        "num_params",
+        "num_layers",
+        "head_dim",
+        "scale_up_gbit_per_s",
+        "xpu_model",
+        "pp_mb",
+    ];
+    for column in known {
+        assert!(csv.get(0, column).is_some(), "{column} is not understood");
+    }
+}
+
+#[test]
+fn the_guide_says_of_each_metric_once_what_it_needs() {
+    let place = Place::new();
+    let list = place.run(&["list", "metrics", "--format", "csv"]).done();
+    let mut metrics = Csv::parse(&list)
+        .rows
+        .iter()
+        .map(|row| row[0].clone().expect("a metric has a name"))
+        .collect::<Vec<_>>();
+    metrics.sort();
+    let guide = guide();
+    let table = section(&guide, "## What each metric needs\n", "\n## ");
+    let mut said: Vec<String> = table
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|line| line.rsplit(" | ").next())
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .filter(|name| !["pp", "pp_mb"].contains(name))
+        .map(str::to_owned)
+        .collect();
+    said.sort();
+    assert_eq!(said, metrics, "trace_collection/README.md, \"What each metric needs\"");
 }
 
 #[test]
