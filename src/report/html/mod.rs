@@ -120,7 +120,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let all = chunk.iter().fold(0u32, |all, b| all << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        let all =
+            chunk.iter().fold(0u32, |all, b| all << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
         for i in 0..4 {
             if i <= chunk.len() {
                 out.push(char::from(DIGITS[(all >> (18 - 6 * i)) as usize & 63]));
@@ -169,7 +170,8 @@ mod tests {
         ]});
         let page = report_page(&document);
         assert_eq!(page.matches("</script").count(), 3, "data, library, our script");
-        assert!(!page.contains("<img") && !page.contains('\u{2028}'));
+        let ours = page.replace(ECHARTS, "");
+        assert!(!ours.contains("<img") && !ours.contains('\u{2028}'));
         assert!(page.contains("<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&amp;"));
         let start = page.find("id=\"data\">").expect("data") + "id=\"data\">".len();
         let end = start + page[start..].find("</script").expect("an end");
@@ -180,8 +182,13 @@ mod tests {
     #[test]
     fn base64_is_that_of_rfc_4648() {
         for (text, want) in [
-            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(base64(text.as_bytes()), want);
         }

@@ -36,8 +36,11 @@ pub(super) fn packed(value: &Value) -> Value {
 }
 
 fn sheet(object: &Map<String, Value>, rows: &[Value], width: usize) -> Value {
-    let mut out: Map<String, Value> =
-        object.iter().filter(|(key, _)| *key != "rows").map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut out: Map<String, Value> = object
+        .iter()
+        .filter(|(key, _)| *key != "rows")
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     let data = (0..width).map(|i| column(rows.iter().map(|row| &row[i]).collect())).collect();
     out.insert("row_count".to_owned(), rows.len().into());
     out.insert("data".to_owned(), Value::Array(data));
