@@ -8,6 +8,7 @@ use std::fmt;
 /// Every error and warning code that the program can print, in alphabetical order.
 pub const CODES: &[&str] = &[
     "card-invalid",
+    "change-too-large",
     "check-failed",
     "data-dir-locked",
     "database-corrupt",

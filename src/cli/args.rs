@@ -29,10 +29,10 @@ pub struct Global {
         default_value = "ccl-data"
     )]
     pub data: PathBuf,
-    /// Form of the result
-    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-    /// Write the result to FILE, whole or not at all
+    /// Form of the result [default: of report and compare by the ending of -o; else text, table]
+    #[arg(long, global = true, value_enum)]
+    pub format: Option<Format>,
+    /// Write the result to FILE, whole or not at all; report and compare also take a folder (DIR/)
     #[arg(short, long, global = true, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write over an existing output file; ingest again what is unchanged
@@ -85,6 +85,14 @@ pub enum Format {
     Parquet,
     /// The bare value
     Value,
+    /// Text for people (report)
+    Text,
+    /// Markdown (report)
+    Md,
+    /// A page that needs nothing beside it (report, compare)
+    Html,
+    /// A workbook (report, compare)
+    Xlsx,
 }
 
 /// Commands.
@@ -96,6 +104,14 @@ pub enum Command {
     /// Compute metrics of traces
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
     Metric(MetricArgs),
+    /// Write all about a trace: text, Markdown, JSON, a page or workbooks
+    #[command(after_help = "Example: ccl-sql report --trace llama-tiny-fsdp2-tp2-4 -o report.html")]
+    Report(ReportArgs),
+    /// Set runs beside a baseline: table, CSV, JSON, a page or workbooks
+    #[command(
+        after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads -o final_analysis_report.xlsx"
+    )]
+    Compare(CompareArgs),
     /// List metrics, traces, tables or functions
     #[command(after_help = "Example: ccl-sql list metrics")]
     List(ListArgs),
@@ -137,6 +153,16 @@ fn rank_file(text: &str) -> Result<(i64, PathBuf), String> {
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, e.g. min_calls=5")?;
     Ok((key.replace('-', "_"), value.to_owned()))
+}
+
+/// A number of percent from 0 on, with or without its sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .trim_end_matches('%')
+        .trim()
+        .parse()
+        .map_err(|_| format!("{text:?} is no number of percent"))?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("write 0 or more".to_owned()) }
 }
 
 /// Profilers.
@@ -239,6 +265,47 @@ pub struct MetricArgs {
     #[arg(long, alias = "model_params", value_name = "N")]
     pub model_params: Option<String>,
     /// Only traces of this profiler
+    #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
+    pub profile_mode: ProfileMode,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Traces by name, or by path: a path is ingested first [default: all traces]
+    #[arg(long, value_name = "TRACE")]
+    pub trace: Vec<String>,
+    /// Parameter of the metrics that have it
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub param: Vec<(String, String)>,
+    /// Only what this profiler recorded
+    #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
+    pub profile_mode: ProfileMode,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Baseline: an ingested trace, or the folder of a run, which is ingested first
+    #[arg(value_name = "BASE")]
+    pub base: String,
+    /// Runs to compare with it
+    #[arg(value_name = "TEST", required = true)]
+    pub tests: Vec<String>,
+    /// Changes up to PCT percent are Similar
+    #[arg(long, value_name = "PCT", default_value_t = 1.0, value_parser = percent)]
+    pub threshold: f64,
+    /// Exit with 1 where a metric changes more: 'avg_step_time > +3%', 'mfu < -2%' (of the baseline)
+    #[arg(long, value_name = "EXPR")]
+    pub fail_on: Vec<String>,
+    /// Metric that ranks several tests [default: the first of step time, iteration time, time of
+    /// the trace that all runs have]
+    #[arg(long, value_name = "METRIC")]
+    pub rank_by: Option<String>,
+    /// Parameter of the metrics that have it
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub param: Vec<(String, String)>,
+    /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
 }

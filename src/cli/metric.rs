@@ -159,7 +159,7 @@ fn notes(context: &Context, results: &[MetricResult], all: bool) {
 }
 
 /// Names of the traces asked for; paths are ingested first.
-fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error>> {
+pub fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error>> {
     if wanted.is_empty() {
         let all = context.store.traces();
         if all.is_empty() {

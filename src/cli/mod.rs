@@ -3,11 +3,14 @@
 pub mod args;
 mod batch;
 mod check;
+mod compare;
 mod ingest;
 mod list;
 mod metric;
+mod output;
 mod printer;
 mod progress;
+mod report;
 mod shell;
 mod sql;
 
@@ -111,6 +114,8 @@ fn run(cli: Cli, printer: &Printer) -> Result<(), Vec<Error>> {
     match &cli.command {
         Command::Ingest(args) => ingest::run(&context, args),
         Command::Metric(args) => metric::run(&context, args),
+        Command::Report(args) => report::run(&context, args),
+        Command::Compare(args) => compare::run(&context, args),
         Command::List(args) => list::list(&context, args).map_err(one),
         Command::Show(args) => list::show(&context, args).map_err(one),
         Command::Shell(args) => shell::run(&context, args),

@@ -58,15 +58,24 @@ impl Printer {
         self.global.verbose && !self.global.quiet
     }
 
-    /// The format asked for.
+    /// The format of a table, asked for or not.
     pub fn format(&self) -> report::Format {
-        match self.global.format {
+        self.asked().unwrap_or(report::Format::Table)
+    }
+
+    /// The format asked for.
+    pub fn asked(&self) -> Option<report::Format> {
+        Some(match self.global.format? {
             Format::Table => report::Format::Table,
             Format::Json => report::Format::Json,
             Format::Csv => report::Format::Csv,
             Format::Parquet => report::Format::Parquet,
             Format::Value => report::Format::Value,
-        }
+            Format::Text => report::Format::Text,
+            Format::Md => report::Format::Markdown,
+            Format::Html => report::Format::Html,
+            Format::Xlsx => report::Format::Xlsx,
+        })
     }
 
     /// A result to its place.

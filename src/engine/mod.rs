@@ -43,6 +43,10 @@ pub struct Shown {
     pub source: Option<String>,
 }
 
+/// A row of `metric_results`: trace, place, metric, version, unit, better direction, value.
+pub type ResultRow<'a> =
+    (&'a str, i64, &'a str, u32, Option<&'a str>, Option<&'a str>, Option<f64>);
+
 /// Limits of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -177,6 +181,21 @@ impl<'r> Engine<'r> {
         }
         let sql = format!("CREATE OR REPLACE VIEW {} AS {query}", table.name);
         Ok(self.connection.execute_batch(&sql)?)
+    }
+
+    /// Values of metrics for comparisons: trace, place, metric, version, unit, better, value.
+    ///
+    /// # Errors
+    /// `sql`.
+    pub fn fill_results(&self, values: &[ResultRow<'_>]) -> Result<()> {
+        self.make(schema::RESULTS.name)?;
+        let sql = format!("INSERT INTO {} VALUES (?, ?, ?, ?, ?, ?, ?)", schema::RESULTS.name);
+        let mut statement = self.connection.prepare(&sql)?;
+        for (trace, place, metric, version, unit, better, value) in values {
+            statement
+                .execute(duckdb::params![trace, place, metric, version, unit, better, value])?;
+        }
+        Ok(())
     }
 
     /// Refuses whatever is not `SELECT`, once the connection is locked: the lock keeps strange files

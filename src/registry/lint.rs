@@ -15,12 +15,13 @@ use crate::error::Error;
 use crate::schema::{self, Made};
 
 /// Units that a column may have.
-const UNITS: [&str; 28] = [
+pub const UNITS: [&str; 29] = [
     "ns",
     "us",
     "ms",
     "s",
     "bytes",
+    "mb",
     "gb",
     "gib",
     "mib",
@@ -47,9 +48,9 @@ const UNITS: [&str; 28] = [
 ];
 
 /// Units that a column name carries as its last part.
-const SUFFIXES: [&str; 13] = [
-    "ns", "us", "ms", "s", "bytes", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count", "ratio",
-    "pct",
+const SUFFIXES: [&str; 14] = [
+    "ns", "us", "ms", "s", "bytes", "mb", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count",
+    "ratio", "pct",
 ];
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are

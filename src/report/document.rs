@@ -3,8 +3,166 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::run::MetricResult;
+use crate::engine::sheet::Rows;
 use crate::registry::SqlFile;
 use crate::registry::header::Column;
+use crate::schema::SCHEMA_VERSION;
+
+/// Everything that a report of one trace says.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Name of the trace.
+    pub trace: String,
+    /// What the reader calls it.
+    pub label: String,
+    /// Hash over the bytes that the trace was made from.
+    pub fingerprint: String,
+    /// Tables.
+    pub sheets: Vec<Sheet>,
+    /// Metrics.
+    pub metrics: Vec<Metric>,
+}
+
+/// A metric of a report.
+#[derive(Debug, Clone)]
+pub struct Metric {
+    /// Section of the report that shows it first.
+    pub section: String,
+    /// What it is, in a sentence.
+    pub summary: String,
+    /// Its area.
+    pub area: String,
+    /// Better direction: higher or lower.
+    pub better: Option<String>,
+    /// What it says of the trace.
+    pub result: MetricResult,
+}
+
+impl Document {
+    /// A sheet by its name.
+    pub fn sheet(&self, name: &str) -> Option<&Sheet> {
+        self.sheets.iter().find(|s| s.name == name)
+    }
+
+    /// The cell of a sheet of one row; null where there is none.
+    pub fn fact(&self, sheet: &str, column: &str) -> &Value {
+        let Some(sheet) = self.sheet(sheet) else { return &Value::Null };
+        sheet.rows.first().map_or(&Value::Null, |row| sheet.cell(row, column))
+    }
+
+    /// The JSON report.
+    pub fn json(&self) -> Value {
+        json!({
+            "report": 1, "trace": self.trace, "label": self.label,
+            "provenance": provenance(Some(&self.fingerprint)),
+            "sheets": self.sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
+            "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<Value>>(),
+        })
+    }
+}
+
+impl Metric {
+    /// A metric with what its header says.
+    pub fn new(file: &SqlFile, section: &str, result: MetricResult) -> Self {
+        let better = file.header.value_column().and_then(|c| c.better.clone());
+        Self {
+            section: section.to_owned(),
+            summary: file.header.summary.clone(),
+            area: file.header.area.clone(),
+            better,
+            result,
+        }
+    }
+
+    /// The object of `metric --format json`, and what the header says.
+    pub fn json(&self) -> Value {
+        let mut out = self.result.json();
+        if let Value::Object(map) = &mut out {
+            map.insert("section".to_owned(), self.section.clone().into());
+            map.insert("area".to_owned(), self.area.clone().into());
+            map.insert("summary".to_owned(), self.summary.clone().into());
+            map.insert("better".to_owned(), self.better.clone().into());
+        }
+        out
+    }
+}
+
+/// Runs beside each other: the first is the baseline of each other one.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Changes up to this many percent are Similar.
+    pub threshold_pct: f64,
+    /// Baseline, then tests.
+    pub runs: Vec<Run>,
+    /// Of each test, its sheets against the baseline.
+    pub sheets: Vec<Vec<Sheet>>,
+    /// Order of the runs, where there are several tests.
+    pub ranking: Option<Sheet>,
+}
+
+/// A run of a comparison.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What the reader calls it.
+    pub label: String,
+    /// Name of the trace.
+    pub trace: String,
+    /// Hash over the bytes that it was made from.
+    pub fingerprint: String,
+    /// What a report of it shows.
+    pub sheets: Vec<Sheet>,
+}
+
+impl Comparison {
+    /// The JSON comparison.
+    pub fn json(&self) -> Value {
+        let runs: Vec<Value> = self
+            .runs
+            .iter()
+            .enumerate()
+            .map(|(i, run)| {
+                json!({
+                    "label": run.label, "trace": run.trace,
+                    "role": if i == 0 { "base" } else { "test" },
+                    "provenance": provenance(Some(&run.fingerprint)),
+                    "sheets": run.sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
+                })
+            })
+            .collect();
+        let comparisons: Vec<Value> = self.runs[1..]
+            .iter()
+            .zip(&self.sheets)
+            .map(|(run, sheets)| {
+                json!({
+                    "test": run.label,
+                    "sheets": sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
+                })
+            })
+            .collect();
+        json!({
+            "comparison": 1, "threshold_pct": self.threshold_pct, "provenance": provenance(None),
+            "runs": runs, "comparisons": comparisons,
+            "ranking": self.ranking.as_ref().map(Sheet::json),
+        })
+    }
+
+    /// A sheet of a test by its name.
+    pub fn sheet(&self, test: usize, name: &str) -> Option<&Sheet> {
+        self.sheets.get(test)?.iter().find(|s| s.name == name)
+    }
+}
+
+/// What made a document.
+pub fn provenance(fingerprint: Option<&str>) -> Value {
+    let mut out = json!({
+        "ccl_sql": env!("CARGO_PKG_VERSION"), "schema_version": SCHEMA_VERSION,
+    });
+    if let (Value::Object(map), Some(fingerprint)) = (&mut out, fingerprint) {
+        map.insert("trace_fingerprint".to_owned(), fingerprint.into());
+    }
+    out
+}
 
 /// A table of a report: the rows of a view or of a comparison.
 #[derive(Debug, Clone, Default)]
@@ -39,17 +197,40 @@ pub struct SheetColumn {
 }
 
 impl Sheet {
-    /// The sheet of a view without its rows; `trace` says which trace anyway.
-    pub fn of(file: &SqlFile) -> Self {
+    /// The rows of a view or comparison with what its header says. The column `trace` is left out:
+    /// all rows are of one. Of more than `limit` rows the first are kept, and the reason says so.
+    pub fn new(file: &SqlFile, rows: Rows, limit: usize) -> Self {
         let header = &file.header;
+        let mut columns: Vec<SheetColumn> =
+            header.columns.iter().map(|c| column(file, c)).collect();
+        let mut cells = rows.rows;
+        let mut reason = rows.reason;
+        if cells.len() > limit {
+            cells.truncate(limit);
+            reason = Some(format!(
+                "the first {limit} rows; `ccl-sql sql \"FROM {}\"` has all",
+                header.name
+            ));
+        }
+        if columns.first().is_some_and(|c| c.name == "trace") {
+            columns.remove(0);
+            cells.iter_mut().filter(|row| !row.is_empty()).for_each(|row| drop(row.remove(0)));
+        }
         Self {
             name: header.name.clone(),
             summary: header.summary.clone(),
             caveats: header.caveats.clone(),
-            columns: header.columns.iter().map(|c| column(file, c)).collect(),
-            rows: Vec::new(),
-            reason: None,
+            columns,
+            rows: cells,
+            reason,
         }
+    }
+
+    /// The rows for which `keep` holds, by the cell of a column.
+    #[must_use]
+    pub fn only(&self, column: &str, keep: impl Fn(&Value) -> bool) -> Self {
+        let rows = self.rows.iter().filter(|row| keep(self.cell(row, column))).cloned().collect();
+        Self { rows, ..self.clone() }
     }
 
     /// Place of a column.

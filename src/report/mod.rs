@@ -1,10 +1,15 @@
 //! Results as bytes: one file per format. Values keep the unit of their column everywhere.
 
+pub mod books;
 mod csv;
 pub mod document;
 pub mod html;
 mod line;
+pub mod section;
 mod table;
+pub mod text;
+pub mod units;
+pub mod workbook;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,6 +40,14 @@ pub enum Format {
     Parquet,
     /// The bare value, one per line.
     Value,
+    /// A report for people.
+    Text,
+    /// A report in Markdown.
+    Markdown,
+    /// A page that needs nothing beside it.
+    Html,
+    /// A workbook.
+    Xlsx,
 }
 
 /// A result in rows of JSON values, and as Arrow where it came from a query.
@@ -112,6 +125,10 @@ impl Grid {
                 out.into_bytes()
             }
             Format::Parquet => self.parquet()?,
+            Format::Text | Format::Markdown | Format::Html | Format::Xlsx => {
+                return Err(Error::new("usage", "a single table has no such form")
+                    .hint("table, json, csv, parquet or value"));
+            }
         })
     }
 

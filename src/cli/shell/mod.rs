@@ -91,14 +91,20 @@ pub fn run(context: &Context, args: &ShellArgs) -> Result<(), Vec<Error>> {
     let one = |e: Error| vec![e];
     let global = &context.global;
     let mode = match global.format {
-        Format::Table => Mode::Table,
-        Format::Json => Mode::Json,
-        Format::Csv => Mode::Csv,
-        Format::Value => Mode::Value,
-        Format::Parquet => {
+        None | Some(Format::Table) => Mode::Table,
+        Some(Format::Json) => Mode::Json,
+        Some(Format::Csv) => Mode::Csv,
+        Some(Format::Value) => Mode::Value,
+        Some(Format::Parquet) => {
             return Err(vec![
                 Error::new("usage", "the shell does not print Parquet")
                     .hint("write it in the shell: COPY (SELECT ...) TO 'FILE.parquet';"),
+            ]);
+        }
+        Some(_) => {
+            return Err(vec![
+                Error::new("usage", "the shell prints tables only")
+                    .hint("--format table, json, csv or value"),
             ]);
         }
     };

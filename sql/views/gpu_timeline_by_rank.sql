@@ -1,0 +1,94 @@
+-- @view     gpu_timeline_by_rank
+-- @summary  What the devices of each rank do with their time: compute, communication and copies that nothing hides, and idling.
+-- @materialize session
+-- @requires busy_intervals _windows
+-- @null     no rank has a device
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   rank BIGINT dim - | Global rank.
+-- @column   type VARCHAR dim - | computation_time (kernels that are no communication, and sets), exposed_comm_time (communication without these), exposed_memcpy_time (copies without both), exposed_graph_time (graphs recorded as a whole, without the three; only where there are such), busy_time (anything), idle_time, total_time (first start to last end); beside them total_comm_time and total_memcpy_time, hidden or not.
+-- @column   time_ms DOUBLE value ms lower | Time; unions of intervals, summed over the devices of the rank.
+-- @column   share_pct DOUBLE value pct | Share of total_time.
+-- @heading  time_ms | time ms
+-- @heading  share_pct | percent
+-- @caveat   Setting memory counts as computation here, as in the tool that set these names; in the metrics it does not.
+-- @source   metrics 7.1; computation + exposed_comm + exposed_memcpy (+ exposed_graph) + idle = total
+WITH
+    lists AS (
+        SELECT
+            trace, rank, device,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('compute', 'set')) AS comp,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm') AS comm,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'copy') AS copies,
+            array_agg({start_ns: start_ns, end_ns: end_ns})
+                FILTER (WHERE class IN ('compute', 'set', 'comm')) AS kernels,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class <> 'graph') AS known,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) AS busy
+        FROM busy_intervals
+        WHERE rank IS NOT NULL
+        GROUP BY trace, rank, device
+    ),
+
+    device_times AS (
+        SELECT
+            trace, rank, device,
+            coalesce(interval_union_ns(comp), 0) AS comp_ns,
+            coalesce(interval_union_ns(comm), 0) AS comm_ns,
+            coalesce(interval_union_ns(copies), 0) AS copy_ns,
+            coalesce(interval_union_ns(kernels), 0) AS kernel_ns,
+            coalesce(interval_subtract_ns(copies, kernels), interval_union_ns(copies), 0) AS exposed_copy_ns,
+            interval_union_ns(busy) - coalesce(interval_union_ns(known), 0) AS exposed_graph_ns,
+            interval_union_ns(busy) AS busy_ns
+        FROM lists
+    ),
+
+    rank_times AS (
+        SELECT
+            d.trace, d.rank,
+            sum(d.comp_ns) AS comp_ns,
+            sum(d.kernel_ns - d.comp_ns) AS exposed_comm_ns,
+            sum(d.exposed_copy_ns) AS exposed_copy_ns,
+            sum(d.exposed_graph_ns) AS exposed_graph_ns,
+            sum(d.busy_ns) AS busy_ns,
+            sum(d.comm_ns) AS comm_ns,
+            sum(d.copy_ns) AS copy_ns,
+            any_value((w.end_ns - w.start_ns) * greatest(w.device_count, 1)) AS total_ns
+        FROM device_times AS d
+        INNER JOIN _windows AS w ON w.trace = d.trace AND w.rank = d.rank
+        GROUP BY d.trace, d.rank
+    ),
+
+    typed AS (
+        SELECT trace, rank, total_ns, 1 AS place, 'computation_time' AS type, comp_ns AS time_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 2, 'exposed_comm_time', exposed_comm_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 3, 'exposed_memcpy_time', exposed_copy_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 4, 'exposed_graph_time', exposed_graph_ns
+        FROM rank_times
+        WHERE exposed_graph_ns > 0
+        UNION ALL
+        SELECT trace, rank, total_ns, 5, 'busy_time', busy_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 6, 'idle_time', total_ns - busy_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 7, 'total_time', total_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 8, 'total_comm_time', comm_ns
+        FROM rank_times
+        UNION ALL
+        SELECT trace, rank, total_ns, 9, 'total_memcpy_time', copy_ns
+        FROM rank_times
+    )
+
+SELECT
+    trace, rank, type, time_ns / 1e6 AS time_ms,
+    100 * CAST(time_ns AS DOUBLE) / nullif(total_ns, 0) AS share_pct
+FROM typed
+ORDER BY trace, rank, place

@@ -1,0 +1,48 @@
+-- @view     hockney_fits
+-- @summary  Hockney model T = alpha + beta x S of the calls of each kind, group size and link.
+-- @requires _comm_fits _comm_calls
+-- @null     no call of several ranks states size and time
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   collective VARCHAR dim - | Kind.
+-- @column   group_size BIGINT dim - | Ranks of the group.
+-- @column   link VARCHAR dim - | intra (one host), inter, or NULL where unknown.
+-- @column   alpha_us DOUBLE value us lower | Time of an empty message.
+-- @column   beta_s_per_gb DOUBLE value s_per_gb lower | Time of one more GB.
+-- @column   bandwidth_gb_per_s DOUBLE value gb_per_s higher | 1 / beta: the algorithm bandwidth that large messages come near.
+-- @column   n_half_bytes DOUBLE value bytes | Message size at which half of it is reached: alpha / beta.
+-- @column   r2 DOUBLE value ratio | Share of the variance that the line explains.
+-- @column   samples BIGINT value - | Calls of the fit.
+-- @column   sizes BIGINT value - | Different message sizes among them.
+-- @column   min_bytes BIGINT value bytes | Smallest.
+-- @column   max_bytes BIGINT value bytes | Largest.
+-- @column   flag VARCHAR value - | Why the fit is to be doubted; NULL where it is sound.
+-- @source   metrics 4.3; alpha and beta are at least 0, by median times of sizes
+WITH
+    extents AS (
+        SELECT
+            trace, collective, coalesce(group_size, card_size) AS group_size, link,
+            min(message_bytes) AS min_bytes, max(message_bytes) AS max_bytes
+        FROM _comm_calls
+        WHERE message_bytes > 0 AND transfer_ns > 0 AND NOT uneven
+        GROUP BY trace, collective, coalesce(group_size, card_size), link
+    )
+
+SELECT
+    f.trace, f.collective, f.group_size, f.link,
+    f.fit.alpha_s * 1e6 AS alpha_us,
+    f.fit.beta_s_per_byte * 1e9 AS beta_s_per_gb,
+    f.fit.bandwidth_bytes_per_s / 1e9 AS bandwidth_gb_per_s,
+    f.fit.n_half_bytes AS n_half_bytes,
+    f.fit.r2 AS r2,
+    f.fit.samples AS samples,
+    f.fit.sizes AS sizes,
+    e.min_bytes,
+    e.max_bytes,
+    f.fit.flag AS flag
+FROM _comm_fits AS f
+INNER JOIN extents AS e
+    ON e.trace = f.trace
+    AND e.collective = f.collective
+    AND e.group_size IS NOT DISTINCT FROM f.group_size
+    AND e.link IS NOT DISTINCT FROM f.link
+ORDER BY f.trace, f.collective, f.group_size, f.link

@@ -1,0 +1,483 @@
+//! `compare`: runs beside a baseline.
+
+use std::path::{Path, PathBuf};
+
+use duckdb::types::Value as SqlValue;
+use serde_json::Value;
+
+use super::Context;
+use super::args::{CompareArgs, ProfileMode};
+use super::batch::{Batch, source};
+use super::ingest::{ingest_paths, options};
+use super::output::{Names, Target, ending, form, safe, target, write_all};
+use super::report::{MOST_ROWS, shown_metrics, view};
+use crate::engine::run::{MetricResult, Params, check_params};
+use crate::engine::sheet::rows;
+use crate::engine::{Engine, ResultRow, Shown};
+use crate::error::{Error, Result};
+use crate::ingest::manifest::Manifest;
+use crate::registry::SqlFile;
+use crate::report::document::{Comparison, Run, Sheet};
+use crate::report::units::human;
+use crate::report::{Format, Grid, books, html, pretty};
+
+/// Comparisons by the names that workbooks have for them.
+const COMPARISONS: [(&str, &str); 6] = [
+    ("Summary_Dashboard", "summary_dashboard"),
+    ("GPU_Summary_Cmp", "gpu_summary_cmp"),
+    ("GPU_ByRank_Cmp", "gpu_by_rank_cmp"),
+    ("NCCL_ImplSync_Cmp", "nccl_impl_sync_cmp"),
+    ("NCCL_Long_Cmp", "nccl_long_cmp"),
+    ("Metrics_Cmp", "metric_cmp"),
+];
+
+/// What is kept of each run, beside what is compared.
+const RUN_SHEETS: [&str; 11] = [
+    "configuration",
+    "gpu_timeline",
+    "gpu_timeline_by_rank",
+    "step_overlap",
+    "collective_sizes",
+    "hockney_fits",
+    "network_load",
+    "traffic",
+    "straggler_summary",
+    "kernel_class_times",
+    "nccl_summary_implicit_sync",
+];
+
+/// Metrics that rank runs where nobody says one.
+const RANK_BY: &str = "avg_step_time,iter_time,wall_time_s";
+
+/// Runs the command.
+pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
+    let one = |e: Error| vec![e];
+    let target = target(context);
+    let forms = [Format::Table, Format::Csv, Format::Json, Format::Html, Format::Xlsx];
+    let default = match target {
+        Target::Folder(_) => Format::Xlsx,
+        _ => Format::Table,
+    };
+    let format = form(context, "compare", &target, &forms, default).map_err(one)?;
+    if format == Format::Xlsx && args.tests.len() > 1 && !matches!(target, Target::Folder(_)) {
+        return Err(one(Error::new("usage", "a workbook is of one baseline and one test")
+            .hint("write one for each test into a folder: -o DIR/")));
+    }
+    let mut limits = Vec::new();
+    for text in &args.fail_on {
+        limits.push(limit(context, text).map_err(one)?);
+    }
+    let mut files: Vec<&SqlFile> =
+        shown_metrics(context).map_err(one)?.into_iter().map(|(_, file)| file).collect();
+    let mut rank_by = RANK_BY.to_owned();
+    if let Some(name) = &args.rank_by {
+        let file = context.registry.metric(name).map_err(one)?;
+        rank_by.clone_from(&file.header.name);
+        files.push(file);
+    }
+    files.extend(limits.iter().map(|l| l.file));
+    let mut seen = std::collections::BTreeSet::new();
+    files.retain(|f| seen.insert(f.header.name.clone()));
+    let params: Params = args.param.iter().cloned().collect();
+    check_params(&files, &params).map_err(one)?;
+    let named = runs(context, args)?;
+    let traces: Vec<String> = named.iter().map(|(_, trace)| trace.clone()).collect();
+    let directories = context.directories(&traces).map_err(one)?;
+    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
+    let mut results = Vec::new();
+    for directory in &directories {
+        for result in batch.trace(directory).map_err(one)? {
+            results.push(result.map_err(one)?);
+        }
+    }
+    drop(batch);
+    let comparison =
+        compared(context, args, &named, &directories, &files, &results, &rank_by).map_err(one)?;
+    write(context, &comparison, &target, format).map_err(one)?;
+    let crossed = crossed(&comparison, &limits, &results);
+    if crossed.is_empty() { Ok(()) } else { Err(crossed) }
+}
+
+/// Labels and traces of the runs, in the order of the command line; folders are ingested first,
+/// all together, so that their names are told apart.
+fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, Vec<Error>> {
+    let one = |e: Error| vec![e];
+    let asked: Vec<&String> = std::iter::once(&args.base).chain(&args.tests).collect();
+    let known = context.store.traces();
+    let is_path = |text: &String| !known.contains(text) && Path::new(text).exists();
+    let mut paths: Vec<PathBuf> = asked.iter().filter(|t| is_path(t)).map(PathBuf::from).collect();
+    paths.sort();
+    paths.dedup();
+    let mut ingested = Vec::new();
+    if !paths.is_empty() {
+        let options = crate::ingest::Options { force: false, ..options(context) };
+        let outcome = ingest_paths(context, &paths, &options)?;
+        if !outcome.errors.is_empty() {
+            return Err(outcome.errors);
+        }
+        for trace in outcome.traces {
+            let manifest = Manifest::read(&context.store.directory(&trace.trace)).map_err(one)?;
+            ingested.push(manifest);
+        }
+    }
+    let mut out: Vec<(String, String)> = Vec::new();
+    for text in asked {
+        let trace = if is_path(text) {
+            of_path(Path::new(text), &ingested).map_err(one)?
+        } else {
+            crate::engine::directories(&context.store, std::slice::from_ref(text)).map_err(one)?;
+            text.clone()
+        };
+        if out.iter().any(|(_, t)| *t == trace) {
+            return Err(one(Error::new("usage", format!("trace `{trace}` is given twice"))
+                .hint("name a baseline and the runs that differ from it")));
+        }
+        let label = match is_path(text) {
+            true => trace.rsplit('.').next().unwrap_or(&trace).to_owned(),
+            false => trace.clone(),
+        };
+        out.push((label, trace));
+    }
+    let labels: Vec<String> = out.iter().map(|(label, _)| label.clone()).collect();
+    for (label, trace) in &mut out {
+        if labels.iter().filter(|l| *l == label).count() > 1 {
+            label.clone_from(trace);
+        }
+    }
+    Ok(out)
+}
+
+/// The one trace that lies in a folder, or is made of a file.
+fn of_path(path: &Path, ingested: &[Manifest]) -> Result<String> {
+    let wanted = std::fs::canonicalize(path).map_err(|e| crate::error::io(path, &e))?;
+    let whole = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_owned());
+    let found: Vec<&str> = ingested
+        .iter()
+        .filter(|m| {
+            whole(&m.root).starts_with(&wanted)
+                || m.sources.iter().any(|s| whole(Path::new(&s.path)) == wanted)
+        })
+        .map(|m| m.trace.as_str())
+        .collect();
+    let place = path.display().to_string();
+    match found[..] {
+        [one] => Ok(one.to_owned()),
+        [] => Err(Error::new("nothing-found", "no trace was found").at(place)),
+        _ => Err(Error::new("usage", format!("a run is one trace, and here are {}", found.len()))
+            .at(place)
+            .facts(found.join(", "))
+            .hint("name the folder of each run: compare RUNS/base RUNS/test")),
+    }
+}
+
+/// The comparison of all tests with the baseline, by the SQL files.
+fn compared(
+    context: &Context,
+    args: &CompareArgs,
+    named: &[(String, String)],
+    directories: &[PathBuf],
+    files: &[&SqlFile],
+    results: &[MetricResult],
+    rank_by: &str,
+) -> Result<Comparison> {
+    let views: Vec<&SqlFile> = RUN_SHEETS
+        .iter()
+        .chain(&["nccl_summary_long"])
+        .map(|n| view(context, n))
+        .collect::<Result<_>>()?;
+    let comparison = |name: &str| {
+        context.registry.comparison(name).ok_or_else(|| {
+            Error::new("sql-file", format!("there is no comparison `{name}`"))
+                .hint("the folder of SQL files in CCL_SQL_TREE lacks it")
+        })
+    };
+    let sheets: Vec<(&str, &SqlFile)> = COMPARISONS
+        .iter()
+        .map(|(tab, name)| Ok((*tab, comparison(name)?)))
+        .collect::<Result<_>>()?;
+    let all: Vec<&SqlFile> = views.iter().copied().chain(sheets.iter().map(|(_, f)| *f)).collect();
+    let engine = Engine::open(directories, &context.registry, &context.settings())?.keeping(&all);
+    engine.lock_down()?;
+    let mut runs = Vec::new();
+    let mut shown = Vec::new();
+    for ((label, trace), directory) in named.iter().zip(directories) {
+        let manifest = Manifest::read(directory)?;
+        let only = shown_of(directory, &manifest, args.profile_mode);
+        engine.show(vec![only.clone()])?;
+        let mut sheets = Vec::new();
+        for view in &views {
+            sheets.push(Sheet::new(view, rows(&engine, view, &[], MOST_ROWS)?, MOST_ROWS));
+        }
+        runs.push(Run {
+            label: label.clone(),
+            trace: trace.clone(),
+            fingerprint: manifest.fingerprint(),
+            sheets,
+        });
+        shown.push(only);
+    }
+    engine.show(shown)?;
+    let values: Vec<ResultRow<'_>> = results
+        .iter()
+        .map(|r| {
+            let place = files.iter().position(|f| f.header.name == r.metric).unwrap_or(0);
+            let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
+            let place = i64::try_from(place).unwrap_or(0);
+            let unit = r.unit.as_deref();
+            (&*r.trace, place, &*r.metric, r.version, unit, better, r.value.as_f64())
+        })
+        .collect();
+    engine.fill_results(&values)?;
+    let base = SqlValue::Text(named[0].1.clone());
+    let mut compared = Vec::new();
+    for (_, test) in &named[1..] {
+        let mut of_test = Vec::new();
+        for (tab, file) in &sheets {
+            let mut params = vec![("base", base.clone()), ("test", SqlValue::Text(test.clone()))];
+            if file.header.params.iter().any(|p| p.name == "threshold") {
+                params.push(("threshold", SqlValue::Double(args.threshold)));
+            }
+            let rows = rows(&engine, file, &params, MOST_ROWS)?;
+            of_test.push(Sheet { name: (*tab).to_owned(), ..Sheet::new(file, rows, MOST_ROWS) });
+        }
+        compared.push(of_test);
+    }
+    let ranking = match named.len() {
+        0..=2 => None,
+        _ => {
+            let file = comparison("ranking")?;
+            let metrics = SqlValue::Text(rank_by.to_owned());
+            let mut sheet = Sheet::new(
+                file,
+                rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?,
+                MOST_ROWS,
+            );
+            relabel(&mut sheet, named);
+            Some(sheet)
+        }
+    };
+    Ok(Comparison { threshold_pct: args.threshold, runs, sheets: compared, ranking })
+}
+
+fn shown_of(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Shown {
+    let source = source(manifest, mode).map(str::to_owned);
+    Shown { directory: directory.to_owned(), source }
+}
+
+/// Labels in place of traces.
+fn relabel(sheet: &mut Sheet, named: &[(String, String)]) {
+    let Some(column) = sheet.index("trace") else { return };
+    sheet.columns[column].name = "label".to_owned();
+    for row in &mut sheet.rows {
+        let label = named.iter().find(|(_, trace)| row[column] == **trace).map(|(l, _)| l.clone());
+        row[column] = label.into();
+    }
+}
+
+fn write(
+    context: &Context,
+    comparison: &Comparison,
+    target: &Target,
+    format: Format,
+) -> Result<()> {
+    let bytes = match format {
+        Format::Json => pretty(&comparison.json()),
+        Format::Html => html::compare_page(&comparison.json()).into_bytes(),
+        Format::Csv => csv(comparison)?,
+        Format::Xlsx => match target {
+            Target::Folder(folder) => return write_books(context, comparison, folder),
+            _ => books::comparison(comparison, 0)?,
+        },
+        _ => text(comparison).into_bytes(),
+    };
+    match target {
+        Target::Stdout => context.printer.stdout(&bytes).map(|_| ()),
+        Target::File(path) => write_all(context, &[(path.clone(), bytes)]),
+        Target::Folder(folder) => {
+            let path = Names::new(folder)?.path("comparison", "", ending(format));
+            write_all(context, &[(path, bytes)])
+        }
+    }
+}
+
+/// All workbooks; of several tests each in a folder by its label.
+fn write_books(context: &Context, comparison: &Comparison, folder: &Path) -> Result<()> {
+    let mut files = Vec::new();
+    let tests = &comparison.runs[1..];
+    for (test, run) in tests.iter().enumerate() {
+        let folder = match tests.len() {
+            1 => folder.to_owned(),
+            _ => folder.join(format!("{}-{}", test + 1, safe(&run.label))),
+        };
+        for (name, bytes) in books::comparison_files(comparison, test)? {
+            files.push((folder.join(name), bytes));
+        }
+    }
+    write_all(context, &files)
+}
+
+/// A row for each test and metric, values as they are.
+fn csv(comparison: &Comparison) -> Result<Vec<u8>> {
+    let mut columns = vec!["base_label".to_owned(), "test_label".to_owned()];
+    let mut lines = Vec::new();
+    for (test, run) in comparison.runs[1..].iter().enumerate() {
+        let Some(sheet) = comparison.sheet(test, "Metrics_Cmp") else { continue };
+        columns.truncate(2);
+        columns.extend(sheet.columns.iter().map(|c| c.name.clone()));
+        for row in &sheet.rows {
+            let labels = vec![comparison.runs[0].label.clone().into(), run.label.clone().into()];
+            lines.push([labels, row.clone()].concat());
+        }
+    }
+    Grid { columns, rows: lines, ..Grid::default() }.bytes(Format::Csv, usize::MAX)
+}
+
+/// For people: the time of the devices, the metrics, the ranking.
+fn text(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    let base = &comparison.runs[0].label;
+    let mut table = |title: String, heads: Vec<String>, rows: Vec<Vec<Value>>| {
+        if rows.is_empty() {
+            return;
+        }
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let grid = Grid::of_rows(&heads, rows);
+        let body = grid.bytes(Format::Table, super::printer::MAX_CELL).unwrap_or_default();
+        out.push_str(&format!("{title}\n\n{}\n", String::from_utf8_lossy(&body)));
+    };
+    for (name, title, key, value) in [
+        ("GPU_Summary_Cmp", "Time of the devices, mean over ranks", "type", "time_ms"),
+        ("Metrics_Cmp", "Metrics", "metric", ""),
+    ] {
+        for (test, run) in comparison.runs[1..].iter().enumerate() {
+            let Some(sheet) = comparison.sheet(test, name) else { continue };
+            let (first, second) = match value {
+                "" => ("base".to_owned(), "test".to_owned()),
+                v => (format!("base_{v}"), format!("test_{v}")),
+            };
+            let mut rows = Vec::new();
+            for row in &sheet.rows {
+                let cell = |column: &str| sheet.cell(row, column);
+                let unit = cell("unit").as_str().or((value == "time_ms").then_some("ms"));
+                let shown = |v: &Value| Value::from(human(v, unit));
+                let percent = |column: &str| match cell(column).as_f64() {
+                    Some(x) => Value::from(format!("{x:+.2} %")),
+                    None => Value::from(""),
+                };
+                let mut line = vec![cell(key).clone(), shown(cell(&first)), shown(cell(&second))];
+                line.push(percent("improvement_pct"));
+                line.push(cell("status").as_str().unwrap_or("").into());
+                if value.is_empty() {
+                    let noise = cell("noise_pct").as_f64();
+                    line.push(noise.map_or(String::new(), |x| format!("{x:.2} %")).into());
+                }
+                rows.push(line);
+            }
+            let mut heads = [key, base.as_str(), run.label.as_str(), "better by", "status"]
+                .map(str::to_owned)
+                .to_vec();
+            if value.is_empty() {
+                heads.push("noise".to_owned());
+            }
+            table(format!("{title}: {} against {base}", run.label), heads, rows);
+        }
+    }
+    if let Some(sheet) = &comparison.ranking {
+        let heads = sheet.columns.iter().map(|c| c.name.clone()).collect();
+        table("Ranking".to_owned(), heads, sheet.rows.clone());
+        if let Some(reason) = &sheet.reason {
+            out.push_str(&format!("Ranking: {reason}\n"));
+        }
+    }
+    out
+}
+
+/// A condition of `--fail-on`.
+struct Limit<'c> {
+    text: String,
+    file: &'c SqlFile,
+    above: bool,
+    or_equal: bool,
+    percent: f64,
+}
+
+/// Reads `METRIC > +3%`.
+fn limit<'c>(context: &'c Context, text: &str) -> Result<Limit<'c>> {
+    let bad = |why: &str| {
+        Error::new("usage", format!("--fail-on {text:?}: {why}"))
+            .hint("write METRIC, < or >, and a change in percent: --fail-on 'avg_step_time > +3%'")
+    };
+    let at = text.find(['<', '>']).ok_or_else(|| bad("it has neither < nor >"))?;
+    let (name, rest) = text.split_at(at);
+    let above = rest.starts_with('>');
+    let rest = &rest[1..];
+    let (or_equal, rest) = match rest.strip_prefix('=') {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let number = rest.trim().strip_suffix('%').ok_or_else(|| bad("the change has no %"))?.trim();
+    let percent: f64 = number.parse().map_err(|_| bad("the change is no number"))?;
+    if !percent.is_finite() {
+        return Err(bad("the change is no number"));
+    }
+    let file = context.registry.metric(name.trim())?;
+    Ok(Limit { text: text.to_owned(), file, above, or_equal, percent })
+}
+
+/// The conditions that hold, and those that cannot be judged.
+fn crossed(comparison: &Comparison, limits: &[Limit<'_>], results: &[MetricResult]) -> Vec<Error> {
+    let mut out = Vec::new();
+    for limit in limits {
+        let name = &limit.file.header.name;
+        for (test, run) in comparison.runs[1..].iter().enumerate() {
+            let row = comparison.sheet(test, "Metrics_Cmp").and_then(|sheet| {
+                let row = sheet.rows.iter().find(|row| *sheet.cell(row, "metric") == **name)?;
+                Some((sheet, row))
+            });
+            let cell = |column| row.map_or(&Value::Null, |(sheet, row)| sheet.cell(row, column));
+            let Some(change) = cell("change_pct").as_f64() else {
+                let why = results
+                    .iter()
+                    .filter(|r| r.metric == *name)
+                    .find_map(|r| r.reason.clone().map(|reason| format!("{}: {reason}", r.trace)))
+                    .unwrap_or_else(|| "the baseline is 0".to_owned());
+                out.push(
+                    Error::new(
+                        "metric-not-applicable",
+                        format!("--fail-on '{}' cannot be judged for {}", limit.text, run.label),
+                    )
+                    .facts(why),
+                );
+                continue;
+            };
+            let holds = match (limit.above, limit.or_equal) {
+                (true, false) => change > limit.percent,
+                (true, true) => change >= limit.percent,
+                (false, false) => change < limit.percent,
+                (false, true) => change <= limit.percent,
+            };
+            if !holds {
+                continue;
+            }
+            let unit = limit.file.header.unit();
+            let noise = match cell("noise_pct").as_f64() {
+                Some(noise) => format!("noise over the steps {noise:.2} %"),
+                None => "its noise is not known".to_owned(),
+            };
+            out.push(
+                Error::new(
+                    "change-too-large",
+                    format!("{name} of {} changed by {change:+.2} %: '{}'", run.label, limit.text),
+                )
+                .facts(format!(
+                    "{} in {}, {} in {}; {noise}",
+                    human(cell("base"), unit),
+                    comparison.runs[0].label,
+                    human(cell("test"), unit),
+                    run.label
+                )),
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,239 @@
+//! `report`: all about a trace, for people and programs.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Context;
+use super::args::ReportArgs;
+use super::batch::Batch;
+use super::metric::traces;
+use super::output::{Names, Target, ending, form, safe, target, timestamp, write_all};
+use crate::engine::run::{Params, check_params};
+use crate::engine::{Engine, sheet};
+use crate::error::{Error, Result};
+use crate::registry::SqlFile;
+use crate::report::document::{Document, Metric, Sheet};
+use crate::report::{Format, books, html, pretty, text};
+
+/// What reports for people show.
+const TEXT_SHEETS: [&str; 9] = [
+    "configuration",
+    "gpu_timeline",
+    "overlap_summary",
+    "overlap_by_rank",
+    "network_load",
+    "hockney_fits",
+    "traffic",
+    "straggler_summary",
+    "kernel_class_times",
+];
+
+/// What the JSON report and the page show besides.
+const PAGE_SHEETS: [&str; 10] = [
+    "gpu_timeline_by_rank",
+    "step_overlap",
+    "step_timeline",
+    "collective_sizes",
+    "nccl_summary_implicit_sync",
+    "nccl_summary_all2allv",
+    "kernel_summary",
+    "ops_summary",
+    "short_kernels_summary",
+    "memory_timeline",
+];
+
+/// What a workbook holds besides the sheets of the text.
+const BOOK_SHEETS: [&str; 12] = [
+    "gpu_timeline_by_rank",
+    "step_overlap",
+    "collective_sizes",
+    "nccl_long",
+    "nccl_summary_long",
+    "nccl_implicit_sync",
+    "nccl_summary_implicit_sync",
+    "nccl_all2allv",
+    "nccl_summary_all2allv",
+    "kernel_summary_by_rank",
+    "ops_summary_by_rank",
+    "short_kernels_summary",
+];
+
+/// Most rows of a sheet: what a worksheet holds below its headings.
+pub const MOST_ROWS: usize = 1_048_575;
+
+/// Runs the command.
+pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
+    let one = |e: Error| vec![e];
+    let target = target(context);
+    let forms = [Format::Text, Format::Markdown, Format::Json, Format::Html, Format::Xlsx];
+    let format = form(context, "report", &target, &forms, Format::Text).map_err(one)?;
+    let traces = traces(context, &args.trace)?;
+    let single = matches!(format, Format::Html | Format::Xlsx) || matches!(target, Target::File(_));
+    if single && !matches!(target, Target::Folder(_)) && traces.len() > 1 {
+        let message = format!("a report is of one trace, and there are {}", traces.len());
+        return Err(one(Error::new("usage", message)
+            .facts(traces.join(", "))
+            .hint("name one with --trace, or write all into a folder: -o DIR/")));
+    }
+    let shown = shown_metrics(context).map_err(one)?;
+    let files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
+    let params: Params = args.param.iter().cloned().collect();
+    check_params(&files, &params).map_err(one)?;
+    let views = views(context, format).map_err(one)?;
+    let directories = context.directories(&traces).map_err(one)?;
+    let mut batch =
+        Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
+    let mut out = Output::new(target, format).map_err(one)?;
+    for directory in &directories {
+        let (results, rows) = batch.trace_with_views(directory, MOST_ROWS).map_err(one)?;
+        let manifest = crate::ingest::manifest::Manifest::read(directory).map_err(one)?;
+        let mut metrics = Vec::new();
+        for ((section, file), result) in shown.iter().zip(results) {
+            metrics.push(Metric::new(file, section, result.map_err(one)?));
+        }
+        let sheets =
+            views.iter().zip(rows).map(|(v, rows)| Sheet::new(v, rows, MOST_ROWS)).collect();
+        let document = Document {
+            trace: manifest.trace.clone(),
+            label: manifest.trace.clone(),
+            fingerprint: manifest.fingerprint(),
+            sheets,
+            metrics,
+        };
+        out.add(context, &document).map_err(one)?;
+    }
+    drop(batch);
+    out.finish(context).map_err(one)
+}
+
+/// Metrics of a report by section, as the view `report_metrics` lists them.
+///
+/// # Errors
+/// `sql`, `metric-unknown` where the list names a metric that is not there.
+pub fn shown_metrics(context: &Context) -> Result<Vec<(String, &SqlFile)>> {
+    let registry = &context.registry;
+    let engine = Engine::open(&[], registry, &context.settings())?;
+    let file = view(context, "report_metrics")?;
+    let rows = sheet::rows(&engine, file, &[], usize::MAX - 1)?.rows;
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    rows.iter().map(|row| Ok((text(&row[1]), registry.metric(&text(&row[2]))?))).collect()
+}
+
+/// A view that a report shows.
+///
+/// # Errors
+/// `sql-file` where it is not there.
+pub fn view<'c>(context: &'c Context, name: &str) -> Result<&'c SqlFile> {
+    context.registry.view(name).ok_or_else(|| {
+        Error::new("sql-file", format!("there is no view `{name}`"))
+            .hint("the folder of SQL files in CCL_SQL_TREE lacks it")
+    })
+}
+
+fn views(context: &Context, format: Format) -> Result<Vec<&SqlFile>> {
+    let more: &[&str] = match format {
+        Format::Json | Format::Html => &PAGE_SHEETS,
+        Format::Xlsx => &BOOK_SHEETS,
+        _ => &[],
+    };
+    TEXT_SHEETS.iter().chain(more).map(|name| view(context, name)).collect()
+}
+
+/// Collects what goes out: text one after the other, JSON as one document, or files.
+struct Output {
+    target: Target,
+    format: Format,
+    bytes: Vec<u8>,
+    documents: Vec<Value>,
+    names: Option<(Names, String)>,
+}
+
+impl Output {
+    fn new(target: Target, format: Format) -> Result<Self> {
+        let names = match &target {
+            Target::Folder(folder) => Some((Names::new(folder)?, timestamp()?)),
+            _ => None,
+        };
+        Ok(Self { target, format, bytes: Vec::new(), documents: Vec::new(), names })
+    }
+
+    fn add(&mut self, context: &Context, document: &Document) -> Result<()> {
+        let Some((names, time)) = &mut self.names else {
+            if self.format == Format::Json {
+                self.documents.push(document.json());
+                return Ok(());
+            }
+            if !self.bytes.is_empty() {
+                self.bytes.extend_from_slice(b"\n\n");
+            }
+            self.bytes.extend(rendered(document, self.format)?);
+            return Ok(());
+        };
+        let stem = stem(document, time);
+        let files = match (self.format, &self.target) {
+            (Format::Xlsx, Target::Folder(folder)) => folder_books(document, folder)?,
+            _ => {
+                let path = names.path(&stem, &document.trace, ending(self.format));
+                vec![(path, rendered(document, self.format)?)]
+            }
+        };
+        write_all(context, &files)
+    }
+
+    fn finish(mut self, context: &Context) -> Result<()> {
+        match self.documents.len() {
+            0 => {}
+            1 => self.bytes = pretty(&self.documents[0]),
+            _ => self.bytes = pretty(&Value::Array(self.documents)),
+        }
+        match (&self.target, self.names) {
+            (_, Some(_)) => Ok(()),
+            (Target::File(path), _) => write_all(context, &[(path.clone(), self.bytes)]),
+            _ => context.printer.stdout(&self.bytes).map(|_| ()),
+        }
+    }
+}
+
+/// A document in a form.
+fn rendered(document: &Document, format: Format) -> Result<Vec<u8>> {
+    Ok(match format {
+        Format::Markdown => text::markdown(document).into_bytes(),
+        Format::Json => pretty(&document.json()),
+        Format::Html => html::report_page(&document.json()).into_bytes(),
+        Format::Xlsx => books::report(document)?,
+        _ => text::text(document).into_bytes(),
+    })
+}
+
+/// `<time>_<model>_dpXxY_tpZ_gpuN`; what nobody stated is left out.
+fn stem(document: &Document, time: &str) -> String {
+    let fact = |column| match document.fact("configuration", column) {
+        Value::Null => None,
+        Value::String(text) => Some(safe(text)),
+        other => Some(other.to_string()),
+    };
+    let mut out = format!("{time}_{}", fact("model").unwrap_or_else(|| safe(&document.label)));
+    match (fact("dp_replicate"), fact("dp_shard")) {
+        (Some(replicate), Some(shard)) => out.push_str(&format!("_dp{replicate}x{shard}")),
+        (Some(one), None) | (None, Some(one)) => out.push_str(&format!("_dp{one}")),
+        (None, None) => {}
+    }
+    for (column, short) in [("tp", "tp"), ("devices", "gpu")] {
+        if let Some(number) = fact(column) {
+            out.push_str(&format!("_{short}{number}"));
+        }
+    }
+    out
+}
+
+/// Workbooks in the folders that tools before have made: one for each rank, one for the
+/// collectives of all, one for the time line of all.
+fn folder_books(document: &Document, folder: &std::path::Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let folder = folder.join(safe(&document.trace));
+    let mut out = Vec::new();
+    for (name, bytes) in books::report_files(document)? {
+        out.push((folder.join(name), bytes));
+    }
+    Ok(out)
+}

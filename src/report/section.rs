@@ -1,0 +1,242 @@
+//! The report for people: what stands in it and in which order, before it is text or Markdown.
+//! Numbers are chosen and spelt here, never computed.
+
+use serde_json::Value;
+
+use super::document::{Document, Metric, Sheet};
+use super::units::{human, plain_text};
+
+/// Most rows of a table in a report for people; the JSON report and the workbook have all.
+const MOST_ROWS: usize = 64;
+
+/// A heading with what stands below it.
+#[derive(Debug, Clone)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// What stands below it.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a section.
+#[derive(Debug, Clone)]
+pub enum Block {
+    /// Names with values, and a remark on each.
+    Facts(Vec<[String; 3]>),
+    /// A table: what it says, headings, cells; the columns that hold numbers.
+    Table {
+        /// What it says.
+        caption: String,
+        /// Headings.
+        headings: Vec<String>,
+        /// Whether a column is aligned to the right.
+        numbers: Vec<bool>,
+        /// Cells.
+        rows: Vec<Vec<String>>,
+    },
+    /// A sentence.
+    Note(String),
+}
+
+/// The numbered sections: those of the collectives profiler first, then the others.
+const SECTIONS: [(&str, &str, &[&str]); 8] = [
+    ("throughput", "THROUGHPUT", &[]),
+    (
+        "overlap",
+        "COMMUNICATION-COMPUTATION OVERLAP",
+        &["overlap_summary", "overlap_by_rank", "gpu_timeline"],
+    ),
+    ("network", "NETWORK LOAD (Alpha-Beta Model)", &["network_load", "hockney_fits"]),
+    ("traffic", "TRAFFIC DISTRIBUTION", &["traffic"]),
+    ("stragglers", "STRAGGLERS", &["straggler_summary"]),
+    ("devices", "DEVICES AND KERNELS", &["kernel_class_times"]),
+    ("memory", "MEMORY", &[]),
+    ("inference", "INFERENCE", &[]),
+];
+
+/// Headings of the configuration, in the words of the field.
+const CONFIGURATION: [(&str, &str); 21] = [
+    ("sources", "profiler"),
+    ("devices", "GPUs"),
+    ("rank_count", "ranks ingested"),
+    ("world_size", "ranks of the job"),
+    ("host_count", "hosts"),
+    ("device_name", "device"),
+    ("step_count", "iterations"),
+    ("model", "model"),
+    ("framework", "framework"),
+    ("phase", "phase"),
+    ("precision", "precision"),
+    ("batch_size", "batch size (global)"),
+    ("seq_len", "sequence length"),
+    ("dp_replicate", "data parallel (replicate)"),
+    ("dp_shard", "data parallel (shard)"),
+    ("tp", "tensor parallel"),
+    ("pp", "pipeline parallel"),
+    ("cp", "context parallel"),
+    ("ep", "expert parallel"),
+    ("comm_library", "communication library"),
+    ("comm_env", "its variables"),
+];
+
+/// The sections of a report.
+pub fn sections(document: &Document) -> Vec<Section> {
+    let mut out = vec![configuration(document)];
+    for (number, (name, title, sheets)) in SECTIONS.iter().enumerate() {
+        let mut blocks = Vec::new();
+        let metrics: Vec<&Metric> =
+            document.metrics.iter().filter(|m| m.section == *name).collect();
+        let (known, lacking): (Vec<&Metric>, Vec<&Metric>) =
+            metrics.into_iter().partition(|m| !m.result.value.is_null());
+        if !known.is_empty() {
+            blocks.push(Block::Facts(known.iter().map(|m| fact(m)).collect()));
+        }
+        for sheet in sheets.iter().filter_map(|name| document.sheet(name)) {
+            blocks.push(table(sheet));
+        }
+        blocks.extend(reasons(&lacking).into_iter().map(Block::Note));
+        out.push(Section { title: format!("{}. {title}", number + 1), blocks });
+    }
+    let warnings = warnings(document);
+    if !warnings.is_empty() {
+        let blocks = warnings.into_iter().map(Block::Note).collect();
+        out.push(Section { title: "NOTES".to_owned(), blocks });
+    }
+    out
+}
+
+fn configuration(document: &Document) -> Section {
+    let mut facts = vec![["trace".to_owned(), plain_text(&document.label), String::new()]];
+    let mut unknown = Vec::new();
+    for (column, heading) in CONFIGURATION {
+        match document.fact("configuration", column) {
+            Value::Null => unknown.push(heading),
+            value => facts.push([heading.to_owned(), human(value, None), String::new()]),
+        }
+    }
+    let mut blocks = vec![Block::Facts(facts)];
+    if !unknown.is_empty() {
+        blocks.push(Block::Note(format!(
+            "not known: {}; a workload card (`ingest --card FILE`) or TorchTitan's configuration (`--config TOML`) says more",
+            unknown.join(", ")
+        )));
+    }
+    Section { title: "CONFIGURATION".to_owned(), blocks }
+}
+
+/// Details that belong beside a value: the spread that the metric itself gives.
+fn spread(metric: &Metric) -> String {
+    let details = &metric.result.details;
+    let unit = metric.result.unit.as_deref();
+    let known = |keys: &[&str]| keys.iter().find_map(|k| details.get(*k).filter(|v| !v.is_null()));
+    let least = known(&["min_s", "min_iter_time_ms", "min_lag_us"]);
+    let most = known(&["max_s", "max_iter_time_ms", "max_lag_us"]);
+    match (least, most) {
+        (Some(least), Some(most)) => {
+            format!("min {}, max {}", human(least, unit), human(most, unit))
+        }
+        _ => String::new(),
+    }
+}
+
+fn fact(metric: &Metric) -> [String; 3] {
+    let result = &metric.result;
+    let unit = result.unit.as_deref();
+    let first = metric.summary.split(['.', ':', ';']).next().unwrap_or_default();
+    let spread = spread(metric);
+    let remark = if spread.is_empty() { first.to_owned() } else { format!("{spread}; {first}") };
+    [result.metric.clone(), human(&result.value, unit), plain_text(&remark)]
+}
+
+/// Why metrics have no value: one line for each reason.
+fn reasons(metrics: &[&Metric]) -> Vec<String> {
+    let mut out: Vec<(String, Vec<&str>)> = Vec::new();
+    for metric in metrics {
+        let reason = metric.result.reason.clone().unwrap_or_else(|| "no value".to_owned());
+        match out.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, names)) => names.push(&metric.result.metric),
+            None => out.push((reason, vec![&metric.result.metric])),
+        }
+    }
+    out.into_iter()
+        .map(|(reason, names)| format!("{}: {}", names.join(", "), plain_text(&reason)))
+        .collect()
+}
+
+fn table(sheet: &Sheet) -> Block {
+    if sheet.rows.is_empty() {
+        let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
+        return Block::Note(format!("{}: {}", sheet.name, plain_text(reason)));
+    }
+    // A column that nothing fills says nothing.
+    let shown: Vec<usize> = (0..sheet.columns.len())
+        .filter(|i| sheet.rows.iter().any(|row| !row[*i].is_null()))
+        .collect();
+    let rows = sheet
+        .rows
+        .iter()
+        .take(MOST_ROWS)
+        .map(|row| {
+            shown.iter().map(|i| cell(&row[*i], sheet.columns[*i].unit.as_deref())).collect()
+        })
+        .collect();
+    let number = |i: &usize| {
+        sheet.rows.iter().any(|row| row[*i].is_number())
+            && sheet.rows.iter().all(|row| row[*i].is_number() || row[*i].is_null())
+    };
+    let mut caption = format!("{}: {}", sheet.name, sheet.summary);
+    if sheet.rows.len() > MOST_ROWS {
+        caption.push_str(&format!(
+            " The first {MOST_ROWS} of {} rows; --format json has all.",
+            sheet.rows.len()
+        ));
+    }
+    Block::Table {
+        caption: plain_text(&caption),
+        headings: shown.iter().map(|i| heading(&sheet.columns[*i].name)).collect(),
+        numbers: shown.iter().map(number).collect(),
+        rows,
+    }
+}
+
+/// A cell: what is counted says the heading.
+fn cell(value: &Value, unit: Option<&str>) -> String {
+    match unit {
+        Some("calls" | "tokens") => human(value, Some("count")),
+        unit => human(value, unit),
+    }
+}
+
+/// The name of a column for people: without its unit, which stands with each number.
+fn heading(name: &str) -> String {
+    if let Some(things) = name.strip_suffix("_count") {
+        return format!("{}s", things.replace('_', " "));
+    }
+    let units = ["_gb_per_s", "_s_per_gb", "_bytes", "_ratio", "_pct", "_ms", "_us"];
+    units.iter().find_map(|u| name.strip_suffix(u)).unwrap_or(name).replace('_', " ")
+}
+
+/// What a reader should know, each once, with the metrics that it is of.
+fn warnings(document: &Document) -> Vec<String> {
+    let mut out: Vec<(&str, Vec<&str>)> = Vec::new();
+    for metric in document.metrics.iter().filter(|m| !m.result.value.is_null()) {
+        for warning in &metric.result.warnings {
+            match out.iter_mut().find(|(w, _)| w == warning) {
+                Some((_, names)) => names.push(&metric.result.metric),
+                None => out.push((warning, vec![&metric.result.metric])),
+            }
+        }
+    }
+    for sheet in document.sheets.iter().filter(|s| !s.rows.is_empty()) {
+        let shown = SECTIONS.iter().any(|(_, _, names)| names.contains(&sheet.name.as_str()));
+        for caveat in sheet.caveats.iter().filter(|_| shown) {
+            match out.iter_mut().find(|(w, _)| w == caveat) {
+                Some((_, names)) => names.push(&sheet.name),
+                None => out.push((caveat, vec![&sheet.name])),
+            }
+        }
+    }
+    out.into_iter()
+        .map(|(warning, names)| format!("{}: {}", names.join(", "), plain_text(warning)))
+        .collect()
+}
