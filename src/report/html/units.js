@@ -18,6 +18,7 @@ const SPELLINGS = new Map([
   ["s_per_gb", scaled(4, TIME, 0, "/GB")],
   ["s_per_byte", scaled(4, TIME, 0, "/B")],
   ["bytes", scaled(3, BYTES, 0, "")],
+  ["mb", scaled(3, BYTES, 6, "")],
   ["gb", scaled(3, BYTES, 9, "")],
   ["bytes_per_s", scaled(3, BYTES, 0, "/s")],
   ["gb_per_s", scaled(3, BYTES, 9, "/s")],
