@@ -16,6 +16,7 @@ mod fixtures;
 mod fuzz;
 mod generator;
 mod golden;
+mod html;
 mod ingest;
 mod kernel_classes;
 mod known;

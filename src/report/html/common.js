@@ -130,7 +130,7 @@ function plotSection({id, title, nav, summary, sheet, sheets = [sheet], half, ma
   for (const s of sheets) {
     if (s.rows.length && s.reason) part.body.append(el("p.sub", sentence(s.reason)));
   }
-  for (const s of sheets.filter((t) => t.rows.length)) {
+  for (const s of sheets.filter((t) => t.rows.length && !t.shown)) {
     part.body.append(disclosure(`Data: ${s.title || s.name}, ${s.rows.length} ${s.rows.length === 1 ? "row" : "rows"}`,
       () => sheetTable(s, {})));
   }

@@ -105,7 +105,10 @@ function ranking() {
   }
   sheet.title = "Ranking";
   part.body.append(sheetTable(sheet, {id: "table-ranking", filter: false,
-    cells: {label: (v) => (runOf(v) ? runName(runOf(v)) : name(human(v)))}}));
+    without: ["unit"], cells: {
+      label: (v) => (runOf(v) ? runName(runOf(v)) : name(human(v))),
+      value: (v, row) => human(v, sheet.at(row, "unit")),
+    }}));
 }
 
 /** A signed percentage, coloured by its status. */
@@ -160,13 +163,15 @@ function dashboard() {
     part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("Summary_Dashboard").reason : "there is no test beside the base"));
     return;
   }
-  const sheet = comparisons[0].sheets.get("Summary_Dashboard");
-  const unit = () => sheet.unit("base") || sheet.unit("test") || "ms";
-  const unitOf = (row) => row.first("unit") || (sheet.has("unit") ? undefined : unit());
+  // `GPU_busy_time` is of the timeline, in ms; a metric has its unit beside its name.
+  const unitOf = (row) => {
+    const found = /\((\w+)\)$/.exec(row.id);
+    return found ? found[1] : String(row.id).startsWith("GPU_") ? "ms" : undefined;
+  };
   part.body.append(sortableTable({
     id: "table-dashboard", label: "Summary", rows, page: 40, filter: true,
     columns: [
-      {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", name(human(r.id)))},
+      {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", name(human(r.id).replace(/ \(\w+\)$/, "")))},
       {title: base ? base.label : "base", numeric: true, value: (r) => r.first("base"), hint: (r) => hintOf(r.first("base")), cell: (r) => human(r.first("base"), unitOf(r))},
       ...testColumns({unit: unitOf, change: "improvement_pct", changeTitle: "improvement"}),
     ],
@@ -174,15 +179,15 @@ function dashboard() {
 }
 
 function metricComparison() {
-  const part = section("metrics", "All metrics", "Raw change is (test - base) / base; the colour says whether it is better. Noise is what steps differ by.", {nav: "Metrics"});
-  const rows = mergedRows("metric_comparison", "metric");
+  const part = section("metrics", "Metrics", "Raw change is (test - base) / base; the colour says whether it is better. Noise is what steps differ by.", {nav: "Metrics"});
+  const rows = mergedRows("Metrics_Cmp", "metric");
   if (!rows.length) {
-    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("metric_comparison").reason : "there is no test beside the base"));
+    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("Metrics_Cmp").reason : "there is no test beside the base"));
     return;
   }
   const unit = (row) => row.first("unit");
   part.body.append(sortableTable({
-    id: "table-metrics", label: "All metrics", rows, page: 40, filter: true,
+    id: "table-metrics", label: "Metrics", rows, page: 40, filter: true,
     columns: [
       {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", {title: `version ${r.first("version")}`}, name(human(r.id)))},
       {title: "better", value: (r) => r.first("better"), cell: (r) => (r.first("better") === "higher" ? "↑ higher" : r.first("better") === "lower" ? "↓ lower" : "")},
@@ -344,7 +349,7 @@ function steps() {
 
 /** Sheets of the comparison that are tables only: of one test at a time. */
 function comparisonTables() {
-  const done = new Set(["Summary_Dashboard", "metric_comparison"]);
+  const done = new Set(["Summary_Dashboard", "Metrics_Cmp"]);
   const titles = [["GPU_Summary_Cmp", "Time of the devices, compared"], ["GPU_ByRank_Cmp", "Time by rank, compared"],
     ["NCCL_ImplSync_Cmp", "Collectives over their ranks, compared"], ["NCCL_Long_Cmp", "Collective events, compared"]];
   const names = new Set(comparisons.flatMap((c) => c.sheets.all.map((s) => s.name)).filter((n) => !done.has(n)));
@@ -359,7 +364,7 @@ function comparisonTables() {
       sheet.title = known ? known[1] : sheetName;
       const signed = (v, row) => delta(v, sheet.at(row, "status") || statusBy(v));
       const cells = {};
-      for (const c of sheet.columns) if (/^(percent_change|improvement_pct)/.test(c.name)) cells[c.name] = signed;
+      for (const c of sheet.columns) if (/(^|_)improvement_pct$/.test(c.name)) cells[c.name] = signed;
       place.replaceChildren(sheet.rows.length ? sheetTable(sheet, {id: `table-${sheetName}`, page: 25, cells, filter: true}) : absent(sheet.reason));
       if (sheet.rows.length && sheet.reason) place.append(el("p.sub", sentence(sheet.reason)));
     };

@@ -171,7 +171,8 @@ mod tests {
         ]});
         let page = report_page(&document);
         assert_eq!(page.matches("</script").count(), 3, "data, library, our script");
-        assert!(!page.contains("<img") && !page.contains('\u{2028}'));
+        let ours = page.replace(ECHARTS, "");
+        assert!(!ours.contains("<img") && !ours.contains('\u{2028}'));
         assert!(page.contains("<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&amp;"));
         let start = page.find("id=\"data\">").expect("data") + "id=\"data\">".len();
         let end = start + page[start..].find("</script").expect("an end");

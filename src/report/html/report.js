@@ -24,12 +24,18 @@ const TILES = [
   ["Peak memory", "memory"],
 ];
 
+/** The number of a tile is larger than its unit. */
+function valueAndUnit(text) {
+  const space = text.indexOf(" ");
+  return space < 0 ? text : [text.slice(0, space), " ", el("span.unit", text.slice(space + 1))];
+}
+
 function header() {
   const sheet = all.get("configuration");
   const row = sheet.rows[0] || [];
   const at = (column) => sheet.at(row, column);
   const line = [
-    at("device_count") !== null && at("device_name") !== null ? `${at("device_count")} × ${at("device_name")}` : at("device_name"),
+    at("devices") !== null && at("device_name") !== null ? `${human(at("devices"))} × ${human(at("device_name"))}` : at("device_name"),
     at("rank_count") !== null ? `${at("rank_count")} ${at("rank_count") === 1 ? "rank" : "ranks"}` : null,
     at("model"), at("framework"), at("phase"),
   ].filter((part) => !missing(part));
@@ -63,7 +69,7 @@ function tiles() {
   const root = el("div.tiles", {id: "tiles"});
   for (const [title, m] of found) {
     const hint = `${m.summary || ""} ${m.better ? `(${m.better} is better)` : ""} ${m.value} ${m.unit || ""}`;
-    root.append(el("div.tile", {title: hint}, el("div.tile-title", title), el("div.tile-value", human(m.value, m.unit)),
+    root.append(el("div.tile", {title: hint}, el("div.tile-title", title), el("div.tile-value", valueAndUnit(human(m.value, m.unit))),
       el("div.tile-name", m.metric)));
   }
   PAGE.append(found.length ? root : absent("no metric of this trace has a value among the key numbers"));
@@ -183,13 +189,16 @@ function bandwidth() {
 function fitLines(fits) {
   if (!fits.rows.length) return el("p.sub", `No fitted line: ${plain(fits.reason || "no kind of call has enough sizes")}.`);
   fits.title = "Fitted lines";
+  fits.shown = true;
   return sheetTable(fits, {id: "fits", filter: false});
 }
 
 function overlap() {
-  const sheet = all.get("step_overlap");
+  // Without steps, the whole trace of each rank.
+  const sheet = all.first("step_overlap", "overlap_by_rank");
+  const stepName = (step) => (step === null ? "whole trace" : `step ${step}`);
   plotSection({
-    id: "overlap", title: "Overlap by step", nav: "Overlap", sheet, half: true,
+    id: "overlap", title: sheet.name === "step_overlap" ? "Overlap by step" : "Overlap by rank", nav: "Overlap", sheet, half: true,
     make(part) {
       const steps = sheet.distinct("step").map(([s]) => s);
       const ranks = sheet.distinct("rank").map(([r]) => r);
@@ -209,20 +218,20 @@ function overlap() {
           ...(withRanks ? ranks.map((r, i) => ({name: rankName(r), type: "line", colour: palette.series[(i + 1) % 8],
             values: steps.map((s) => cell(r, s)), line: {width: 1, opacity: 0.8}, z: 3})) : []),
         ],
-        tooltip: (i) => tip(`step ${steps[i]}`, [["mean over ranks", human(mean(steps[i]), "ratio"), palette.compute],
+        tooltip: (i) => tip(stepName(steps[i]), [["mean over ranks", human(mean(steps[i]), "ratio"), palette.compute],
           ...(withRanks ? ranks.slice(0, 16).map((r, k) => [rankName(r), human(cell(r, steps[i]), "ratio"), palette.series[(k + 1) % 8]]) : [])],
         withRanks && ranks.length > 16 ? `and ${ranks.length - 16} more ranks` : null),
       });
       const byRank = () => ({
         categories: ranks.map((r) => (r === null ? "no rank" : String(r))), axisName: "rank", unit: "ratio", yName: "share of communication beside compute",
-        series: steps.slice(0, 8).map((s, i) => ({name: `step ${s}`, colour: palette.series[i % 8], values: ranks.map((r) => cell(r, s))})),
-        tooltip: (i) => tip(rankName(ranks[i]), steps.slice(0, 8).map((s, k) => [`step ${s}`, human(cell(ranks[i], s), "ratio"), palette.series[k % 8]])),
+        series: steps.slice(0, 8).map((s, i) => ({name: stepName(s), colour: palette.series[i % 8], values: ranks.map((r) => cell(r, s))})),
+        tooltip: (i) => tip(rankName(ranks[i]), steps.slice(0, 8).map((s, k) => [stepName(s), human(cell(ranks[i], s), "ratio"), palette.series[k % 8]])),
       });
       const item = plot({
         id: "plot-overlap", height: () => 300, label: `Overlap of communication with compute in ${steps.length} steps of ${ranks.length} ranks.`,
         build: () => standingBars(view === "step" ? byStep() : byRank()),
       });
-      part.controls.append(
+      if (steps.length > 1) part.controls.append(
         checkbox("ranks", withRanks, (on) => { withRanks = on; item.refresh(); }),
         choice("Overlap by", [["step", "by step"], ["rank", "by rank"]], view, (v) => { view = v; item.refresh(); }));
       return item;
@@ -343,7 +352,7 @@ function kernelClasses() {
         return /^comm/i.test(kind) ? palette.comm : /cop(y|ies)|memcpy|memset|^set$/i.test(kind) ? palette.copy : palette.compute;
       };
       return plot({
-        id: "plot-classes", height: () => Math.max(printing ? 200 : 400, rowsHeight(rows.length, 40, 26, 30)), label: `Time of ${rows.length} classes of kernels.`,
+        id: "plot-classes", height: () => Math.max(Math.min(printing ? 200 : 400, rows.length * 46 + 40), rowsHeight(rows.length, 40, 26, 30)), label: `Time of ${rows.length} classes of kernels.`,
         build: () => {
           const option = lyingBars({
             categories: rows.map((row) => human(sheet.at(row, "class"))), unit: "ms",
@@ -392,7 +401,7 @@ function collectives() {
 }
 
 function metricTable() {
-  const part = section("metrics", "All metrics", "Every metric of the catalogue: its value, or why there is none.", {nav: "Metrics"});
+  const part = section("metrics", "Metrics", "What each metric gives, or why it gives nothing.");
   if (!metrics.length) {
     part.body.append(absent("the report holds no metrics"));
     return;
@@ -419,7 +428,7 @@ function metricTable() {
     {title: "details", value: (m) => (m.warnings || []).length, cell: details, screen: true, doc: "Warnings and the other single values of the metric"},
   ];
   part.body.append(sortableTable({
-    id: "table-metrics", label: "All metrics", columns, rows: metrics, page: 40,
+    id: "table-metrics", label: "Metrics", columns, rows: metrics, page: 40, filter: true,
     extra: (keep) => checkbox("with a value only", false, (on) => keep(on ? valued : () => true)),
   }));
 }

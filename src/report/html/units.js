@@ -18,6 +18,7 @@ const SPELLINGS = new Map([
   ["s_per_gb", scaled(4, TIME, 0, "/GB")],
   ["s_per_byte", scaled(4, TIME, 0, "/B")],
   ["bytes", scaled(3, BYTES, 0, "")],
+  ["mb", scaled(3, BYTES, 6, "")],
   ["gb", scaled(3, BYTES, 9, "")],
   ["bytes_per_s", scaled(3, BYTES, 0, "/s")],
   ["gb_per_s", scaled(3, BYTES, 9, "/s")],
@@ -76,8 +77,13 @@ function written(x, {digits, steps, power, after, cut}, commas) {
   const reached = steps.filter(([p]) => p <= exponent + power);
   const step = reached[reached.length - 1] || steps[0] || own;
   const shift = step[0] - power;
-  const place = exponent - shift;
-  if (place + 1 > digits && place < 15) [figures, exponent] = rounded(Math.abs(x), place + 1);
+  const wholeDigits = exponent - shift + 1;
+  if (wholeDigits > digits && wholeDigits <= 15) {
+    const carried = exponent;
+    [figures, exponent] = rounded(Math.abs(x), wholeDigits);
+    // 99999.9 was 1.000e5 and is 99999.9 with six digits: it has five before the point.
+    if (exponent < carried) [figures, exponent] = rounded(Math.abs(x), wholeDigits - 1);
+  }
   let number = decimal(figures, exponent - shift, commas);
   const point = number.indexOf(".");
   const whole = step[1] === "ns" || step[1] === "B" || step[1] === "FLOP";

@@ -1,0 +1,703 @@
+//! The HTML pages in a real browser: plots hold the numbers of the document, tables sort, and
+//! what a stranger wrote into a trace stays text.
+//!
+//! A page gets a script of the test at its end, which its content security policy is made to name.
+//! Chromium runs the page from disk without a window and prints what became of it. Without
+//! Chromium (`CHROMIUM=PATH` names one) these tests say so and check nothing.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use ccl_sql::registry::lint::UNITS;
+use ccl_sql::report::html::{compare_page, csp_hash, report_page};
+use ccl_sql::report::units::human;
+use serde_json::{Value, json};
+
+/// What a stranger may write into the name of a kernel.
+const HOSTILE: &str = "</script><img src=x onerror=\"window.__hacked=1\">'&amp;{b|x}=cmd()|' /C calc'!A0 \u{202e}gnp.exe \u{2028}<svg onload=window.__hacked=2>";
+
+fn chromium() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("CHROMIUM") {
+        return Some(path.into());
+    }
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+/// What a page did: the value that the script of the test gave, and what the console said.
+struct Probe {
+    value: Value,
+    console: Vec<String>,
+}
+
+/// Runs a page with a script that sets `result`; None without a browser.
+#[expect(clippy::print_stderr, reason = "who runs the tests is to know that this one did nothing")]
+fn probe(page: &str, script: &str) -> Option<Probe> {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: there is no chromium here; CHROMIUM=PATH names one");
+        return None;
+    };
+    let script = format!(
+        "const out = document.createElement('pre');\nout.id = 'probe';\nlet result;\n\
+         const at = (id) => echarts.getInstanceByDom(document.getElementById(id)).getOption();\n\
+         const cells = (table, column) => [...document.querySelectorAll(`#${{table}} tbody tr`)]\
+         .map((row) => row.children[column].textContent);\n\
+         try {{\n{script}\n}} catch (e) {{ result = {{error: String(e.stack)}}; }}\n\
+         out.textContent = encodeURIComponent(JSON.stringify(result));\n\
+         document.body.append(out);\n"
+    );
+    let policy = format!("script-src {} ", csp_hash(&script));
+    let page = with_script(&page.replacen("script-src ", &policy, 1), &script);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, page).expect("the page can be written");
+    let output = Command::new(chromium)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
+        .args(["--virtual-time-budget=5000", "--window-size=1300,900", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("chromium runs");
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let console = String::from_utf8_lossy(&output.stderr)
+        .lines()
+        .filter(|line| line.contains(":CONSOLE"))
+        .map(str::to_owned)
+        .collect();
+    let start = dom.find("<pre id=\"probe\">").map(|i| i + "<pre id=\"probe\">".len());
+    let Some(start) = start else { panic!("the page has no result: {console:?}") };
+    let end = start + dom[start..].find("</pre>").expect("the result ends");
+    let value: Value = serde_json::from_str(&decoded(&dom[start..end])).expect("JSON");
+    assert!(value["error"].is_null(), "{value}");
+    Some(Probe { value, console })
+}
+
+/// A page with a script at its end; the library has the text of that end too.
+fn with_script(page: &str, script: &str) -> String {
+    let end = page.rfind("</body>").expect("the page ends");
+    format!("{}<script>{script}</script>\n{}", &page[..end], &page[end..])
+}
+
+/// The inverse of `encodeURIComponent`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(&tail[..2]).expect("digits");
+            bytes.push(u8::from_str_radix(digits, 16).expect("hexadecimal"));
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).expect("UTF-8")
+}
+
+fn sheet(name: &str, columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
+    let columns: Vec<Value> = columns
+        .iter()
+        .map(|(name, unit)| match *unit {
+            "" => json!({"name": name, "doc": "A column."}),
+            unit => json!({"name": name, "unit": unit, "doc": "A column."}),
+        })
+        .collect();
+    json!({"name": name, "summary": "About it.", "caveats": [], "columns": columns, "rows": rows,
+           "reason": null})
+}
+
+fn row(cells: Value) -> Vec<Value> {
+    cells.as_array().expect("cells").clone()
+}
+
+const TYPES: [&str; 5] =
+    ["computation_time", "exposed_comm_time", "exposed_memcpy_time", "idle_time", "total_time"];
+
+fn timeline_sheets(ranks: usize, scale: f64) -> [Value; 2] {
+    let part = |rank: usize, k: usize| match k {
+        4 => (0..4).map(|k| scale * (k + rank + 1) as f64 + 0.25).sum::<f64>(),
+        k => scale * (k + rank + 1) as f64 + 0.25,
+    };
+    let by_rank = (0..ranks).flat_map(|rank| {
+        TYPES.iter().enumerate().map(move |(k, kind)| {
+            let total = part(rank, 4);
+            row(json!([rank, kind, part(rank, k), 100.0 * part(rank, k) / total]))
+        })
+    });
+    let mean = TYPES.iter().enumerate().map(|(k, kind)| {
+        let mean = (0..ranks).map(|rank| part(rank, k)).sum::<f64>() / ranks as f64;
+        row(json!([kind, mean, 12.5, ranks]))
+    });
+    [
+        sheet(
+            "gpu_timeline",
+            &[("type", ""), ("time_ms", "ms"), ("share_pct", "pct"), ("num_ranks", "")],
+            mean.collect(),
+        ),
+        sheet(
+            "gpu_timeline_by_rank",
+            &[("rank", ""), ("type", ""), ("time_ms", "ms"), ("share_pct", "pct")],
+            by_rank.collect(),
+        ),
+    ]
+}
+
+fn sizes_sheet(suffix: &str) -> Value {
+    let sizes = [
+        ("all_gather", 1_048_576, 3, 20.5),
+        ("all_gather", 16_777_216, 12, 41.25),
+        ("all_reduce", 4096, 100, 0.75),
+        ("all_reduce", 4200, 2, 0.5),
+    ];
+    sheet(
+        "collective_sizes",
+        &[
+            ("collective", ""),
+            ("group_size", ""),
+            ("link", ""),
+            ("message_bytes", "bytes"),
+            ("calls", "calls"),
+            ("total_bytes", "bytes"),
+            ("median_algo_bw_gb_per_s", "gb_per_s"),
+            ("median_bus_bw_gb_per_s", "gb_per_s"),
+        ],
+        sizes
+            .iter()
+            .map(|(kind, bytes, calls, bw)| {
+                let kind = format!("{kind}{suffix}");
+                row(json!([kind, 4, "intra", bytes, calls, bytes * calls, bw, bw * 1.5]))
+            })
+            .collect(),
+    )
+}
+
+fn fits_sheet(suffix: &str) -> Value {
+    let columns = [
+        ("collective", ""),
+        ("group_size", ""),
+        ("link", ""),
+        ("alpha_us", "us"),
+        ("beta_s_per_gb", "s_per_gb"),
+        ("min_bytes", "bytes"),
+        ("max_bytes", "bytes"),
+    ];
+    let kind = format!("all_gather{suffix}");
+    let fit = row(json!([kind, 4, "intra", 20.0, 0.02, 1_048_576, 16_777_216]));
+    sheet("hockney_fits", &columns, vec![fit])
+}
+
+fn overlap_sheet(ranks: usize, scale: f64) -> Value {
+    let columns = [("rank", ""), ("step", ""), ("step_time_ms", "ms"), ("overlap_ratio", "ratio")];
+    let rows = (0..ranks).flat_map(|rank| {
+        (7..10).map(move |step| {
+            let ratio =
+                if rank == 1 && step == 8 { Value::Null } else { json!(0.25 * rank as f64) };
+            row(json!([rank, step, scale * step as f64, ratio]))
+        })
+    });
+    sheet("step_overlap", &columns, rows.collect())
+}
+
+/// A report of two ranks; `suffix` follows every name that a trace states.
+fn report(suffix: &str) -> Value {
+    let named = |name: &str| format!("{name}{suffix}");
+    let spans = [
+        (0, "compute", 0.0, 12.5, "gemm"),
+        (0, "comm", 4.25, 100.0, "ncclKernel"),
+        (1, "compute", 2.0, 3.0, "gemm"),
+        (1, "compute", 1.0, 0.5, "relu"),
+        (1, "copy", 50.0, 5.0, "Memcpy HtoD"),
+    ];
+    let step_timeline = sheet(
+        "step_timeline",
+        &[
+            ("step", ""),
+            ("rank", ""),
+            ("device", ""),
+            ("lane", ""),
+            ("start_us", "us"),
+            ("dur_us", "us"),
+            ("label", ""),
+            ("event_count", ""),
+            ("message_bytes", "bytes"),
+        ],
+        spans
+            .iter()
+            .map(|(rank, lane, start, dur, label)| {
+                row(json!([8, rank, 0, lane, start, dur, named(label), 1, null]))
+            })
+            .collect(),
+    );
+    let stragglers = sheet(
+        "straggler_summary",
+        &[("rank", ""), ("mean_wait_us", "us"), ("mean_lag_us", "us"), ("times_last", "")],
+        vec![row(json!([1, 5.5, 30.25, 7])), row(json!([0, 40.0, 1.0, 2]))],
+    );
+    let memory = sheet(
+        "memory_timeline",
+        &[
+            ("rank", ""),
+            ("device", ""),
+            ("t_ms", "ms"),
+            ("allocated_bytes", "bytes"),
+            ("reserved_bytes", "bytes"),
+        ],
+        vec![row(json!([0, 0, 0.0, 100, 2048])), row(json!([0, 0, 2.5, 1_000_000_000, null]))],
+    );
+    let classes = sheet(
+        "kernel_class_times",
+        &[("class", ""), ("time_ms", "ms"), ("share_pct", "pct"), ("kernel_count", "")],
+        vec![
+            row(json!([named("gemm"), 2.0, 20.0, 4])),
+            row(json!([named("communication"), 8.0, 80.0, 2])),
+        ],
+    );
+    let kernels = sheet(
+        "kernel_summary",
+        &[("name", ""), ("kernel_count", ""), ("total_ms", "ms"), ("mean_us", "us")],
+        [9.5, 100.25, 20.0, 3.0]
+            .iter()
+            .map(|ms| row(json!([named(&format!("kernel_{ms}")), 3, ms, null])))
+            .collect(),
+    );
+    let configuration = sheet(
+        "configuration",
+        &[("device_name", ""), ("rank_count", ""), ("model", ""), ("comm_env", "")],
+        vec![row(json!([named("H100"), 2, named("llama"), "{\"NCCL_ALGO\": \"Ring\"}"]))],
+    );
+    let metric = |name: &str, value: Value, unit: &str| {
+        json!({"metric": name, "version": 1, "trace": "t", "value": value, "unit": unit,
+               "reason": if value.is_null() { json!(named("there is none")) } else { Value::Null },
+               "details": {"calls": 3, "by_rank": [1, 2]}, "params": {}, "provenance": {},
+               "warnings": [named("a clock may be off")], "area": "time", "better": "lower",
+               "summary": named("What it is")})
+    };
+    let [timeline, by_rank] = timeline_sheets(2, 10.0);
+    json!({"report": 1, "trace": named("run"), "label": named("run"),
+        "provenance": {"ccl_sql": "0.1.0", "schema_version": 6, "trace_fingerprint": "0123"},
+        "sheets": [configuration, timeline, by_rank, step_timeline, sizes_sheet(suffix),
+            fits_sheet(suffix), overlap_sheet(2, 1.0), stragglers, memory, classes, kernels],
+        "metrics": [metric("avg_step_time", json!(0.0125), "s"), metric("mfu", Value::Null, "pct"),
+            metric("idle", json!(-3), "us"), metric("calls", json!(20000), "calls")]})
+}
+
+#[test]
+fn the_plots_of_a_report_hold_the_numbers_of_the_document() {
+    let script = "const data = (id) => at(id).series.map((s) => [s.name, s.data]);
+        result = Object.fromEntries(['breakdown', 'timeline', 'bandwidth', 'overlap', 'stragglers',
+            'sizes', 'memory', 'classes'].map((p) => [p, data('plot-' + p)]));
+        result.ranks = at('plot-breakdown').yAxis[0].data;
+        document.querySelectorAll('#breakdown .choice button')[1].click();
+        result.percent = data('plot-breakdown');
+        document.querySelectorAll('#bandwidth .choice button')[1].click();
+        result.bus = data('plot-bandwidth');
+        document.querySelector('#overlap input').click();
+        result.lines = data('plot-overlap');
+        result.tiles = [...document.querySelectorAll('.tile-value')].map((t) => t.textContent);
+        result.shapes = echarts.getInstanceByDom(document.getElementById('plot-timeline')).getZr()
+            .storage.getDisplayList(true).filter((e) => e.shape && e.shape.rects).map((e) => e.shape.rects.length);";
+    let Some(probe) = probe(&report_page(&report("")), script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let value = probe.value;
+    assert_eq!(value["ranks"], json!(["rank 0", "rank 1"]));
+    assert_eq!(
+        value["breakdown"],
+        json!([
+            ["compute", [10.25, 20.25]],
+            ["exposed communication", [20.25, 30.25]],
+            ["exposed copies", [30.25, 40.25]],
+            ["idle", [40.25, 50.25]]
+        ])
+    );
+    let share = |part: f64, total: f64| 100.0 * part / total;
+    assert_eq!(value["percent"][0][1], json!([share(10.25, 101.0), share(20.25, 141.0)]));
+    // Start, duration, place, row of the sheet; by place and start.
+    assert_eq!(
+        value["timeline"],
+        json!([
+            ["compute", [[0, 12.5, 0, 0], [1, 0.5, 1, 3], [2, 3, 1, 2]]],
+            ["communication", [[4.25, 100, 0, 1]]],
+            ["copies", [[50, 5, 1, 4]]]
+        ])
+    );
+    assert_eq!(value["shapes"], json!([1, 2, 1, 1]), "spans that are drawn, by rank and lane");
+    let points = &value["bandwidth"];
+    assert_eq!(points[0][0], "all_gather × 4 intra");
+    assert_eq!(points[0][1], json!([[1_048_576, 20.5, 0], [16_777_216, 41.25, 1]]));
+    assert_eq!(points[2][1], json!([[4096, 0.75, 2], [4200, 0.5, 3]]));
+    let curve = points[1][1].as_array().expect("a curve");
+    for point in curve {
+        let (size, bandwidth) = (point[0].as_f64().expect("S"), point[1].as_f64().expect("B"));
+        let seconds = 20e-6 + 0.02 * size / 1e9;
+        assert!((bandwidth - size / 1e9 / seconds).abs() < 1e-9 * bandwidth, "{point}");
+    }
+    let ends = [&curve[0][0], &curve[curve.len() - 1][0]].map(|v| v.as_f64().expect("S").round());
+    assert_eq!(ends, [1_048_576.0, 16_777_216.0]);
+    assert_eq!(value["bus"][0][1], json!([[1_048_576, 30.75, 0], [16_777_216, 61.875, 1]]));
+    assert_eq!(value["bus"].as_array().map(Vec::len), Some(2), "the line is of the other one");
+    assert_eq!(value["overlap"], json!([["mean over ranks", [0.125, 0, 0.125]]]));
+    assert_eq!(value["lines"][2], json!(["rank 1", [0.25, null, 0.25]]));
+    assert_eq!(value["stragglers"][0][1], json!([1, 30.25]));
+    assert_eq!(value["stragglers"][1][1], json!([40, 5.5]));
+    // 4096 and 4200 are of one power of two.
+    let sizes = value["sizes"][1][1].as_array().expect("all_reduce");
+    assert_eq!(sizes.len(), 13);
+    assert_eq!((&sizes[0], &sizes[1]), (&json!(100 * 4096 + 2 * 4200), &Value::Null));
+    assert_eq!(value["memory"][0], json!(["rank 0 allocated", [[0, 100], [2.5, 1_000_000_000]]]));
+    assert_eq!(value["memory"][1], json!(["rank 0 reserved", [[0, 2048], [2.5, null]]]));
+    assert_eq!(value["classes"], json!([["time", [8, 2]]]), "the largest first");
+    assert_eq!(value["tiles"], json!(["12.50 ms"]));
+}
+
+#[test]
+fn tables_sort_by_number_and_filter() {
+    let script = "const head = document.querySelectorAll('#table-kernels thead th')[2];
+        const button = head.querySelector('button');
+        const look = () => [head.getAttribute('aria-sort'), cells('table-kernels', 2)];
+        result = {first: look()};
+        button.click();
+        result.second = look();
+        button.click();
+        result.third = look();
+        const metrics = document.querySelectorAll('#table-metrics thead th button');
+        metrics[2].click();
+        result.down = cells('table-metrics', 2);
+        metrics[2].click();
+        result.up = cells('table-metrics', 2);
+        result.title = document.querySelector('#table-metrics tbody td.num').title;
+        const filter = document.querySelector('#metrics input[type=search]');
+        filter.value = 'STEP';
+        filter.dispatchEvent(new Event('input'));
+        result.filtered = cells('table-metrics', 0);
+        result.count = document.querySelector('#metrics .count').textContent;
+        filter.value = '';
+        filter.dispatchEvent(new Event('input'));
+        document.querySelector('#metrics input[type=checkbox]').click();
+        result.valued = cells('table-metrics', 0).length;
+        result.data = document.querySelectorAll('#breakdown details td').length;
+        document.querySelector('#breakdown details').open = true;
+        document.querySelector('#breakdown details').dispatchEvent(new Event('toggle'));
+        result.rows = document.querySelectorAll('#breakdown details tbody tr').length;";
+    let Some(probe) = probe(&report_page(&report("")), script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let value = probe.value;
+    // As the page shows it: the largest total first. As numbers, not as texts.
+    let down = json!(["descending", ["100.25", "20.00", "9.50", "3.00"]]);
+    let up = json!(["ascending", ["3.00", "9.50", "20.00", "100.25"]]);
+    assert_eq!((&value["first"], &value["second"], &value["third"]), (&down, &up, &down));
+    // By the raw value; what has none stays last.
+    assert_eq!(value["down"], json!(["20,000 calls", "12.50 ms", "-3.000 us", "n/a"]));
+    assert_eq!(value["up"], json!(["-3.000 us", "12.50 ms", "20,000 calls", "n/a"]));
+    assert_eq!(value["title"], "-3 us");
+    assert_eq!(value["filtered"], json!(["avg_step_time"]));
+    assert_eq!(value["count"], "1 of 4 rows");
+    assert_eq!(value["valued"], 3);
+    assert_eq!((&value["data"], &value["rows"]), (&json!(0), &json!(10)), "made when it opens");
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    // Tooltips are shown too: the library would take a text for markup.
+    let script = "let tips = 0;
+        for (const node of document.querySelectorAll('.plot')) {
+            const chart = echarts.getInstanceByDom(node);
+            for (let s = 0; s < chart.getOption().series.length; s++) {
+                chart.dispatchAction({type: 'showTip', seriesIndex: s, dataIndex: 0});
+                tips += node.querySelectorAll('.tip').length;
+            }
+        }
+        const timeline = echarts.getInstanceByDom(document.getElementById('plot-timeline'));
+        const [x, y] = timeline.convertToPixel({gridIndex: 0}, [50, 0]);
+        timeline.getZr().handler.dispatch('mousemove', {zrX: x, zrY: y, offsetX: x, offsetY: y});
+        document.querySelectorAll('details').forEach((d) => { d.open = true; d.dispatchEvent(new Event('toggle')); });
+        result = {hacked: window.__hacked === undefined, tips, title: document.title,
+            box: document.querySelector('.tip-box').textContent,
+            made: document.querySelectorAll('img, svg, iframe, object, b script').length,
+            heading: document.querySelector('h1').textContent,
+            scripts: document.scripts.length,
+            turned: /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText)};";
+    for kind in ["report", "comparison"] {
+        let page = match kind {
+            "report" => report_page(&report(HOSTILE)),
+            _ => compare_page(&comparison(HOSTILE)),
+        };
+        let script = if kind == "report" {
+            script.to_owned()
+        } else {
+            // There is no timeline.
+            let start = script.find("const timeline").expect("it is there");
+            let end = script.find("document.querySelectorAll('details')").expect("it is there");
+            format!("{}{}", &script[..start], &script[end..])
+                .replace("document.querySelector('.tip-box').textContent", "''")
+        };
+        let Some(probe) = probe(&page, &script) else { return };
+        assert_eq!(probe.console, [""; 0], "{kind}");
+        let value = probe.value;
+        assert_eq!(value["hacked"], true, "{kind}");
+        assert_eq!(value["made"], 0, "{kind}");
+        assert_eq!(value["turned"], false, "{kind}");
+        assert_eq!(value["scripts"], 4, "{kind}: data, library, ours, this one");
+        assert!(value["tips"].as_i64() > Some(4), "{kind}: {value}");
+        if kind == "report" {
+            let shown = HOSTILE.replace(['\u{202e}', '\u{2028}'], "");
+            assert_eq!(value["heading"], format!("run{shown}"));
+            assert_eq!(value["title"], format!("run{shown} · report"));
+            assert!(value["box"].as_str().is_some_and(|t| t.contains("<img src=x")), "{value}");
+        }
+    }
+}
+
+#[test]
+fn a_script_that_the_policy_does_not_name_does_not_run() {
+    let page = with_script(&report_page(&report("")), "window.__unnamed = 1;");
+    let Some(probe) = probe(&page, "result = {ran: window.__unnamed === 1};") else { return };
+    assert_eq!(probe.value["ran"], false);
+    assert!(probe.console.iter().any(|line| line.contains("Content Security Policy")));
+}
+
+#[test]
+fn sections_without_rows_say_why() {
+    let script = "result = {plots: document.querySelectorAll('.plot').length,
+        canvases: document.querySelectorAll('canvas').length,
+        reasons: [...document.querySelectorAll('.absent')].map((n) => n.textContent)};";
+    let mut document = report("");
+    for sheet in document["sheets"].as_array_mut().expect("sheets") {
+        sheet["rows"] = json!([]);
+        sheet["reason"] = json!(format!("no {}", sheet["name"].as_str().expect("a name")));
+    }
+    document["metrics"] = json!([]);
+    let Some(empty) = probe(&report_page(&document), script) else { return };
+    assert_eq!(empty.console, [""; 0]);
+    assert_eq!((&empty.value["plots"], &empty.value["canvases"]), (&json!(0), &json!(0)));
+    let reasons = empty.value["reasons"].to_string();
+    for sheet in document["sheets"].as_array().expect("sheets") {
+        let reason = format!("no {}", sheet["name"].as_str().expect("a name"));
+        let reason = if sheet["name"] == "hockney_fits" { "no collective_sizes" } else { &reason };
+        assert!(reasons.to_lowercase().contains(reason), "{reason}: {reasons}");
+    }
+    for bare in [
+        report_page(&json!({"report": 1, "trace": "t", "sheets": [], "metrics": []})),
+        compare_page(&json!({"comparison": 1, "runs": [], "comparisons": []})),
+    ] {
+        let bare = probe(&bare, script).expect("the browser is there");
+        assert_eq!(bare.console, [""; 0]);
+        assert_eq!(bare.value["plots"], 0);
+        assert!(bare.value["reasons"].as_array().is_some_and(|r| r.len() > 5), "{}", bare.value);
+    }
+}
+
+fn comparison(suffix: &str) -> Value {
+    let label = |i: usize| format!("run{i}{suffix}");
+    let run = |i: usize| {
+        let scale = 10.0 * (i + 1) as f64;
+        let [timeline, by_rank] = timeline_sheets(2, scale);
+        let configuration = sheet(
+            "configuration",
+            &[("device_name", ""), ("comm_env", "")],
+            vec![row(json!(["H100", format!("{{\"NCCL_NTHREADS\": {i}}}")]))],
+        );
+        json!({"label": label(i), "trace": label(i), "role": if i == 0 { "base" } else { "test" },
+            "sheets": [configuration, timeline, by_rank, sizes_sheet(suffix), fits_sheet(suffix),
+                overlap_sheet(2, scale)]})
+    };
+    let of_test = |i: usize| {
+        let dashboard = sheet(
+            "Summary_Dashboard",
+            &[
+                ("metric", ""),
+                ("base", "ms"),
+                ("test", "ms"),
+                ("improvement_pct", "pct"),
+                ("status", ""),
+            ],
+            vec![
+                row(json!(["GPU_total_time", 100.0, 90.0, 10.0 * i as f64, "Better"])),
+                row(json!(["GPU_idle_time", 9.0, 10.0, -11.5, "Worse"])),
+            ],
+        );
+        let metrics = sheet(
+            "Metrics_Cmp",
+            &[
+                ("metric", ""),
+                ("version", ""),
+                ("unit", ""),
+                ("better", ""),
+                ("base", ""),
+                ("test", ""),
+                ("change_pct", "pct"),
+                ("status", ""),
+                ("noise_pct", "pct"),
+                ("within_noise", ""),
+            ],
+            vec![
+                row(json!([
+                    "avg_step_time",
+                    1,
+                    "s",
+                    "lower",
+                    0.2,
+                    0.1,
+                    -50.0,
+                    "Better",
+                    2.0,
+                    false
+                ])),
+                row(json!(["mfu", 1, "pct", "higher", 40.0, 4.0, -90.0, "Worse", null, null])),
+                row(json!(["coll_call_num", 1, "calls", null, 9, 18, 100.0, null, 1.0, false])),
+            ],
+        );
+        let by_rank = sheet(
+            "GPU_ByRank_Cmp",
+            &[("rank", ""), ("type", ""), ("percent_change", "pct"), ("status", "")],
+            (0..12).map(|r| row(json!([r, "idle_time", 3.0 * r as f64, "Better"]))).collect(),
+        );
+        json!({"test": label(i), "sheets": [dashboard, metrics, by_rank]})
+    };
+    json!({"comparison": 1, "threshold_pct": 1.0, "provenance": {}, "runs": [run(0), run(1), run(2)],
+        "comparisons": [of_test(1), of_test(2)],
+        "ranking": sheet("ranking", &[("place", ""), ("label", "")],
+            vec![row(json!([1, label(2)])), row(json!([2, label(0)]))])})
+}
+
+#[test]
+fn a_comparison_holds_its_runs_side_by_side() {
+    let script = "const data = (id) => at(id).series.map((s) => [s.name, s.data]);
+        result = {breakdown: data('plot-breakdown'), ranks: data('plot-ranks'), steps: data('plot-steps'),
+            bandwidth: data('plot-bandwidth').filter(([, d]) => d[0].length === 3),
+            runs: at('plot-breakdown').yAxis[0].data,
+            dashboard: [...document.querySelectorAll('#table-dashboard tbody tr')].map((r) => [...r.children].map((c) => c.textContent)),
+            groups: [...document.querySelectorAll('#table-dashboard .groups th')].map((c) => c.textContent),
+            worse: document.querySelectorAll('#table-dashboard .badge.worse').length,
+            differs: [...document.querySelectorAll('#table-configuration tr.differs th')].map((c) => c.textContent),
+            ranking: cells('table-ranking', 1)};
+        document.querySelectorAll('#table-metrics thead tr:last-child button')[4].click();
+        result.change = cells('table-metrics', 4);
+        document.querySelectorAll('#metrics .choice button')[2].click();
+        result.only = cells('table-metrics', 0);
+        document.querySelectorAll('#table-GPU_ByRank_Cmp thead button')[0].click();
+        result.order = cells('table-GPU_ByRank_Cmp', 0);
+        const show = document.querySelector('#ranks select');
+        show.selectedIndex = 0;
+        show.dispatchEvent(new Event('change'));
+        result.compute = data('plot-ranks');";
+    let Some(probe) = probe(&compare_page(&comparison("")), script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let value = probe.value;
+    assert_eq!(value["runs"], json!(["run0", "run1", "run2"]));
+    assert_eq!(value["breakdown"][0], json!(["compute", [15.25, 30.25, 45.25]]));
+    assert_eq!(value["ranks"][2], json!(["run2", [60.25, 90.25]]), "exposed communication");
+    assert_eq!(value["compute"][1], json!(["run1", [20.25, 40.25]]));
+    assert_eq!(value["steps"][1], json!(["run1", [140, 160, 180]]));
+    assert_eq!(value["bandwidth"].as_array().map(Vec::len), Some(6), "three runs, two kinds");
+    assert_eq!(
+        value["bandwidth"][5],
+        json!(["run2: all_reduce × 4 intra", [[4096, 0.75, 2], [4200, 0.5, 3]]])
+    );
+    assert_eq!(value["groups"], json!(["run1", "run2"]));
+    assert_eq!(
+        value["dashboard"][0],
+        json!([
+            "GPU_total_time",
+            "100.0 ms",
+            "90.00 ms",
+            "+10.0 %",
+            "▲ Better",
+            "90.00 ms",
+            "+20.0 %",
+            "▲ Better"
+        ])
+    );
+    assert_eq!(value["worse"], 2);
+    assert_eq!(value["differs"], json!(["trace", "NCCL_NTHREADS"]));
+    assert_eq!(value["ranking"], json!(["run2", "run0base"]));
+    assert_eq!(value["change"], json!(["+100 %", "-50.0 %", "-90.0 %"]));
+    assert_eq!(value["only"], json!(["mfu"]));
+    assert_eq!(
+        value["order"],
+        json!(["11", "10", "9", "8", "7", "6", "5", "4", "3", "2", "1", "0"])
+    );
+}
+
+#[test]
+fn themes_and_paper_change_the_colours_of_the_plots() {
+    let script = "const look = () => [document.documentElement.dataset.theme,
+            at('plot-breakdown').series[0].itemStyle.color, document.querySelectorAll('#table-metrics tbody tr').length];
+        result = {light: look()};
+        document.getElementById('theme').click();
+        result.dark = look();
+        window.dispatchEvent(new Event('beforeprint'));
+        result.paper = look();
+        result.zooms = at('plot-timeline').dataZoom.length;
+        window.dispatchEvent(new Event('afterprint'));
+        result.after = look();";
+    let mut document = report("");
+    let metrics = document["metrics"].as_array().expect("metrics").clone();
+    document["metrics"] = metrics.iter().cycle().take(60).cloned().collect();
+    let Some(probe) = probe(&report_page(&document), script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let value = probe.value;
+    assert_eq!(value["light"], json!(["light", "#0072b2", 40]));
+    assert_eq!(value["dark"], json!(["dark", "#3d9bd9", 40]));
+    assert_eq!(value["paper"], json!(["light", "#0072b2", 60]), "the whole table");
+    assert_eq!(value["zooms"], 1, "no slider on paper");
+    assert_eq!(value["after"], value["dark"]);
+}
+
+/// The rules of `src/report/units.rs` are there twice; here the two meet.
+#[test]
+fn numbers_are_written_as_in_the_other_outputs() {
+    let mut values: Vec<f64> = vec![0.0, 1.0, 5.0, 0.5, 12345.0, 99999.9, 999.96, 999_500.0, 1.225];
+    values.extend([38.25, 0.125, 1e40, 1e15, 1e14, 9.9995e14, 4096.0, 2.5, 0.000_012_34]);
+    // Every magnitude, and figures that no decimal of few digits is.
+    values.extend((-24..24).map(|e| std::f64::consts::PI * 10f64.powi(e)));
+    values.extend((-12..16).map(|e| 9.999_96 * 10f64.powi(e)));
+    values.extend((0..40).map(|i| -(1.5_f64.powi(i) - 0.75)));
+    let units = UNITS.into_iter().map(Some).chain([None, Some("furlongs")]);
+    // JavaScript does not tell 1e15 from an integer, which stands as it is where it has no unit.
+    let cases: Vec<(Value, Option<&str>)> = units
+        .flat_map(|unit| values.iter().map(move |v| (v, unit)))
+        .filter(|(v, unit)| unit.is_some() || v.abs() < 1e14)
+        .map(|(v, unit)| (json!(v), unit))
+        .collect();
+    let mut document = report("");
+    let metric = document["metrics"][0].clone();
+    document["metrics"] = cases
+        .iter()
+        .map(|(value, unit)| {
+            let mut metric = metric.clone();
+            metric["value"] = value.clone();
+            metric["unit"] = json!(unit);
+            metric
+        })
+        .collect();
+    let script = "document.querySelector('#metrics .more').click();
+        result = {shown: cells('table-metrics', 2)};";
+    let Some(probe) = probe(&report_page(&document), script) else { return };
+    let shown = probe.value["shown"].as_array().expect("cells");
+    assert_eq!(shown.len(), cases.len());
+    for ((value, unit), shown) in cases.iter().zip(shown) {
+        assert_eq!(shown, &json!(human(value, *unit)), "{value} {unit:?}");
+    }
+}
+
+#[test]
+fn a_page_of_a_large_job_stays_below_five_megabytes() {
+    let mut document = report("");
+    let kernels: Vec<String> =
+        (0..300).map(|i| format!("void kernel_{i}<{}>", "x".repeat(200))).collect();
+    let rows: Vec<Value> = (0..30_000)
+        .map(|i: usize| {
+            json!([8, i % 8, 0, "compute", i as f64 * 3.125, 2.875, kernels[i % 300], 3, 1_048_576])
+        })
+        .collect();
+    let sheets = document["sheets"].as_array_mut().expect("sheets");
+    let timeline = sheets.iter_mut().find(|s| s["name"] == "step_timeline").expect("it is there");
+    timeline["rows"] = Value::Array(rows);
+    let page = report_page(&document);
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    assert!(!page.contains("http-equiv=\"refresh\"") && !page.contains("src=\"http"));
+}
