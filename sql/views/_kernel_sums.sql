@@ -1,5 +1,6 @@
 -- @view     _kernel_sums
 -- @summary  Kernels by name on each rank, with what they do.
+-- @materialize session
 -- @requires kernel_times kernel_classes
 SELECT
     t.trace, t.source, t.rank, t.class, t.name, t.op_name, c.kernel_class, c.moe_part, t.events,

@@ -7,7 +7,7 @@ use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
 use serde_json::{Map, Value};
 
-use super::{Engine, json, one_select};
+use super::{Engine, json};
 use crate::error::{Error, Result, nearest};
 use crate::ingest::manifest::Manifest;
 use crate::registry::SqlFile;
@@ -186,10 +186,10 @@ pub fn run(
         }
     }
     let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
-    one_select(&engine.connection, file.query()).map_err(|e| e.at(file.path.clone()))?;
+    engine.admit_file(file, file.query())?;
     for check in &header.checks {
         let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
-        one_select(&engine.connection, &sql).map_err(|e| e.at(file.path.clone()))?;
+        engine.admit_file(file, &sql)?;
         let holds: Option<bool> =
             engine.connection.query_row(&sql, [], |row| row.get(0)).map_err(fail)?;
         if holds != Some(true) {

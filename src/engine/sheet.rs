@@ -7,7 +7,7 @@ use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
 use serde_json::Value;
 
-use super::{Engine, json, one_select};
+use super::{Engine, json};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::schema;
@@ -38,7 +38,7 @@ pub fn rows(
         engine.make(input)?;
     }
     let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
-    one_select(&engine.connection, file.query()).map_err(|e| e.at(file.path.clone()))?;
+    engine.admit_file(file, file.query())?;
     let mut statement = engine.connection.prepare(file.query()).map_err(fail)?;
     let named: Vec<(&str, &dyn ToSql)> =
         params.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect();

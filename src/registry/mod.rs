@@ -23,6 +23,8 @@ pub struct SqlFile {
     pub text: String,
     /// What its header says.
     pub header: Header,
+    /// Part of the program, so that `ccl-sql check` has seen it: one `SELECT`.
+    pub embedded: bool,
 }
 
 impl SqlFile {
@@ -150,30 +152,30 @@ impl Registry {
                 let tree = PathBuf::from(tree);
                 for (path, text) in sql_files(&tree, OF_TREE)? {
                     let path = path.strip_prefix(&tree).unwrap_or(&path).to_owned();
-                    registry.add(Path::new("sql").join(path).display().to_string(), text)?;
+                    registry.add(Path::new("sql").join(path).display().to_string(), text, false)?;
                 }
             }
             None => {
                 for (path, text) in embedded::FILES {
-                    registry.add((*path).to_owned(), (*text).to_owned())?;
+                    registry.add((*path).to_owned(), (*text).to_owned(), true)?;
                 }
             }
         }
         for (path, text) in
             sql_dir.map(|dir| sql_files(dir, OF_DIR)).transpose()?.into_iter().flatten()
         {
-            registry.add(path.display().to_string(), text)?;
+            registry.add(path.display().to_string(), text, false)?;
         }
         Ok(registry)
     }
 
-    fn add(&mut self, path: String, text: String) -> Result<()> {
+    fn add(&mut self, path: String, text: String, embedded: bool) -> Result<()> {
         let header = header::parse(&path, &text)?;
         let taken = |old: &str| {
             Err(Error::new("sql-file", "two SQL files define one name")
                 .at(format!("{path} and {old}")))
         };
-        let file = SqlFile { path: path.clone(), text, header };
+        let file = SqlFile { path: path.clone(), text, header, embedded };
         let name = file.header.name.clone();
         match file.header.kind {
             Kind::Metric => {
