@@ -354,6 +354,62 @@ fn the_plots_of_a_report_hold_the_numbers_of_the_document() {
 }
 
 #[test]
+fn the_timeline_zooms_and_tells_what_is_under_the_pointer() {
+    let script = "const node = document.getElementById('plot-timeline');
+        const chart = echarts.getInstanceByDom(node);
+        const canvas = node.querySelector('canvas');
+        const window_ = () => at('plot-timeline').dataZoom.map((z) => [z.start, z.end].map(Math.round));
+        const box = canvas.getBoundingClientRect();
+        const [x, y] = chart.convertToPixel({gridIndex: 0}, [52, 1]);
+        const wheel = () => canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -300, wheelDeltaY: 300, bubbles: true,
+            cancelable: true, clientX: box.left + x, clientY: box.top + y}));
+        result = {whole: window_()};
+        wheel();
+        result.page = window_();
+        // A window that nobody sees gives no focus.
+        node.dispatchEvent(new FocusEvent('focusin', {bubbles: true}));
+        wheel();
+        const [start, end] = at('plot-timeline').dataZoom[0].start !== undefined ? window_()[0] : [];
+        result.nearer = start > 0 && end < 100;
+        const key = (k) => node.dispatchEvent(new KeyboardEvent('keydown', {key: k, bubbles: true}));
+        key('0');
+        result.all = window_();
+        key('+');
+        result.plus = window_();
+        key('ArrowRight');
+        result.right = window_();
+        [...document.querySelectorAll('#timeline .small')].pop().click();
+        result.button = window_();
+        const look = (time, place, part) => {
+            const [px, py] = chart.convertToPixel({gridIndex: 0}, [time, place]);
+            const band = chart.convertToPixel({gridIndex: 0}, [0, 1])[1] - chart.convertToPixel({gridIndex: 0}, [0, 0])[1];
+            const offsetX = px;
+            const offsetY = py + part * band;
+            chart.getZr().handler.dispatch('mousemove', {zrX: offsetX, zrY: offsetY, offsetX, offsetY});
+            const tip = document.querySelector('.tip-box');
+            return tip.hidden ? null : tip.textContent;
+        };
+        result.comm = look(60, 0, 0);
+        result.compute = look(6, 0, -0.3);
+        result.nothing = look(60, 0, -0.3);
+        result.copy = look(52, 1, 0.3);";
+    let Some(probe) = probe(&report_page(&report("")), script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let value = probe.value;
+    let whole = json!([[0, 100], [0, 100]]);
+    assert_eq!(value["whole"], whole);
+    assert_eq!(value["page"], whole, "without the focus the wheel turns the page");
+    assert_eq!(value["nearer"], true, "{value}");
+    assert_eq!((&value["all"], &value["button"]), (&whole, &whole));
+    assert_eq!(value["plus"], json!([[25, 75], [25, 75]]));
+    assert_eq!(value["right"], json!([[35, 85], [35, 85]]));
+    assert_eq!(value["comm"], "ncclKernelrank 0, communicationstart4.250 usduration100.0 us");
+    assert_eq!(value["compute"], "gemmrank 0, computestart0 usduration12.50 us");
+    assert_eq!(value["nothing"], Value::Null);
+    assert_eq!(value["copy"], "Memcpy HtoDrank 1, copiesstart50.00 usduration5.000 us");
+}
+
+#[test]
 fn tables_sort_by_number_and_filter() {
     let script = "const head = document.querySelectorAll('#table-kernels thead th')[2];
         const button = head.querySelector('button');
