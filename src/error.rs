@@ -10,6 +10,7 @@ pub const CODES: &[&str] = &[
     "card-invalid",
     "change-too-large",
     "check-failed",
+    "config-invalid",
     "data-dir-locked",
     "database-corrupt",
     "database-locked",

@@ -1,22 +1,18 @@
 -- @view     _bus_calls
 -- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth and the bandwidth of the link that the card states for them.
--- @requires _comm_calls _card_links bus_factors
--- @caveat   Where the ranks do not say the link, the card does: a job of one node is intra, a group larger than a node inter. bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
+-- @requires _comm_calls _group_links bus_factors
+-- @caveat   bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
 WITH
     calls AS (
         SELECT
             c.trace, c.collective, c.message_bytes, c.transfer_ns, c.uneven,
             coalesce(c.group_size, c.card_size) AS group_size,
-            coalesce(
-                c.link,
-                CASE
-                    WHEN l.job_size <= l.node_size THEN 'intra'
-                    WHEN c.group_size > l.node_size THEN 'inter'
-                END
-            ) AS link,
-            l.intra_gb_per_s, l.inter_gb_per_s
+            g.link, g.link_bw_gb_per_s
         FROM _comm_calls AS c
-        LEFT JOIN _card_links AS l ON l.trace = c.trace
+        LEFT JOIN _group_links AS g
+            ON g.trace = c.trace
+            AND g.group_size IS NOT DISTINCT FROM c.group_size
+            AND g.seen_link IS NOT DISTINCT FROM c.link
         WHERE c.collective <> 'barrier'
             AND coalesce(c.group_size, c.card_size) IS DISTINCT FROM 1
             AND c.message_bytes IS DISTINCT FROM 0
@@ -25,7 +21,7 @@ WITH
     factors AS (
         SELECT
             c.trace, c.collective, c.group_size, c.link, c.message_bytes, c.transfer_ns,
-            c.intra_gb_per_s, c.inter_gb_per_s,
+            c.link_bw_gb_per_s,
             CASE
                 WHEN c.uneven OR c.message_bytes <= 0 OR c.transfer_ns <= 0 THEN NULL
                 WHEN NOT f.in_group THEN f.factor
@@ -39,5 +35,5 @@ SELECT
     trace, collective, group_size, link, message_bytes, transfer_ns,
     CAST(bus_factor * message_bytes AS DOUBLE) AS bus_bytes,
     CAST(bus_factor * message_bytes AS DOUBLE) / transfer_ns AS bus_bw_gb_per_s,
-    CASE link WHEN 'intra' THEN intra_gb_per_s WHEN 'inter' THEN inter_gb_per_s END AS link_bw_gb_per_s
+    link_bw_gb_per_s
 FROM factors

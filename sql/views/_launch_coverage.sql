@@ -1,24 +1,27 @@
 -- @view     _launch_coverage
--- @summary  Share of the device events (kernels, copies, sets) of a trace whose launch is known.
+-- @summary  Share of the device events (kernels, copies, sets) of a trace whose launch, and so whose step, is known; and that of the compute events alone.
 -- @materialize session
 -- @requires device_events launches
+-- @caveat   Events of XLA count as known: the step is told by the time of the event itself where the launch is not.
 WITH
-    event_counts AS (
-        SELECT trace, count(*) AS event_count
-        FROM device_events
-        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
-        GROUP BY trace
-    ),
-
-    launch_counts AS (
-        SELECT trace, count(DISTINCT event_id) AS launch_count
+    launched AS (
+        SELECT DISTINCT trace, event_id
         FROM launches
         WHERE launch_ts_ns IS NOT NULL
-        GROUP BY trace
+    ),
+
+    events AS (
+        SELECT
+            d.trace, d.class, d.source = 'xla' OR l.event_id IS NOT NULL AS known
+        FROM device_events AS d
+        LEFT JOIN launched AS l ON l.trace = d.trace AND l.event_id = d.event_id
+        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
     )
 
 SELECT
-    e.trace,
-    least(CAST(coalesce(l.launch_count, 0) AS DOUBLE) / e.event_count, 1) AS launch_coverage_ratio
-FROM event_counts AS e
-LEFT JOIN launch_counts AS l ON l.trace = e.trace
+    trace,
+    CAST(count(*) FILTER (WHERE known) AS DOUBLE) / count(*) AS launch_coverage_ratio,
+    CAST(count(*) FILTER (WHERE known AND class = 'compute') AS DOUBLE)
+        / nullif(count(*) FILTER (WHERE class = 'compute'), 0) AS compute_coverage_ratio
+FROM events
+GROUP BY trace

@@ -112,6 +112,9 @@ pub enum Command {
         after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads -o final_analysis_report.xlsx"
     )]
     Compare(CompareArgs),
+    /// Write a leaderboard over traces: a folder of pages that works from disk
+    #[command(after_help = "Example: ccl-sql board -o board")]
+    Board(ReportArgs),
     /// List metrics, traces, tables or functions
     #[command(after_help = "Example: ccl-sql list metrics")]
     List(ListArgs),
@@ -269,7 +272,7 @@ pub struct MetricArgs {
     pub profile_mode: ProfileMode,
 }
 
-/// Options of `report`.
+/// Options of `report` and `board`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Traces by name, or by path: a path is ingested first [default: all traces]

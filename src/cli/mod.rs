@@ -2,6 +2,7 @@
 
 pub mod args;
 mod batch;
+mod board;
 mod check;
 mod compare;
 mod ingest;
@@ -116,6 +117,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<(), Vec<Error>> {
         Command::Metric(args) => metric::run(&context, args),
         Command::Report(args) => report::run(&context, args),
         Command::Compare(args) => compare::run(&context, args),
+        Command::Board(args) => board::run(&context, args),
         Command::List(args) => list::list(&context, args).map_err(one),
         Command::Show(args) => list::show(&context, args).map_err(one),
         Command::Shell(args) => shell::run(&context, args),

@@ -131,6 +131,14 @@ pub fn view<'c>(context: &'c Context, name: &str) -> Result<&'c SqlFile> {
     })
 }
 
+/// The views of a page.
+///
+/// # Errors
+/// `sql-file`.
+pub fn page_views(context: &Context) -> Result<Vec<&SqlFile>> {
+    views(context, Format::Html)
+}
+
 fn views(context: &Context, format: Format) -> Result<Vec<&SqlFile>> {
     let more: &[&str] = match format {
         Format::Json | Format::Html => &PAGE_SHEETS,

@@ -92,7 +92,12 @@ fn bind(param: &Param, text: Option<&str>) -> Result<(SqlValue, Value)> {
             "param-invalid",
             format!("parameter `{}` is {text:?}, which is no {}", param.name, param.ty),
         )
-        .hint(param.doc.clone())
+        .facts(param.doc.clone())
+        .hint(match param.ty.as_str() {
+            "BOOLEAN" => "write true or false",
+            "BIGINT" => "write a whole number",
+            _ => "write a number",
+        })
     };
     Ok(match param.ty.as_str() {
         "BIGINT" => {

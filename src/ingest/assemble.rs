@@ -94,11 +94,11 @@ pub fn write(
     sources(directory, files, members)?;
     findings(directory, files, members, log)?;
     if let Some(card) = card {
-        let world = members.iter().filter_map(|m| m.world_size).max();
-        let ranks = members.iter().filter_map(|m| m.rank).collect::<BTreeSet<_>>().len();
-        let world = world.or(i64::try_from(ranks).ok().filter(|n| *n > 0));
         match &card.config {
             Some((path, config)) => {
+                let world = members.iter().filter_map(|m| m.world_size).max();
+                let ranks = members.iter().filter_map(|m| m.rank).collect::<BTreeSet<_>>().len();
+                let world = world.or(i64::try_from(ranks).ok().filter(|n| *n > 0));
                 cards(directory, &config::merged(Some(card), path, config, world))?;
             }
             None => cards(directory, card)?,

@@ -1,7 +1,7 @@
 //! Workload cards: the YAML that says what was run.
 //!
-//! A card is a help, not a trace: one that cannot be read is a finding, and the trace is ingested
-//! without it. Types in real cards vary (`"TBD"` for a bandwidth, `[25, null]`, a number in
+//! A card is a help, not a trace: one that lies beside a trace and cannot be read is a finding, and the
+//! trace is ingested without it. One that the user names is what he wants read, so it is an error. Types in real cards vary (`"TBD"` for a bandwidth, `[25, null]`, a number in
 //! quotes); what has not the type of its column is NULL there and stays in `card`.
 
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::config;
 use super::log::{Log, Severity};
+use crate::error::Error;
 
 /// The largest card that is read; real ones are a few kilobytes.
 const MAX_CARD_BYTES: u64 = 1 << 20;
@@ -122,6 +123,20 @@ impl Card {
             .collect()
     }
 
+    /// Says which counts it states that are of no use.
+    pub fn note_odd(&self, log: &mut Log) {
+        let odd = self.odd_counts();
+        if !odd.is_empty() {
+            log.add(Severity::Info, "card-value", None, || {
+                format!(
+                    "{}: no usable number, and taken as unknown: {}",
+                    self.path.display(),
+                    odd.join(", ")
+                )
+            });
+        }
+    }
+
     /// Element `index` of `bandwidth_gbps` (0 scale-out, 1 scale-up), Gbit/s.
     pub fn bandwidth(&self, index: usize) -> Option<f64> {
         let value = match self.find(&["workload.hardware.network_topo.bandwidth_gbps"])? {
@@ -138,72 +153,119 @@ impl Card {
     }
 }
 
-/// A finding that says why a card or configuration is of no use.
-fn broken(path: &Path, log: &mut Log, why: &str) {
-    log.add(Severity::Info, "card-invalid", None, || {
-        format!("{}: {why}; the trace was ingested without it", path.display())
-    });
+/// What the user names (`--card`, `--config`).
+#[derive(Debug, Default)]
+pub struct Given {
+    /// The card.
+    pub card: Option<Card>,
+    /// The configuration, and where it lies.
+    pub config: Option<(PathBuf, Value)>,
 }
 
-/// The text of a small file, or why it cannot be had.
-fn text(path: &Path) -> Result<String, String> {
-    match std::fs::metadata(path) {
-        Ok(m) if m.len() > MAX_CARD_BYTES => {
-            return Err(format!("larger than {} KiB: no workload card", MAX_CARD_BYTES >> 10));
+impl Given {
+    /// Reads both, so that none is found to be of no use after a trace was read.
+    ///
+    /// # Errors
+    /// `card-invalid`, `config-invalid`: all that there are.
+    pub fn read(card: Option<&Path>, config: Option<&Path>) -> Result<Self, Vec<Error>> {
+        let mut out = Self::default();
+        let mut errors = Vec::new();
+        match card.map(|path| parse(path).map_err(|e| (e, path))).transpose() {
+            Ok(card) => out.card = card,
+            Err((unusable, path)) => errors.push(
+                unusable
+                    .error("card-invalid", "workload card", path)
+                    .hint("give a workload card (YAML), or leave --card away"),
+            ),
         }
-        Ok(m) if m.is_file() => {}
+        match config.map(|path| parse_config(path).map_err(|e| (e, path))).transpose() {
+            Ok(config) => out.config = config,
+            Err((unusable, path)) => errors.push(
+                unusable
+                    .error("config-invalid", "configuration", path)
+                    .hint("give a configuration of TorchTitan (TOML), or leave --config away"),
+            ),
+        }
+        if errors.is_empty() { Ok(out) } else { Err(errors) }
+    }
+}
+
+/// Why a card or configuration is of no use.
+#[derive(Debug)]
+pub struct Unusable {
+    /// In words.
+    pub why: String,
+    /// The line that shows it.
+    pub line: Option<u64>,
+}
+
+impl Unusable {
+    /// Of a file as a whole.
+    pub fn whole(why: impl Into<String>) -> Self {
+        Self { why: why.into(), line: None }
+    }
+
+    fn error(self, code: &'static str, what: &str, path: &Path) -> Error {
+        let path = path.display();
+        let place = self.line.map_or_else(|| path.to_string(), |n| format!("{path}, line {n}"));
+        Error::new(code, format!("the {what} cannot be used: {}", self.why)).at(place)
+    }
+}
+
+/// The text of a small file.
+fn text(path: &Path) -> Result<String, Unusable> {
+    let unreadable = |e: std::io::Error| Unusable::whole(e.to_string());
+    match std::fs::metadata(path).map_err(unreadable)? {
+        m if m.len() > MAX_CARD_BYTES => {
+            Err(Unusable::whole(format!("it is larger than {} KiB", MAX_CARD_BYTES >> 10)))
+        }
+        m if m.is_file() => std::fs::read_to_string(path).map_err(unreadable),
         // A pipe would be waited for.
-        Ok(_) => return Err("no regular file".to_owned()),
-        Err(e) => return Err(format!("cannot be read: {e}")),
-    }
-    std::fs::read_to_string(path).map_err(|e| format!("cannot be read: {e}"))
-}
-
-/// Reads a configuration (`--config`), or says in a finding why not.
-pub fn read_config(path: &Path, log: &mut Log) -> Option<(PathBuf, Value)> {
-    match text(path).and_then(|text| config::parse(&text)) {
-        Ok(value) => Some((path.to_owned(), value)),
-        Err(why) => {
-            broken(path, log, &why);
-            None
-        }
+        _ => Err(Unusable::whole("it is no regular file")),
     }
 }
 
-/// Reads a card; None when the YAML is none of a card, or with a finding when it is broken.
-pub fn read(path: &Path, log: &mut Log) -> Option<Card> {
-    let mut broken = |why: String| {
-        broken(path, log, &why);
-        None
-    };
-    let text = match text(path) {
-        Ok(text) => text,
-        Err(why) => return broken(why),
-    };
+/// A YAML document, be it a card or not.
+fn yaml(path: &Path) -> Result<Value, Unusable> {
+    let text = text(path)?;
     // Cards of optimiser runs hold `.inf`; JSON has no such number, so it is kept as text.
     let options = serde_saphyr::options! {
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
     };
-    match serde_saphyr::from_str_with_options::<Value>(&text, options) {
-        Err(e) => {
-            let why = e.to_string();
-            broken(format!("no valid YAML: {}", why.lines().next().unwrap_or_default()))
-        }
-        Ok(value) if is_card(&value) => {
-            let card = Card { path: path.to_owned(), value, config: None };
-            let odd = card.odd_counts();
-            if !odd.is_empty() {
-                log.add(Severity::Info, "card-value", None, || {
-                    format!(
-                        "{}: no usable number, and taken as unknown: {}",
-                        path.display(),
-                        odd.join(", ")
-                    )
-                });
-            }
-            Some(card)
-        }
+    serde_saphyr::from_str_with_options(&text, options).map_err(|e| {
+        // It says the line itself.
+        let why = e.without_snippet().to_string();
+        Unusable::whole(format!("no valid YAML: {}", why.lines().next().unwrap_or_default()))
+    })
+}
+
+/// The card that the user names.
+fn parse(path: &Path) -> Result<Card, Unusable> {
+    let value = yaml(path)?;
+    match is_card(&value) {
+        true => Ok(Card { path: path.to_owned(), value, config: None }),
+        false => Err(Unusable::whole(
+            "it has none of the keys of a workload card (workload, workload_suite)",
+        )),
+    }
+}
+
+/// The configuration that the user names.
+fn parse_config(path: &Path) -> Result<(PathBuf, Value), Unusable> {
+    Ok((path.to_owned(), config::parse(&text(path)?)?))
+}
+
+/// Reads a card; None when the YAML is none of a card, or with a finding when it is broken.
+fn read(path: &Path, log: &mut Log) -> Option<Card> {
+    match yaml(path) {
+        Ok(value) if is_card(&value) => Some(Card { path: path.to_owned(), value, config: None }),
         Ok(_) => None,
+        Err(Unusable { why, .. }) => {
+            log.add(Severity::Info, "card-invalid", None, || {
+                format!("{}: {why}; the trace was ingested without it", path.display())
+            });
+            None
+        }
     }
 }
 

@@ -7,22 +7,26 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::card::Card;
+use super::card::{Card, Unusable};
 
 /// The configuration as a tree.
 ///
 /// # Errors
-/// Why the text is none of TorchTitan, in words.
-pub fn parse(text: &str) -> Result<Value, String> {
+/// Why the text is none of TorchTitan.
+pub fn parse(text: &str) -> Result<Value, Unusable> {
     let value: Value = toml::from_str(text).map_err(|e| {
-        format!("no valid TOML: {}", e.message().lines().next().unwrap_or_default())
+        let before = e.span().and_then(|span| text.get(..span.start));
+        Unusable {
+            why: format!("no valid TOML: {}", e.message().lines().next().unwrap_or_default()),
+            line: before.map(|b| 1 + b.bytes().filter(|byte| *byte == b'\n').count() as u64),
+        }
     })?;
     let known = ["training", "parallelism", "model"];
     match known.iter().any(|table| value.get(table).is_some_and(Value::is_object)) {
         true => Ok(value),
-        false => Err("no configuration of TorchTitan: it has none of the tables [training], \
-                      [parallelism] and [model]"
-            .to_owned()),
+        false => Err(Unusable::whole(
+            "it has none of the tables [training], [parallelism] and [model] of TorchTitan",
+        )),
     }
 }
 

@@ -48,7 +48,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use self::assemble::{ReadFile, Rows};
-use self::card::Card;
+use self::card::{Card, Given};
 use self::discover::{Candidate, Kind};
 use self::input::Place;
 use self::job::{Facts, Left, Member};
@@ -168,10 +168,15 @@ pub fn ingest(
     }
     allow_files();
     let mut outcome = Outcome::default();
+    let given = match Given::read(options.card.as_deref(), options.config.as_deref()) {
+        Ok(given) => given,
+        Err(errors) => return Ok(Outcome { errors, ..outcome }),
+    };
     let roots = roots(paths, options, &mut outcome)?;
     let labels = labels(&roots);
     for root in &roots {
-        if let Err(error) = ingest_root(root, &labels, store, options, finish, &mut outcome) {
+        if let Err(error) = ingest_root(root, &labels, &given, store, options, finish, &mut outcome)
+        {
             outcome.errors.push(error);
         }
         options.watcher.tell(|w| w.end());
@@ -205,6 +210,7 @@ fn allow_files() {
 fn ingest_root(
     root: &Root,
     labels: &[PathBuf],
+    given: &Given,
     store: &Store,
     options: &Options,
     finish: &dyn Finish,
@@ -212,7 +218,7 @@ fn ingest_root(
 ) -> Result<()> {
     let started = Instant::now();
     let mut log = Log::default();
-    let card = find_card(root, options, &mut log);
+    let card = find_card(root, given, &mut log);
     let ours: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
     let mut earlier = match options.force {
         true => Earlier::default(),

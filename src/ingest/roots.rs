@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::card::{self, Card};
+use super::card::{self, Card, Given};
 use super::discover::{self, Candidate, Kind};
 use super::input::Place;
-use super::log::{Log, Severity};
+use super::log::Log;
 use super::{Options, Outcome, snapshots, store};
 use crate::error::{Error, Result};
 
@@ -317,10 +317,12 @@ pub(super) fn root_is_one_file(root: &Root) -> bool {
 
 /// The card of a job with the configuration (`--config`) beside it; of a configuration alone a card
 /// that says nothing yet.
-pub(super) fn find_card(root: &Root, options: &Options, log: &mut Log) -> Option<Card> {
-    let card = yaml_card(root, options, log);
-    let config = options.config.as_ref().and_then(|path| card::read_config(path, log));
-    match (card, config) {
+pub(super) fn find_card(root: &Root, given: &Given, log: &mut Log) -> Option<Card> {
+    let card = given.card.clone().or_else(|| card_beside(root, log));
+    if let Some(card) = &card {
+        card.note_odd(log);
+    }
+    match (card, given.config.clone()) {
         (Some(card), config) => Some(Card { config, ..card }),
         (None, Some(config)) => Some(Card {
             path: config.0.clone(),
@@ -331,17 +333,8 @@ pub(super) fn find_card(root: &Root, options: &Options, log: &mut Log) -> Option
     }
 }
 
-/// The card of a job: `--card`, else in its folder or one above it, up to the PATH that was given.
-fn yaml_card(root: &Root, options: &Options, log: &mut Log) -> Option<Card> {
-    if let Some(path) = &options.card {
-        let card = card::read(path, log);
-        if card.is_none() && log.findings.is_empty() {
-            log.add(Severity::Info, "card-invalid", None, || {
-                format!("{}: no workload card; the trace was ingested without it", path.display())
-            });
-        }
-        return card;
-    }
+/// The card in the folder of a job or one above it, up to the PATH that was given.
+fn card_beside(root: &Root, log: &mut Log) -> Option<Card> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for c in &root.candidates {
         let file = absolute(&c.place.file);

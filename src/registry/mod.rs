@@ -96,11 +96,16 @@ fn plain(sql: &str) -> String {
 /// it without a build.
 const TREE: &str = "CCL_SQL_TREE";
 
-/// The SQL files of a folder and below, by path.
-fn sql_files(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
+const OF_TREE: &str =
+    "set the environment variable CCL_SQL_TREE to a folder laid out like `sql`, or unset it";
+const OF_DIR: &str = "give a folder that holds metrics and views: --sql-dir DIR";
+
+/// The SQL files of a folder and below, by path; `hint` says who named the folder.
+fn sql_files(folder: &Path, hint: &str) -> Result<Vec<(PathBuf, String)>> {
     let unreadable = |e: String| {
         Error::new("sql-file", format!("cannot read the folder of SQL files: {e}"))
             .at(folder.display().to_string())
+            .hint(hint)
     };
     if !folder.is_dir() {
         return Err(unreadable("it is no folder".to_owned()));
@@ -143,7 +148,7 @@ impl Registry {
         match std::env::var_os(TREE) {
             Some(tree) => {
                 let tree = PathBuf::from(tree);
-                for (path, text) in sql_files(&tree)? {
+                for (path, text) in sql_files(&tree, OF_TREE)? {
                     let path = path.strip_prefix(&tree).unwrap_or(&path).to_owned();
                     registry.add(Path::new("sql").join(path).display().to_string(), text)?;
                 }
@@ -154,7 +159,9 @@ impl Registry {
                 }
             }
         }
-        for (path, text) in sql_dir.map(sql_files).transpose()?.into_iter().flatten() {
+        for (path, text) in
+            sql_dir.map(|dir| sql_files(dir, OF_DIR)).transpose()?.into_iter().flatten()
+        {
             registry.add(path.display().to_string(), text)?;
         }
         Ok(registry)

@@ -200,29 +200,31 @@ impl Sheet {
     /// The rows of a view or comparison with what its header says. The column `trace` is left out:
     /// all rows are of one. Of more than `limit` rows the first are kept, and the reason says so.
     pub fn new(file: &SqlFile, rows: Rows, limit: usize) -> Self {
-        let header = &file.header;
-        let mut columns: Vec<SheetColumn> =
-            header.columns.iter().map(|c| column(file, c)).collect();
-        let mut cells = rows.rows;
-        let mut reason = rows.reason;
-        if cells.len() > limit {
-            cells.truncate(limit);
-            reason = Some(format!(
+        let mut sheet = Self::with_trace(file, rows);
+        if sheet.rows.len() > limit {
+            sheet.rows.truncate(limit);
+            sheet.reason = Some(format!(
                 "the first {limit} rows; `ccl-sql sql \"FROM {}\"` has all",
-                header.name
+                file.header.name
             ));
         }
-        if columns.first().is_some_and(|c| c.name == "trace") {
-            columns.remove(0);
-            cells.iter_mut().filter(|row| !row.is_empty()).for_each(|row| drop(row.remove(0)));
+        if sheet.index("trace") == Some(0) {
+            sheet.columns.remove(0);
+            sheet.rows.iter_mut().filter(|row| !row.is_empty()).for_each(|row| drop(row.remove(0)));
         }
+        sheet
+    }
+
+    /// The same with the column `trace`, for rows of several.
+    pub fn with_trace(file: &SqlFile, rows: Rows) -> Self {
+        let header = &file.header;
         Self {
             name: header.name.clone(),
             summary: header.summary.clone(),
             caveats: header.caveats.clone(),
-            columns,
-            rows: cells,
-            reason,
+            columns: header.columns.iter().map(|c| column(file, c)).collect(),
+            rows: rows.rows,
+            reason: rows.reason,
         }
     }
 

@@ -396,8 +396,17 @@ fn slips_get_the_nearest_name() {
     exit code 1
     --- stderr
     error[param-invalid]: parameter `align` is "perhaps", which is no BOOLEAN
-    hint: Shift the starts of each rank by its median end difference first, in case clocks differ.
+      Shift the starts of each rank by its median end difference first, in case clocks differ.
+    hint: write true or false
     "#);
+    let run = place.run(&["metric", "iter_time", "--sql-dir", "nowhere"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 1
+    --- stderr
+    error[sql-file]: cannot read the folder of SQL files: it is no folder
+      --> nowhere
+    hint: give a folder that holds metrics and views: --sql-dir DIR
+    ");
 }
 
 #[test]
@@ -424,6 +433,50 @@ fn without_traces_the_way_in_is_shown() {
       --> nowhere
     hint: check the spelling; a relative path counts from the current folder
     ");
+}
+
+#[test]
+fn a_card_or_configuration_that_is_named_must_be_one() {
+    let place = ingested();
+    place.write("card.yaml", "workload:\n  data: [1, 2\n").write("other.yaml", "services: {}\n");
+    place.write("broken.toml", "[training]\nsteps = \n").write("other.toml", "[tool]\n");
+    let run = place.run(&["ingest", "job", "--card", "nowhere.yaml", "--config", "nowhere.toml"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 1
+    --- stderr
+    error[card-invalid]: the workload card cannot be used: No such file or directory (os error 2)
+      --> nowhere.yaml
+    hint: give a workload card (YAML), or leave --card away
+    error[config-invalid]: the configuration cannot be used: No such file or directory (os error 2)
+      --> nowhere.toml
+    hint: give a configuration of TorchTitan (TOML), or leave --config away
+    ");
+    let run = place.run(&["ingest", "job", "--card", "card.yaml", "--config", "broken.toml"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 1
+    --- stderr
+    error[card-invalid]: the workload card cannot be used: no valid YAML: unclosed bracket '[' at line 2, column 9
+      --> card.yaml
+    hint: give a workload card (YAML), or leave --card away
+    error[config-invalid]: the configuration cannot be used: no valid TOML: string values must be quoted, expected literal string
+      --> broken.toml, line 2
+    hint: give a configuration of TorchTitan (TOML), or leave --config away
+    ");
+    let run = place.run(&["ingest", "job", "--card", "other.yaml", "--config", "other.toml"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 1
+    --- stderr
+    error[card-invalid]: the workload card cannot be used: it has none of the keys of a workload card (workload, workload_suite)
+      --> other.yaml
+    hint: give a workload card (YAML), or leave --card away
+    error[config-invalid]: the configuration cannot be used: it has none of the tables [training], [parallelism] and [model] of TorchTitan
+      --> other.toml
+    hint: give a configuration of TorchTitan (TOML), or leave --config away
+    ");
+    // Nothing was ingested, not even under another name.
+    let run = place.run(&["ingest", "job", "--name", "again", "--config", "broken.toml"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["config-invalid"]), "{}", run.stderr);
+    assert_eq!(place.run(&["list", "traces", "--format", "csv"]).stdout.lines().count(), 2);
 }
 
 #[test]

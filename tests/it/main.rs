@@ -9,6 +9,7 @@ mod agreement;
 mod bench;
 mod catalogue;
 mod cli;
+mod collect;
 mod example;
 mod faults;
 mod fixtures;

@@ -6,6 +6,7 @@
 -- @profilers bench
 -- @alias    request_throughput requestThroughput-group_12
 -- @requires benchmarks
+-- @reads    _bench_rates
 -- @value    requests_per_s
 -- @null     no record says both a count and a duration, or a rate
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -17,49 +18,11 @@
 -- @caveat   Records of several runs count as one run after the other: a sweep over request rates gives the mean over its time, and runs that overlapped give too little.
 -- @source   metrics 2.B request_throughput
 WITH
-    totals AS (
-        SELECT
-            trace,
-            TRY_CAST(sum(completed) AS BIGINT) AS completed_count,
-            TRY_CAST(sum(duration_ns) AS BIGINT) AS duration_ns,
-            count(*) AS record_count
-        FROM benchmarks
-        WHERE completed IS NOT NULL AND duration_ns > 0
-        GROUP BY trace
-    ),
-
-    recorded AS (
-        SELECT
-            trace,
-            avg(request_throughput ORDER BY source_id, record) AS per_s,
-            count(*) AS record_count
-        FROM benchmarks
-        WHERE request_throughput IS NOT NULL
-        GROUP BY trace
-    ),
-
-    traces_measured AS (
-        SELECT trace
-        FROM totals
-        UNION
-        SELECT trace
-        FROM recorded
-    ),
-
     final AS (
         SELECT
-            m.trace,
-            CASE WHEN t.trace IS NOT NULL
-                THEN t.completed_count / (t.duration_ns / 1e9)
-                ELSE r.per_s
-            END AS requests_per_s,
-            t.completed_count,
-            t.duration_ns / 1e9 AS duration_s,
-            coalesce(t.record_count, r.record_count) AS record_count,
-            CASE WHEN t.trace IS NOT NULL THEN 'totals' ELSE 'recorded' END AS method
-        FROM traces_measured AS m
-        LEFT JOIN totals AS t ON t.trace = m.trace
-        LEFT JOIN recorded AS r ON r.trace = m.trace
+            trace, per_s AS requests_per_s, total AS completed_count, duration_s, record_count, method
+        FROM _bench_rates
+        WHERE counted = 'requests'
     )
 
 SELECT trace, requests_per_s, completed_count, duration_s, record_count, method

@@ -4,7 +4,7 @@
 -- @summary  What the kernels that a step launches spend their time on: communication, attention, routing and work of experts, GEMMs, and the rest; the value is the share of the largest.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _kernel_sums _step_times device_events host_events kernel_classes launches step_events
+-- @reads    _kernel_sums _step_times _mean_step_times device_events host_events kernel_classes launches step_events
 -- @value    largest_part_pct
 -- @alias    break_down_steps
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
@@ -217,18 +217,6 @@ WITH
         GROUP BY trace
     ),
 
-    step_ranks AS (
-        SELECT trace, rank, avg(time_ns) / 1e6 AS mean_ms
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
-    step_means AS (
-        SELECT trace, avg(mean_ms ORDER BY rank) AS step_ms
-        FROM step_ranks
-        GROUP BY trace
-    ),
-
     shares AS (
         SELECT
             m.trace, m.method, m.kernel_ms, m.comm_ms, m.attention_ms, m.moe_routing_ms,
@@ -262,10 +250,10 @@ WITH
             l.part AS largest_part,
             s.comm_ms, s.attention_ms, s.moe_routing_ms, s.moe_expert_ms, s.gemm_ms, s.other_ms,
             s.comm_pct, s.attention_pct, s.moe_routing_pct, s.moe_expert_pct, s.gemm_pct, s.other_pct,
-            s.kernel_ms, p.step_ms, s.method, s.in_steps_ratio, s.per_rank
+            s.kernel_ms, 1e3 * p.step_s AS step_ms, s.method, s.in_steps_ratio, s.per_rank
         FROM shares AS s
         LEFT JOIN largest AS l ON l.trace = s.trace
-        LEFT JOIN step_means AS p ON p.trace = s.trace
+        LEFT JOIN _mean_step_times AS p ON p.trace = s.trace
     )
 
 SELECT

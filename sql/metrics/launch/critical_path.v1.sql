@@ -7,6 +7,7 @@
 -- @requires steps device_events launches
 -- @reads    _launch_calls host_events host_ranges
 -- @value    critical_path_ms
+-- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
 -- @null     no step of the rank has a duration, or none has the number asked for
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
 -- @param    step BIGINT NULL | Number of the step; without it the middle one of the rank (of an even number the earlier).
@@ -23,6 +24,7 @@
 -- @column   by_name LIST value - | Names on the path with most time: kind, name, segments, time.
 -- @column   segments_count BIGINT value count | Segments of the path.
 -- @column   segments LIST value - | The path in the order of time: start_ns, dur_ns, kind, name, lane (stream of a device event, thread of the host), device, event_id. They follow each other without gap or overlap.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events of the rank that end in this time whose launch is known; NULL where there are none.
 -- @caveat   What waits for what is inferred from times: an event begins after the previous one of its stream, after its launch, or, where both were long before, after what ended last on another stream; the host waits in synchronising calls alone. A device event that waits for another rank is communication here: see straggler_by_rank.
 -- @source   peers critical path (HTA critical_path_analysis: edges between consecutive kernels, from launch to kernel, from device to synchronising call); here walked back from the end, one predecessor for each event, none later in the order of ends
 WITH RECURSIVE
@@ -83,6 +85,14 @@ WITH RECURSIVE
             AND d.dur_ns IS NOT NULL
             AND d.ts_ns + d.dur_ns > b.start_ns
             AND d.ts_ns + d.dur_ns <= b.end_ns
+    ),
+
+    coverage AS (
+        SELECT e.trace, CAST(count(l.event_id) AS DOUBLE) / count(*) AS launch_coverage_ratio
+        FROM events AS e
+        LEFT JOIN launches AS l
+            ON l.trace = e.trace AND l.event_id = e.event_id AND l.launch_ts_ns IS NOT NULL
+        GROUP BY e.trace
     ),
 
     calls AS (
@@ -489,14 +499,17 @@ WITH RECURSIVE
             b.trace, s.dur_ns / 1e6 AS critical_path_ms, b.rank, b.step,
             (b.step_end_ns - b.start_ns) / 1e6 AS step_ms,
             CASE WHEN b.end_ns > b.step_end_ns THEN 'device' ELSE 'host' END AS ends_on,
-            k.by_kind_ms, coalesce(n.by_name, []) AS by_name, s.segments_count, s.segments
+            k.by_kind_ms, coalesce(n.by_name, []) AS by_name, s.segments_count, s.segments,
+            c.launch_coverage_ratio
         FROM bounds AS b
         INNER JOIN segment_lists AS s ON s.trace = b.trace
         INNER JOIN kind_maps AS k ON k.trace = b.trace
         LEFT JOIN name_lists AS n ON n.trace = b.trace
+        LEFT JOIN coverage AS c ON c.trace = b.trace
     )
 
 SELECT
-    trace, critical_path_ms, rank, step, step_ms, ends_on, by_kind_ms, by_name, segments_count, segments
+    trace, critical_path_ms, rank, step, step_ms, ends_on, by_kind_ms, by_name, segments_count,
+    segments, launch_coverage_ratio
 FROM final
 ORDER BY trace

@@ -4,8 +4,9 @@
 -- @summary  Time in which a device waits: doing nothing at all, or inside a communication whose last rank has not come yet.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _busy _waits
+-- @reads    _rank_times _busy _waits _match_coverage
 -- @value    bubble_time_s
+-- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ: the waits change, the bubble does not.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   bubble_time_s DOUBLE value s lower | Window - union of all device events; mean over ranks.
@@ -15,6 +16,7 @@
 -- @column   waiting_s DOUBLE value s lower | Doing nothing, or waiting without compute beside it: bubble + exposed wait; mean over ranks.
 -- @column   waiting_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
 -- @column   per_rank LIST value - | The same of each rank.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size; the waits rest on those.
 -- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ (hosts), their offset is in it; see -p align=true.
 -- @source   metrics 2.E bubble_time_s (defect D11: waiting inside a kernel is no idle time, and is said by itself)
 WITH
@@ -56,7 +58,7 @@ WITH
         WHERE t.basis = 'device'
     ),
 
-    final AS (
+    totals AS (
         SELECT
             trace,
             avg(idle_ns / 1e9 ORDER BY rank) AS bubble_time_s,
@@ -72,9 +74,18 @@ WITH
             } ORDER BY rank) AS per_rank
         FROM per_rank
         GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace, t.bubble_time_s, t.bubble_ratio, t.comm_wait_s, t.exposed_comm_wait_s, t.waiting_s,
+            t.waiting_ratio, t.per_rank, v.match_coverage_ratio
+        FROM totals AS t
+        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, bubble_time_s, bubble_ratio, comm_wait_s, exposed_comm_wait_s, waiting_s, waiting_ratio, per_rank
+    trace, bubble_time_s, bubble_ratio, comm_wait_s, exposed_comm_wait_s, waiting_s, waiting_ratio,
+    per_rank, match_coverage_ratio
 FROM final
 ORDER BY trace

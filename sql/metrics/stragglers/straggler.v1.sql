@@ -4,8 +4,9 @@
 -- @summary  Which ranks hold up the others: imbalance of compute, who is waited for, and how times vary over steps and ranks.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_times _step_times _waits steps
+-- @reads    _rank_times _step_times _waits _match_coverage steps
 -- @value    load_imbalance_pct
+-- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @null     no rank computes on a device
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
@@ -27,6 +28,7 @@
 -- @column   rank_step_time_cv_pct DOUBLE value pct lower | Standard deviation of the mean step time over ranks, of their mean.
 -- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last, robust deviation of compute, slowdown, and waited_for_pct: 100 x (median wait of the others - own wait) / own window, below 0 where the rank waits longer than the others do.
 -- @column   num_ranks BIGINT value count | Ranks compared.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. The windows of ranks say little: collectives end them together.
 -- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does not wait; compute and not the span; a rule that works for two ranks)
 WITH
@@ -212,18 +214,21 @@ WITH
             s.rank AS slowest_rank,
             f.rank AS fastest_rank,
             t.sync_overhead_ms, t.compute_time_stats, t.communication_time_stats, t.duration_stats,
-            p.step_time_cv_pct, p.rank_step_time_cv_pct, t.per_rank, t.num_ranks
+            p.step_time_cv_pct, p.rank_step_time_cv_pct, t.per_rank, t.num_ranks,
+            v.match_coverage_ratio
         FROM totals AS t
         LEFT JOIN lists AS l ON l.trace = t.trace
         LEFT JOIN least_waits AS w ON w.trace = t.trace
         LEFT JOIN slowest AS s ON s.trace = t.trace
         LEFT JOIN fastest AS f ON f.trace = t.trace
         LEFT JOIN step_totals AS p ON p.trace = t.trace
+        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, load_imbalance_pct, has_stragglers, num_stragglers, stragglers, straggler_rank, slowest_rank,
-    fastest_rank, sync_overhead_ms, compute_time_stats, communication_time_stats, duration_stats,
-    step_time_cv_pct, rank_step_time_cv_pct, per_rank, num_ranks
+    trace, load_imbalance_pct, has_stragglers, num_stragglers, stragglers, straggler_rank,
+    slowest_rank, fastest_rank, sync_overhead_ms, compute_time_stats, communication_time_stats,
+    duration_stats, step_time_cv_pct, rank_step_time_cv_pct, per_rank, num_ranks,
+    match_coverage_ratio
 FROM final
 ORDER BY trace

@@ -4,8 +4,9 @@
 -- @summary  Which rank comes last in how many of the matched calls, how long each rank waits, and how long the others wait for it.
 -- @grain    trace
 -- @requires collectives
--- @reads    _waits ranks
+-- @reads    _waits _match_coverage ranks
 -- @value    last_pct
+-- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
@@ -18,6 +19,7 @@
 -- @column   by_rank LIST value - | Of each rank, the one that waits least in total first: calls that it is in, total, mean and 95th percentile (interpolated) of its waits, how often it is last and first, last_pct of its calls, caused_wait_us (waits of the other ranks in the calls in which it is last), comm_us (its time in these calls, waits included).
 -- @column   by_kind LIST value - | Of each kind of call, the most calls first: calls, total and mean wait of a rank, straggler_rank (last most often) and last_pct (in what share of these calls).
 -- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true and clock_offsets. Ranks of different groups are in different calls: compare ranks of one group.
 -- @source   metrics 7.2 straggler_summary and 2.I (defects D60, D61: the rank that waits least is waited for); a wait is last start - own start, not longer than the own event
 WITH
@@ -127,14 +129,16 @@ WITH
             100.0 * s.times_last / t.calls AS last_pct,
             s.rank AS straggler_rank,
             t.calls, t.tied_calls, l.num_ranks, l.by_rank, k.by_kind,
-            $align AS clock_aligned
+            $align AS clock_aligned, v.match_coverage_ratio
         FROM totals AS t
         INNER JOIN stragglers AS s ON s.trace = t.trace
         INNER JOIN rank_lists AS l ON l.trace = t.trace
         INNER JOIN kind_lists AS k ON k.trace = t.trace
+        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, last_pct, straggler_rank, calls, tied_calls, num_ranks, by_rank, by_kind, clock_aligned
+    trace, last_pct, straggler_rank, calls, tied_calls, num_ranks, by_rank, by_kind, clock_aligned,
+    match_coverage_ratio
 FROM final
 ORDER BY trace

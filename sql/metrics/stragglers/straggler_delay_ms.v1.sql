@@ -4,9 +4,10 @@
 -- @summary  How far apart the ranks end a step on their devices: latest less earliest of the last ends of the ranks, mean over steps.
 -- @grain    trace
 -- @requires device_events
--- @reads    step_events _windows _clock_offsets ranks
+-- @reads    step_events _launch_coverage _windows _clock_offsets ranks
 -- @value    straggler_delay_ms
 -- @alias    straggler_delay
+-- @coverage launch_coverage_ratio | launches of device events are
 -- @null     no step, and no window, has device events of two ranks
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the times of each rank by its median end difference first, in case clocks differ.
@@ -18,6 +19,7 @@
 -- @column   by_step LIST value - | Of each step: delay, ratio, the ranks compared, and the slowest and fastest of them (the lowest of equals).
 -- @column   method VARCHAR value - | steps; or window where no step launched device events: then the whole recording is one.
 -- @column   clock_aligned BOOLEAN value - | Whether times were shifted (-p align=true).
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch, and so whose step, is known (of XLA all); NULL by method window.
 -- @caveat   Ends of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. A call that all ranks leave together at the end of a step hides its straggler: see straggler_by_rank.
 -- @source   metrics 2.I straggler_delay (group 8); steps by their launches (1.6)
 WITH
@@ -76,7 +78,7 @@ WITH
         HAVING count(*) > 1
     ),
 
-    final AS (
+    totals AS (
         SELECT
             trace,
             avg(delay_ns / 1e6 ORDER BY step) AS straggler_delay_ms,
@@ -87,13 +89,22 @@ WITH
                 step: step, delay_ms: delay_ns / 1e6, delay_ratio: delay_ratio, ranks: ranks,
                 slowest_rank: slowest_rank, fastest_rank: fastest_rank
             } ORDER BY step) AS by_step,
-            max(method) AS method,
-            $align AS clock_aligned
+            max(method) AS method
         FROM per_step
         GROUP BY trace
+    ),
+
+    final AS (
+        SELECT
+            t.trace, t.straggler_delay_ms, t.straggler_delay_ratio, t.max_delay_ms, t.num_steps, t.by_step,
+            t.method, $align AS clock_aligned,
+            CASE WHEN t.method = 'steps' THEN c.launch_coverage_ratio END AS launch_coverage_ratio
+        FROM totals AS t
+        LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
     )
 
 SELECT
-    trace, straggler_delay_ms, straggler_delay_ratio, max_delay_ms, num_steps, by_step, method, clock_aligned
+    trace, straggler_delay_ms, straggler_delay_ratio, max_delay_ms, num_steps, by_step, method,
+    clock_aligned, launch_coverage_ratio
 FROM final
 ORDER BY trace

@@ -4,8 +4,9 @@
 -- @summary  Lag of the last rank to enter a collective call: last start - first start, over the calls that every ingested rank of a group has.
 -- @grain    trace
 -- @requires collectives
--- @reads    _clock_offsets ranks steps
+-- @reads    _clock_offsets _match_coverage ranks steps
 -- @value    mean_lag_us
+-- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
@@ -22,6 +23,7 @@
 -- @column   last_rank_counts MAP value calls | How often each rank started last.
 -- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
 -- @column   alignment_spread_us DOUBLE value us | Median deviation of the end differences that the shifts rest on, largest over ranks; NULL without shifts.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), the offset is in the lag; see -p align=true.
 -- @source   metrics 2.I straggler_lag_us (defect D60: calls matched by group and order, not by position in a mixed list)
 WITH
@@ -116,17 +118,19 @@ WITH
             l.mean_lag_us / nullif(s.step_us, 0) AS normalized_lag,
             l.num_collectives, r.num_ranks, r.group_ranks_missing, m.last_rank_counts,
             $align AS clock_aligned,
-            CASE WHEN $align THEN p.spread_us END AS alignment_spread_us
+            CASE WHEN $align THEN p.spread_us END AS alignment_spread_us,
+            v.match_coverage_ratio
         FROM lag_totals AS l
         INNER JOIN rank_totals AS r ON r.trace = l.trace
         INNER JOIN last_maps AS m ON m.trace = l.trace
         LEFT JOIN step_totals AS s ON s.trace = l.trace
         LEFT JOIN spread_totals AS p ON p.trace = l.trace
+        LEFT JOIN _match_coverage AS v ON v.trace = l.trace
     )
 
 SELECT
     trace, mean_lag_us, p50_lag_us, p95_lag_us, max_lag_us, min_lag_us, normalized_lag,
     num_collectives, num_ranks, group_ranks_missing, last_rank_counts, clock_aligned,
-    alignment_spread_us
+    alignment_spread_us, match_coverage_ratio
 FROM final
 ORDER BY trace

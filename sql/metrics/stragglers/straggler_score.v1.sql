@@ -4,9 +4,10 @@
 -- @summary  How unevenly the ranks wait for each other: longest less shortest waiting time of a rank, of the window.
 -- @grain    trace
 -- @requires collectives
--- @reads    _waits _windows ranks
+-- @reads    _waits _match_coverage _windows ranks
 -- @value    straggler_score
 -- @alias    straggler_metrics
+-- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @null     no call was found on every ingested rank of its group, or the windows are empty
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
@@ -20,6 +21,7 @@
 -- @column   comm_slowdown_ratio DOUBLE value ratio | Largest / least of those sums: what earlier tools called the slowdown; NULL where a rank has none.
 -- @column   per_rank LIST value - | Of each rank in matched calls: how many those are (calls), sum of its waits in them (wait_ms), sum of the durations of all its communication, matched or not (comm_ms).
 -- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. The rank with most communication time is no straggler: it waits. Ranks in no matched call are left out; ranks of different groups are in different calls.
 -- @source   metrics 2.I straggler_score (defect D61: the slow rank has the least communication time, so waits are compared)
 WITH
@@ -77,14 +79,16 @@ WITH
                 AS comm_delay_ratio,
             t.max_comm_ns / nullif(CAST(t.min_comm_ns AS DOUBLE), 0) AS comm_slowdown_ratio,
             t.per_rank,
-            $align AS clock_aligned
+            $align AS clock_aligned,
+            v.match_coverage_ratio
         FROM totals AS t
         INNER JOIN windows AS w ON w.trace = t.trace
         INNER JOIN stragglers AS s ON s.trace = t.trace
+        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
     trace, straggler_score, straggler_rank, max_wait_ms, min_wait_ms, window_ms, comm_delay_ratio,
-    comm_slowdown_ratio, per_rank, clock_aligned
+    comm_slowdown_ratio, per_rank, clock_aligned, match_coverage_ratio
 FROM final
 ORDER BY trace

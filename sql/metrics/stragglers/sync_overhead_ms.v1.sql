@@ -3,9 +3,10 @@
 -- @area     stragglers
 -- @summary  How long a rank waits in a step for the last rank of the calls that it takes part in; mean over ranks.
 -- @grain    trace
--- @reads    collective_calls _waits _windows steps ranks
+-- @reads    collective_calls _waits _match_coverage _windows steps ranks
 -- @value    sync_overhead_ms
 -- @alias    sync_overhead
+-- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @check    (SELECT count(*) FROM collective_calls) > 0 | no call of the ranks was matched
 -- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
@@ -17,6 +18,7 @@
 -- @column   by_type MAP value ms | Waiting in a step by kind of call, mean over ranks.
 -- @column   per_rank MAP value ms | Waiting of each rank in a step.
 -- @column   method VARCHAR value - | steps; or window where no step launched a call: then all calls count.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true.
 -- @source   metrics 2.I sync_overhead (defect D62), section 7.2 wait
 WITH
@@ -102,13 +104,16 @@ WITH
     final AS (
         SELECT
             t.trace, t.sync_overhead_ms, t.sync_overhead_pct, c.max_wait_ms, c.mean_wait_us, m.by_type,
-            t.per_rank, CASE WHEN t.has_steps THEN 'steps' ELSE 'window' END AS method
+            t.per_rank, CASE WHEN t.has_steps THEN 'steps' ELSE 'window' END AS method,
+            v.match_coverage_ratio
         FROM totals AS t
         LEFT JOIN calls AS c ON c.trace = t.trace
         LEFT JOIN type_maps AS m ON m.trace = t.trace
+        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, sync_overhead_ms, sync_overhead_pct, max_wait_ms, mean_wait_us, by_type, per_rank, method
+    trace, sync_overhead_ms, sync_overhead_pct, max_wait_ms, mean_wait_us, by_type, per_rank,
+    method, match_coverage_ratio
 FROM final
 ORDER BY trace

@@ -4,7 +4,7 @@
 -- @summary  One number of how few devices a job needs and how short its steps are, against a reference.
 -- @grain    trace
 -- @requires steps
--- @reads    _step_times _job_devices
+-- @reads    _mean_step_times _job_devices
 -- @value    gpu_step_score
 -- @null     the steps take no time
 -- @param    g0 DOUBLE 16 | Devices of the reference.
@@ -19,28 +19,16 @@
 -- @caveat   Scores compare only runs of the same model and batch.
 -- @source   metrics 2.J gpu_step_score
 WITH
-    per_rank AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
-    step_totals AS (
-        SELECT trace, avg(mean_s ORDER BY rank) AS step_time_s
-        FROM per_rank
-        GROUP BY trace
-    ),
-
     final AS (
         SELECT
             s.trace,
-            $w * $g0 / nullif(d.devices, 0) + (1 - $w) * $t0_s / nullif(s.step_time_s, 0)
+            $w * $g0 / nullif(d.devices, 0) + (1 - $w) * $t0_s / nullif(s.step_s, 0)
                 AS gpu_step_score,
             CAST(d.devices AS BIGINT) AS devices,
-            s.step_time_s,
+            s.step_s AS step_time_s,
             $g0 / nullif(d.devices, 0) AS device_score,
-            $t0_s / nullif(s.step_time_s, 0) AS time_score
-        FROM step_totals AS s
+            $t0_s / nullif(s.step_s, 0) AS time_score
+        FROM _mean_step_times AS s
         INNER JOIN _job_devices AS d ON d.trace = s.trace
     )
 

@@ -4,8 +4,9 @@
 -- @summary  Floating-point operations that the model needs per second of the steps, as a share of what the devices of the job can do.
 -- @grain    trace
 -- @requires ranks
--- @reads    _step_times _job_devices _rank_rates _rank_list _rank_times precision_names cards device_events metadata step_events steps
+-- @reads    _step_times _rank_step_times _mean_step_times _job_devices _rank_rates _rank_list _rank_times precision_names cards device_events launches metadata step_events steps
 -- @value    mfu_pct
+-- @coverage launch_coverage_ratio | launches of the events that state operations, by these operations, are
 -- @check    (SELECT count(*) FROM cards WHERE coalesce(num_params_active, num_params) > 0 AND num_layers > 0 AND num_heads > 0 AND head_dim > 0 AND batch_size > 0 AND seq_len > 0) > 0 OR (SELECT count(flops) FROM device_events) > 0 | no workload card states the architecture of the model (num_params, num_layers, num_heads, head_dim), batch_size and seq_len, and no device event states floating-point operations
 -- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(flops) FROM device_events) > 0 | the trace has no steps that are a batch each (iterations of an inference engine take other numbers of tokens than batch_size x seq_len)
 -- @check    (SELECT count(*) FROM cards WHERE num_params_embedding >= coalesce(num_params_active, num_params)) = 0 | the workload card states more parameters of the embedding than of the model
@@ -26,6 +27,7 @@
 -- @column   model_params DOUBLE value - | Parameters: those active per token where the card says them, else all.
 -- @column   embedding_params DOUBLE value - | Parameters of the embedding, which are subtracted; NULL where the card says none, and nothing is.
 -- @column   phase VARCHAR value - | Phase that the card states.
+-- @column   launch_coverage_ratio DOUBLE value ratio | By method flops_in_steps the share of the operations whose launch, and so whose step, is known (of XLA all); NULL by the others.
 -- @caveat   Attention counts as if every token saw the whole sequence: of a causal model half of it is done. Recomputed activations do not count by method card, and do count by the others.
 -- @caveat   batch_size is that of the whole job, and a step is one batch: where a step is a part of one (gradient accumulation), the figure is too high.
 -- @source   metrics 2.F mfu_pct (defects D15, D52: one formula, step wall time, serving is inference, no -1 for what is unknown); PaLM (arXiv 2204.02311), appendix B
@@ -69,18 +71,6 @@ WITH
         GROUP BY trace
     ),
 
-    step_ranks AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s, sum(time_ns) AS steps_ns
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
-    step_totals AS (
-        SELECT trace, avg(mean_s ORDER BY rank) AS step_time_s
-        FROM step_ranks
-        GROUP BY trace
-    ),
-
     engines AS (
         SELECT trace, bool_or(marker = 'engine step') AS is_engine
         FROM steps
@@ -104,19 +94,19 @@ WITH
 
     by_card AS (
         SELECT
-            m.trace, 'card' AS method, m.model_params, m.embedding_params, d.devices, s.step_time_s,
+            m.trace, 'card' AS method, m.model_params, m.embedding_params, d.devices,
             m.factor * (m.model_params - coalesce(m.embedding_params, 0))
                 + 2 * m.factor * m.attention_size AS flops_per_token,
-            m.step_tokens / nullif(s.step_time_s, 0) AS tokens_per_s
+            m.step_tokens / nullif(s.step_s, 0) AS tokens_per_s
         FROM models AS m
-        INNER JOIN step_totals AS s ON s.trace = m.trace
+        INNER JOIN _mean_step_times AS s ON s.trace = m.trace
         INNER JOIN engines AS e ON e.trace = m.trace AND NOT e.is_engine
         INNER JOIN _job_devices AS d ON d.trace = m.trace
     ),
 
     -- Operations of the events, only of traces in which events state any.
     stated AS (
-        SELECT trace, rank, event_id, flops
+        SELECT trace, source, rank, event_id, flops
         FROM device_events
         WHERE flops IS NOT NULL AND rank IS NOT NULL
     ),
@@ -128,6 +118,19 @@ WITH
         INNER JOIN _step_times AS t
             ON t.trace = e.trace AND t.rank = e.rank AND t.step = e.step
         GROUP BY s.trace, s.rank
+    ),
+
+    stated_launches AS (
+        SELECT
+            s.trace,
+            CAST(
+                coalesce(sum(s.flops) FILTER (WHERE s.source = 'xla' OR l.event_id IS NOT NULL), 0)
+                AS DOUBLE
+            ) / nullif(sum(s.flops), 0) AS known_ratio
+        FROM stated AS s
+        LEFT JOIN launches AS l
+            ON l.trace = s.trace AND l.event_id = s.event_id AND l.launch_ts_ns IS NOT NULL
+        GROUP BY s.trace
     ),
 
     in_window AS (
@@ -144,7 +147,7 @@ WITH
         FROM in_window AS w
         INNER JOIN _rank_times AS r
             ON r.trace = w.trace AND r.rank = w.rank AND r.basis = 'device'
-        INNER JOIN step_ranks AS s ON s.trace = w.trace AND s.rank = w.rank
+        INNER JOIN _rank_step_times AS s ON s.trace = w.trace AND s.rank = w.rank
         LEFT JOIN in_steps AS i ON i.trace = w.trace AND i.rank = w.rank
         UNION ALL
         SELECT
@@ -152,7 +155,7 @@ WITH
         FROM in_window AS w
         INNER JOIN _rank_times AS r
             ON r.trace = w.trace AND r.rank = w.rank AND r.basis = 'device'
-        WHERE NOT EXISTS (SELECT 1 FROM step_ranks AS s WHERE s.trace = w.trace)
+        WHERE NOT EXISTS (SELECT 1 FROM _rank_step_times AS s WHERE s.trace = w.trace)
     ),
 
     by_events AS (
@@ -181,21 +184,25 @@ WITH
             p.source AS peak_source,
             TRY_CAST(coalesce(c.devices, e.devices) AS BIGINT) AS devices,
             f.precision,
-            s.step_time_s,
+            s.step_s AS step_time_s,
             coalesce(c.flops_per_token * c.tokens_per_s / nullif(c.devices, 0), e.flops_per_s) / 1e12
                 AS device_tflops_per_s,
             c.model_params,
             c.embedding_params,
-            f.phase
+            f.phase,
+            CASE WHEN coalesce(c.method, e.method) = 'flops_in_steps' THEN l.known_ratio END
+                AS launch_coverage_ratio
         FROM formats AS f
         LEFT JOIN trace_peaks AS p ON p.trace = f.trace
-        LEFT JOIN step_totals AS s ON s.trace = f.trace
+        LEFT JOIN _mean_step_times AS s ON s.trace = f.trace
         LEFT JOIN by_card AS c ON c.trace = f.trace
         LEFT JOIN by_events AS e ON e.trace = f.trace
+        LEFT JOIN stated_launches AS l ON l.trace = f.trace
     )
 
 SELECT
-    trace, mfu_pct, method, flops_per_token, tokens_per_s, peak_tflops, peak_source, devices, precision,
-    step_time_s, device_tflops_per_s, model_params, embedding_params, phase
+    trace, mfu_pct, method, flops_per_token, tokens_per_s, peak_tflops, peak_source, devices,
+    precision, step_time_s, device_tflops_per_s, model_params, embedding_params, phase,
+    launch_coverage_ratio
 FROM final
 ORDER BY trace

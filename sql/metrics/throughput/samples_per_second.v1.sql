@@ -4,7 +4,7 @@
 -- @summary  Samples per second: global batch size of the card over the mean step time.
 -- @grain    trace
 -- @requires cards steps
--- @reads    _step_times _job_devices
+-- @reads    _mean_step_times _job_devices
 -- @value    samples_per_s
 -- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
 -- @null     the steps take no time
@@ -23,27 +23,15 @@ WITH
         GROUP BY trace
     ),
 
-    per_rank AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s, count(*) AS step_count
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
-    step_totals AS (
-        SELECT trace, avg(mean_s ORDER BY rank) AS step_time_s, max(step_count) AS num_iterations
-        FROM per_rank
-        GROUP BY trace
-    ),
-
     final AS (
         SELECT
             s.trace,
-            w.batch_size / nullif(s.step_time_s, 0) AS samples_per_s,
-            w.batch_size / nullif(s.step_time_s, 0) / nullif(d.devices, 0) AS device_samples_per_s,
+            w.batch_size / nullif(s.step_s, 0) AS samples_per_s,
+            w.batch_size / nullif(s.step_s, 0) / nullif(d.devices, 0) AS device_samples_per_s,
             w.batch_size,
-            s.step_time_s,
-            s.num_iterations
-        FROM step_totals AS s
+            s.step_s AS step_time_s,
+            s.step_count AS num_iterations
+        FROM _mean_step_times AS s
         INNER JOIN workload AS w ON w.trace = s.trace
         INNER JOIN _job_devices AS d ON d.trace = s.trace
     )

@@ -4,7 +4,7 @@
 -- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length of the card) over the mean step time; by rank too.
 -- @grain    trace
 -- @requires cards steps
--- @reads    _step_times ranks
+-- @reads    _rank_step_times _mean_step_times ranks
 -- @value    throughput_tokens_per_s
 -- @null     the steps take no time
 -- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
@@ -34,22 +34,15 @@ WITH
         GROUP BY trace
     ),
 
-    per_rank AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
     paces AS (
         SELECT p.trace, p.rank, p.mean_s, w.step_tokens / nullif(p.mean_s, 0) AS tokens_per_s
-        FROM per_rank AS p
+        FROM _rank_step_times AS p
         INNER JOIN workload AS w ON w.trace = p.trace
     ),
 
     totals AS (
         SELECT
             trace,
-            avg(mean_s ORDER BY rank) AS step_s,
             min(mean_s) AS min_s,
             max(mean_s) AS max_s,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(tokens_per_s ORDER BY rank))
@@ -64,16 +57,17 @@ WITH
     final AS (
         SELECT
             t.trace,
-            w.step_tokens / nullif(t.step_s, 0) AS throughput_tokens_per_s,
+            w.step_tokens / nullif(m.step_s, 0) AS throughput_tokens_per_s,
             TRY_CAST(w.step_tokens AS BIGINT) AS tokens_per_step,
-            t.step_s AS iteration_time_s,
+            m.step_s AS iteration_time_s,
             t.min_s AS min_iteration_time_s,
             t.max_s AS max_iteration_time_s,
-            w.step_tokens / nullif(t.step_s, 0) / coalesce(w.devices, j.job_ranks) AS device_tokens_per_s,
+            w.step_tokens / nullif(m.step_s, 0) / coalesce(w.devices, j.job_ranks) AS device_tokens_per_s,
             t.per_rank_throughput,
             t.per_rank_iteration_time_s,
             t.num_ranks
         FROM totals AS t
+        INNER JOIN _mean_step_times AS m ON m.trace = t.trace
         INNER JOIN workload AS w ON w.trace = t.trace
         INNER JOIN jobs AS j ON j.trace = t.trace
     )

@@ -4,7 +4,7 @@
 -- @summary  Tokens per second: global batch size x sequence length of the card over the mean step time.
 -- @grain    trace
 -- @requires cards steps
--- @reads    _step_times
+-- @reads    _mean_step_times
 -- @value    throughput_tokens_per_s
 -- @alias    throughput_tokens_sec tokens_per_second throughput_tokens_per_s
 -- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
@@ -24,28 +24,16 @@ WITH
         GROUP BY trace
     ),
 
-    per_rank AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s, count(*) AS step_count
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
-    totals AS (
-        SELECT trace, avg(mean_s ORDER BY rank) AS step_s, max(step_count) AS num_iterations
-        FROM per_rank
-        GROUP BY trace
-    ),
-
     final AS (
         SELECT
             t.trace,
             CAST(w.batch_size AS HUGEINT) * w.seq_len / nullif(t.step_s, 0) AS throughput_tokens_per_s,
-            TRY_CAST(CAST(w.batch_size AS DOUBLE) * w.seq_len * t.num_iterations AS BIGINT) AS total_tokens,
-            t.step_s * t.num_iterations AS measured_duration_s,
-            t.num_iterations,
+            TRY_CAST(CAST(w.batch_size AS DOUBLE) * w.seq_len * t.step_count AS BIGINT) AS total_tokens,
+            t.step_s * t.step_count AS measured_duration_s,
+            t.step_count AS num_iterations,
             w.batch_size,
             w.seq_len
-        FROM totals AS t
+        FROM _mean_step_times AS t
         INNER JOIN workload AS w ON w.trace = t.trace
     )
 

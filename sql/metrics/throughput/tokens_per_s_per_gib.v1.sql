@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers kineto memory
 -- @requires cards steps
--- @reads    _rank_memory _job_devices _step_times
+-- @reads    _device_tokens _mean_step_times
 -- @value    tokens_per_s_per_gib
 -- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
 -- @check    (SELECT max(seq_len) FROM cards) > 0 | the workload card has no seq_len
@@ -19,47 +19,20 @@
 -- @caveat   Only what goes through PyTorch's allocator counts as memory.
 -- @source   metrics 2.F tokens_per_second_per_gb (GiB of 2^30 bytes, which the earlier name calls gb)
 WITH
-    workload AS (
-        SELECT trace, CAST(max(batch_size) AS DOUBLE) * max(seq_len) AS step_tokens
-        FROM cards
-        GROUP BY trace
-    ),
-
-    per_rank AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s
-        FROM _step_times
-        GROUP BY trace, rank
-    ),
-
-    step_totals AS (
-        SELECT trace, avg(mean_s ORDER BY rank) AS step_s
-        FROM per_rank
-        GROUP BY trace
-    ),
-
-    peaks AS (
-        SELECT trace, max(allocated_bytes) / 1073741824 AS peak_gib, min(method) AS method
-        FROM _rank_memory
-        GROUP BY trace
-    ),
-
     rates AS (
         SELECT
-            w.trace, p.peak_gib, p.method, d.devices,
-            w.step_tokens / nullif(s.step_s, 0) / nullif(d.devices, 0) AS device_tokens
-        FROM workload AS w
-        INNER JOIN _job_devices AS d ON d.trace = w.trace
-        INNER JOIN step_totals AS s ON s.trace = w.trace
-        LEFT JOIN peaks AS p ON p.trace = w.trace
+            d.trace, d.step_tokens / nullif(s.step_s, 0) AS tokens_per_s, d.peak_gib, d.devices, d.method
+        FROM _device_tokens AS d
+        INNER JOIN _mean_step_times AS s ON s.trace = d.trace
     ),
 
     final AS (
         SELECT
             trace,
-            device_tokens / nullif(peak_gib, 0) AS tokens_per_s_per_gib,
-            device_tokens AS device_tokens_per_s,
+            tokens_per_s / nullif(peak_gib, 0) AS tokens_per_s_per_gib,
+            tokens_per_s AS device_tokens_per_s,
             peak_gib AS peak_allocated_gib,
-            CAST(devices AS BIGINT) AS devices,
+            devices,
             method
         FROM rates
     )

@@ -4,7 +4,7 @@
 -- @summary  Time from the start of a step to the start of the next; first and last step left out when there are more than two.
 -- @grain    trace
 -- @requires steps
--- @reads    _step_times
+-- @reads    _step_times _rank_step_times _mean_step_times
 -- @value    avg_step_time_s
 -- @alias    iteration_time_sec
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -22,20 +22,12 @@ WITH
         FROM _step_times
     ),
 
-    per_rank AS (
-        SELECT trace, rank, avg(time_ns) / 1e9 AS mean_s, count(*) AS step_count
-        FROM times
-        GROUP BY trace, rank
-    ),
-
-    rank_totals AS (
+    rank_maps AS (
         SELECT
             trace,
-            avg(mean_s ORDER BY rank) AS avg_step_time_s,
-            max(step_count) AS num_steps,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(mean_s ORDER BY rank))
                 AS per_rank
-        FROM per_rank
+        FROM _rank_step_times
         GROUP BY trace
     ),
 
@@ -52,9 +44,11 @@ WITH
 
     final AS (
         SELECT
-            r.trace, r.avg_step_time_s, s.min_s, s.max_s, s.std_s, r.num_steps, r.per_rank, s.trimmed
-        FROM rank_totals AS r
-        INNER JOIN step_totals AS s ON s.trace = r.trace
+            m.trace, m.step_s AS avg_step_time_s, s.min_s, s.max_s, s.std_s, m.step_count AS num_steps,
+            r.per_rank, s.trimmed
+        FROM _mean_step_times AS m
+        INNER JOIN rank_maps AS r ON r.trace = m.trace
+        INNER JOIN step_totals AS s ON s.trace = m.trace
     )
 
 SELECT trace, avg_step_time_s, min_s, max_s, std_s, num_steps, per_rank, trimmed

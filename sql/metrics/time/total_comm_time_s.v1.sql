@@ -3,8 +3,9 @@
 -- @area     time
 -- @summary  Time in which a rank communicates: the union of its communication events, mean over ranks.
 -- @grain    trace
--- @reads    _comm_steps _windows busy_intervals device_events collectives
+-- @reads    _comm_steps _comm_launches _windows busy_intervals device_events collectives
 -- @value    total_comm_time_s
+-- @coverage launch_coverage_ratio | per_step_s: the launches of communication, by the time that it takes, are
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
@@ -15,6 +16,7 @@
 -- @column   per_rank MAP value s | Union of each rank.
 -- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
 -- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over the ranks with steps; NULL without steps, and where no launch is known.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known: per_step_s rests on that; NULL without steps.
 -- @source   metrics 2.C total_comm_time_s (defects D08, D22, D23: unions of kernels, no host wrappers)
 WITH
     spans AS (
@@ -60,6 +62,12 @@ WITH
         GROUP BY trace
     ),
 
+    coverage AS (
+        SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
+        FROM _comm_launches
+        GROUP BY trace
+    ),
+
     final AS (
         SELECT
             r.trace,
@@ -67,12 +75,16 @@ WITH
             r.sum_s AS sum_all_ranks_s,
             r.per_rank,
             coalesce(d.duration_s, 0) AS sum_of_durations_s,
-            p.per_step_s
+            p.per_step_s,
+            CASE WHEN p.trace IS NOT NULL THEN c.launch_coverage_ratio END AS launch_coverage_ratio
         FROM rank_totals AS r
         LEFT JOIN durations AS d ON d.trace = r.trace
         LEFT JOIN step_totals AS p ON p.trace = r.trace
+        LEFT JOIN coverage AS c ON c.trace = r.trace
     )
 
-SELECT trace, total_comm_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s
+SELECT
+    trace, total_comm_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s,
+    launch_coverage_ratio
 FROM final
 ORDER BY trace

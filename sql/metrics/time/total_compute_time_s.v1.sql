@@ -3,9 +3,10 @@
 -- @area     time
 -- @summary  Time in which a rank computes: the union of its compute events, mean over ranks.
 -- @grain    trace
--- @reads    _windows busy_intervals device_events step_events steps
+-- @reads    _launch_coverage _windows busy_intervals device_events step_events steps
 -- @value    total_compute_time_s
 -- @alias    kernel_compute_time_group_6
+-- @coverage launch_coverage_ratio | per_step_s: the launches of compute events are
 -- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -14,6 +15,7 @@
 -- @column   per_rank MAP value s | Union of each rank.
 -- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
 -- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over ranks; NULL without steps.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the compute events whose launch, and so whose step, is known (of XLA all): per_step_s rests on those; NULL without steps.
 -- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set once at ingest)
 WITH
     spans AS (
@@ -88,12 +90,16 @@ WITH
             r.sum_s AS sum_all_ranks_s,
             r.per_rank,
             coalesce(d.duration_s, 0) AS sum_of_durations_s,
-            p.per_step_s
+            p.per_step_s,
+            CASE WHEN p.trace IS NOT NULL THEN c.compute_coverage_ratio END AS launch_coverage_ratio
         FROM rank_totals AS r
         LEFT JOIN durations AS d ON d.trace = r.trace
         LEFT JOIN step_totals AS p ON p.trace = r.trace
+        LEFT JOIN _launch_coverage AS c ON c.trace = r.trace
     )
 
-SELECT trace, total_compute_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s
+SELECT
+    trace, total_compute_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s,
+    launch_coverage_ratio
 FROM final
 ORDER BY trace

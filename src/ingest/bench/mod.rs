@@ -9,12 +9,14 @@
 //! a record; requests that failed stand in the lists of a record with a time to the first token of 0; the
 //! lists of a record are columns, so that a request is spread over the file.
 
+mod fields;
+mod kind;
 mod record;
 mod samples;
 
 use std::path::PathBuf;
 
-pub use self::record::begins;
+pub use self::kind::begins;
 pub use self::samples::MAGIC;
 use super::input::{self, Place};
 use super::log::Log;

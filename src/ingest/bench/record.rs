@@ -1,7 +1,7 @@
 //! JSON records of benchmarks of inference, and logs of the gates of a mixture of experts.
 //!
-//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`. Nothing
-//! is built from an object but its slices: lists are read side by side where they stand.
+//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`. Which
+//! objects are records: `kind`; their fields: `fields`.
 //!
 //! Fields, from the sources of the tools: `vllm bench serve` (vllm/benchmarks/serve.py; before 2025
 //! benchmarks/benchmark_serving.py), `vllm bench latency` and `vllm bench throughput`
@@ -9,23 +9,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use super::super::json::{self, Mended, Scanner, Stop, elements_of};
-use super::super::kineto::note_mended;
+use super::super::json::{self, Stop, elements_of};
 use super::super::log::{Log, Severity};
 use super::super::parquet::TableWriter;
-use super::super::time::seconds_to_nanos;
 use super::super::totals::Totals;
+use super::fields::{
+    DEEPEST, EMPTY, Fields, Reader, args, count, cut, model_of_server, number, odd, text, time,
+};
+use super::kind::{Kind, LOADS, OF_TRACES, kind_of};
 use super::{Other, Out, Reading};
 use crate::error::{Error, Result};
 use crate::schema::table;
 
-/// Deepest nesting of a record: the state of a server has some ten levels.
-const DEEPEST: usize = 64;
-/// Bytes of a field without a column that is kept, and of all of them.
-const MAX_FIELD_BYTES: usize = 64 << 10;
-const MAX_ARGS_BYTES: usize = 1 << 20;
 /// Gaps between the tokens of a request that are kept.
 const MAX_GAPS: usize = 1 << 20;
 /// Bytes of the text of an error that are kept.
@@ -63,232 +59,6 @@ const TEXTS: [&str; 8] = [
     "messages",
 ];
 const LAYER: &[&str] = &["layer", "layer_id", "layer_idx", "layer_index"];
-/// What only SGLang writes.
-const OF_SGLANG: [&str; 6] = [
-    "total_output_tokens_retokenized",
-    "mean_e2e_latency_ms",
-    "median_e2e_latency_ms",
-    "input_throughput",
-    "sharegpt_output_len",
-    "server_info",
-];
-/// What marks a result of a benchmark of serving; two of them do.
-const OF_SERVING: [&str; 24] = [
-    "duration",
-    "completed",
-    "total_input_tokens",
-    "total_output_tokens",
-    "request_throughput",
-    "output_throughput",
-    "total_token_throughput",
-    "mean_ttft_ms",
-    "median_ttft_ms",
-    "mean_tpot_ms",
-    "median_tpot_ms",
-    "mean_itl_ms",
-    "mean_e2el_ms",
-    "mean_e2e_latency_ms",
-    "ttfts",
-    "itls",
-    "input_lens",
-    "output_lens",
-    "request_rate",
-    "num_prompts",
-    "max_concurrency",
-    "tokenizer_id",
-    "random_range_ratio",
-    "sharegpt_output_len",
-];
-/// Fields that no other kind of JSON begins with, of which one is enough with another of its list.
-const OF_LATENCY: [&str; 4] = ["avg_latency", "std_latency", "latencies", "percentiles"];
-const OF_THROUGHPUT: [&str; 4] =
-    ["elapsed_time", "requests_per_second", "tokens_per_second", "total_num_tokens"];
-/// The field of a log of gates.
-const LOADS: &str = "expert_loads";
-/// Fields of a trace: such a file is none of ours.
-const OF_TRACES: [&str; 4] = ["traceEvents", "schemaVersion", "deviceProperties", "nodes"];
-
-/// What kind of record an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Serving(&'static str),
-    Latency,
-    Throughput,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Serving(word) => word,
-            Self::Latency => "vllm_latency",
-            Self::Throughput => "vllm_throughput",
-        }
-    }
-}
-
-/// The kind of an object by its fields.
-fn kind_of(has: impl Fn(&str) -> bool) -> Option<Kind> {
-    let count = |names: &[&str]| names.iter().filter(|name| has(name)).count();
-    if count(&OF_TRACES) > 0 {
-        None
-    } else if has("avg_latency") && count(&OF_LATENCY) > 1 {
-        Some(Kind::Latency)
-    } else if has("elapsed_time") && count(&OF_THROUGHPUT) > 1 {
-        Some(Kind::Throughput)
-    } else if count(&OF_SERVING) > 1 {
-        Some(Kind::Serving(match count(&OF_SGLANG) {
-            0 => "vllm_serve",
-            _ => "sglang_serve",
-        }))
-    } else {
-        None
-    }
-}
-
-/// Whether JSON begins as a record of a benchmark does, or a log of gates.
-pub fn begins(head: &[u8]) -> bool {
-    let start = json::skip_space(head, 0);
-    if head.get(start) != Some(&b'{') {
-        return false;
-    }
-    let mut keys: Vec<&[u8]> = Vec::new();
-    // The head is cut somewhere: what comes before the cut says it.
-    let _ = Scanner::shallow(DEEPEST).members(head, start, |scanner, key, value| {
-        keys.push(&head[key]);
-        match scanner.skip(head, value) {
-            Err(Stop::Invalid(_)) => Ok(scanner.mend(head, value, &mut Vec::new())?.0),
-            found => found,
-        }
-    });
-    let has = |name: &str| keys.contains(&name.as_bytes());
-    kind_of(has).is_some() || has(LOADS) && !OF_TRACES.iter().any(|name| has(name))
-}
-
-/// The fields of an object: slices of it, or mended copies of what is no JSON.
-#[derive(Default)]
-struct Fields<'b> {
-    of: BTreeMap<String, Cow<'b, [u8]>>,
-}
-
-/// What a list that is not there holds.
-const EMPTY: &[u8] = b"[]";
-/// Most fields of an object that are looked at.
-const MAX_FIELDS: usize = 4096;
-
-impl<'b> Fields<'b> {
-    /// Of the object at the front of `b`; its end, and what was mended.
-    fn of(b: &'b [u8], log: &mut Log, offset: u64) -> Result<(Self, usize), Stop> {
-        let mut fields = Self::default();
-        let mut lost = 0;
-        let mut scanner = Scanner::shallow(DEEPEST);
-        let end = scanner.members(b, 0, |scanner, key, value| {
-            let (end, raw) = match scanner.skip(b, value) {
-                Ok(end) => (end, Cow::Borrowed(&b[value..end])),
-                Err(Stop::Incomplete) => return Err(Stop::Incomplete),
-                Err(Stop::Invalid(_)) => {
-                    let mut out = Vec::new();
-                    let (end, mended): (usize, Mended) = scanner.mend(b, value, &mut out)?;
-                    note_mended(log, mended, offset + value as u64);
-                    (end, Cow::Owned(out))
-                }
-            };
-            let key = json::unescape(&String::from_utf8_lossy(&b[key])).into_owned();
-            if fields.of.len() < MAX_FIELDS || fields.of.contains_key(&key) {
-                fields.of.insert(key, raw);
-            } else {
-                lost += 1;
-            }
-            Ok(end)
-        })?;
-        log.add_many(Severity::Loss, "bench-field", lost, Some(offset), || FIELD.to_owned());
-        Ok((fields, end))
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.of.contains_key(name)
-    }
-
-    /// The value of the first name that there is, taken out.
-    fn take(&mut self, names: &[&str]) -> Option<Cow<'b, [u8]>> {
-        let name = names.iter().find(|name| self.has(name))?;
-        self.of.remove(*name).filter(|raw| **raw != *b"null")
-    }
-
-    /// The list of this name, taken out; what is no list stays.
-    fn list(&mut self, name: &str) -> Option<Cow<'b, [u8]>> {
-        match self.of.get(name)?.first() {
-            Some(b'[') => self.of.remove(name),
-            _ => None,
-        }
-    }
-}
-
-const FIELD: &str = "fields of benchmark records that are too large or too many; left out";
-
-/// Counts values that are no usable numbers.
-fn odd(log: &mut Log, offset: u64) {
-    log.add(Severity::Loss, "bench-number", Some(offset), || {
-        "values of benchmark records that are no usable numbers (text, negative, beyond 64 bits); NULL"
-            .to_owned()
-    });
-}
-
-/// A count: an integer from 0 on, perhaps written as a fraction of 0.
-fn count(raw: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(raw).ok()?;
-    let text = text.strip_suffix(".0").unwrap_or(text);
-    if text.starts_with('"') {
-        return None;
-    }
-    json::integer(text).filter(|n| *n >= 0)
-}
-
-/// A time from 0 on.
-fn time(raw: &[u8]) -> Option<i64> {
-    seconds_to_nanos(raw).filter(|ns| *ns >= 0)
-}
-
-/// A finite number from 0 on.
-fn number(raw: &[u8]) -> Option<f64> {
-    if !matches!(raw.first(), Some(b'0'..=b'9' | b'-')) {
-        return None;
-    }
-    let value: f64 = std::str::from_utf8(raw).ok()?.parse().ok()?;
-    (value.is_finite() && value >= 0.0).then_some(value)
-}
-
-/// Text as it is meant, all else as it stands.
-fn text(raw: &[u8]) -> String {
-    let raw = String::from_utf8_lossy(raw);
-    json::text(&raw).map_or_else(|| raw.to_string(), Cow::into_owned)
-}
-
-/// At most so many bytes of a text, cut between characters.
-fn cut(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-/// The value of a `null` is missing, that of an unusable token too, which is counted.
-struct Reader<'l> {
-    log: &'l mut Log,
-    offset: u64,
-}
-
-impl Reader<'_> {
-    fn value<T>(&mut self, raw: Option<&[u8]>, parse: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
-        let raw = raw.filter(|raw| *raw != b"null")?;
-        let value = parse(raw);
-        if value.is_none() {
-            odd(self.log, self.offset);
-        }
-        value
-    }
-}
-
 struct Writing<'r> {
     reading: &'r Reading<'r>,
     benchmarks: TableWriter,
@@ -633,114 +403,5 @@ impl Writing<'_> {
         row.int(expert).int(load).int(tokens);
         self.totals.events += 1;
         self.loads.end_row()
-    }
-}
-
-/// The model that the state of a server names.
-fn model_of_server(raw: &[u8]) -> Option<String> {
-    if raw.first() != Some(&b'{') || raw.len() > MAX_ARGS_BYTES {
-        return None;
-    }
-    let mut found: Option<Range<usize>> = None;
-    Scanner::shallow(DEEPEST)
-        .members(raw, 0, |scanner, key, value| {
-            let end = scanner.skip(raw, value)?;
-            if &raw[key] == b"model_path" && raw[value] == b'"' {
-                found = Some(value..end);
-            }
-            Ok(end)
-        })
-        .ok()?;
-    found.map(|place| text(&raw[place]))
-}
-
-/// The fields without a column as JSON.
-fn args(fields: Fields<'_>, log: &mut Log, offset: u64) -> Option<String> {
-    let mut out = String::new();
-    let mut lost = 0;
-    for (key, raw) in fields.of {
-        if raw.len() > MAX_FIELD_BYTES || out.len() + raw.len() > MAX_ARGS_BYTES {
-            lost += 1;
-            continue;
-        }
-        out.push_str(if out.is_empty() { "{" } else { "," });
-        out.push_str(&serde_json::Value::from(key).to_string());
-        out.push(':');
-        out.push_str(&String::from_utf8_lossy(&raw));
-    }
-    log.add_many(Severity::Loss, "bench-field", lost, Some(offset), || FIELD.to_owned());
-    if out.is_empty() {
-        return None;
-    }
-    out.push('}');
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_are_known_by_their_first_fields() {
-        for (head, is) in [
-            (
-                r#"{"date": "20260318-154232", "endpoint_type": "vllm", "model_id": "m", "tokenizer_id": "m", "num_prompts": 10, "req"#,
-                true,
-            ),
-            (
-                r#"{"tag": null, "backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": null, "sha"#,
-                true,
-            ),
-            (r#"{"duration": 1.5, "completed": 4, "ttfts": [0.1, 0.2"#, true),
-            ("{\n    \"avg_latency\": 1.5,\n    \"latencies\": [\n        1.5", true),
-            (r#"{"elapsed_time": 3.0, "num_requests": 5, "total_num_tokens": 50, "requests"#, true),
-            (r#"{"num_tokens": [3], "expert_loads": [[1, 2"#, true),
-            (r#"{"duration": 1.5, "status": "ok"}"#, false),
-            (r#"{"avg_latency": 1.5}"#, false),
-            (r#"{"schemaVersion": 1, "duration": 1, "completed": 2, "traceEvents": []}"#, false),
-            (r#"{"expert_loads": [], "traceEvents": ["#, false),
-            (r#"[{"duration": 1, "completed": 2}]"#, false),
-            ("{", false),
-            ("", false),
-        ] {
-            assert_eq!(begins(head.as_bytes()), is, "{head}");
-        }
-    }
-
-    #[test]
-    fn counts_are_integers_from_0_on() {
-        for (raw, value) in [
-            ("7", Some(7)),
-            ("7.0", Some(7)),
-            ("0", Some(0)),
-            ("7.5", None),
-            ("-1", None),
-            ("\"7\"", None),
-            ("1e400", None),
-            ("9223372036854775808", None),
-            ("[7]", None),
-        ] {
-            assert_eq!(count(raw.as_bytes()), value, "{raw}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_finite_and_not_negative() {
-        for (raw, value) in [
-            ("1.5", Some(1.5)),
-            ("1e400", None),
-            ("-0.5", None),
-            ("\"NaN\"", None),
-            ("true", None),
-            ("{}", None),
-        ] {
-            assert_eq!(number(raw.as_bytes()), value, "{raw}");
-        }
-    }
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(cut("aä", 2), "a");
-        assert_eq!(cut("aä", 3), "aä");
     }
 }

@@ -10,6 +10,7 @@
 //! nodes, never as markup; and a content security policy lets nothing run, or be loaded, but the
 //! scripts whose hashes it states.
 
+pub mod board;
 mod pack;
 
 use std::fmt::Write as _;
