@@ -13,6 +13,8 @@ use ccl_sql::report::html::{compare_page, csp_hash, report_page};
 use ccl_sql::report::units::human;
 use serde_json::{Value, json};
 
+use crate::program::{project, run};
+
 /// What a stranger may write into the name of a kernel.
 const HOSTILE: &str = "</script><img src=x onerror=\"window.__hacked=1\">'&amp;{b|x}=cmd()|' /C calc'!A0 \u{202e}gnp.exe \u{2028}<svg onload=window.__hacked=2>";
 
@@ -617,6 +619,81 @@ fn comparison(suffix: &str) -> Value {
         "comparisons": [of_test(1), of_test(2)],
         "ranking": sheet("ranking", &[("place", ""), ("label", "")],
             vec![row(json!([1, label(2)])), row(json!([2, label(0)]))])})
+}
+
+/// What a plot of the page shall hold, from the sheet of the JSON report that it shows.
+fn cells<'a>(document: &'a Value, sheet: &str, column: &str) -> Vec<&'a Value> {
+    let sheets = document["sheets"].as_array().expect("sheets");
+    let sheet = sheets.iter().find(|s| s["name"] == sheet).expect("the sheet");
+    let columns = sheet["columns"].as_array().expect("columns");
+    let place = columns.iter().position(|c| c["name"] == column).expect("the column");
+    sheet["rows"].as_array().expect("rows").iter().map(|row| &row[place]).collect()
+}
+
+/// Numbers in order: plots arrange the rows of a sheet by themselves.
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+#[test]
+fn the_page_of_a_job_holds_the_numbers_of_its_json_report() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let job = project().join("trace_collection/llama-tiny-fsdp2-tp2-4");
+    let job = job.to_str().expect("UTF-8");
+    let report = |format: &str| {
+        run(folder.path(), &["report", "--trace", job, "--data", "data", "--format", format]).done()
+    };
+    let document: Value = serde_json::from_str(&report("json")).expect("JSON");
+    let page = report("html");
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    let script = "result = Object.fromEntries(['breakdown', 'timeline', 'bandwidth', 'memory', 'classes', 'stragglers']
+            .map((p) => [p, at('plot-' + p).series.map((s) => s.data)]));
+        result.metrics = document.querySelector('#metrics .count').textContent;";
+    let Some(probe) = probe(&page, script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let numbers = |values: Vec<&Value>| sorted(values.into_iter().filter_map(Value::as_f64));
+    let plotted = |plot: &str, place: Option<usize>| {
+        let series = probe.value[plot].as_array().expect("series").iter();
+        let items = series.flat_map(|s| s.as_array().expect("data").iter());
+        sorted(items.filter_map(|item| place.map_or(item, |i| &item[i]).as_f64()))
+    };
+    let parts = ["computation_time", "exposed_comm_time", "exposed_memcpy_time", "idle_time"];
+    let types = cells(&document, "gpu_timeline_by_rank", "type");
+    let times = cells(&document, "gpu_timeline_by_rank", "time_ms").into_iter().zip(types);
+    let stacked = times.filter(|(_, kind)| parts.contains(&kind.as_str().expect("a type")));
+    let want = numbers(stacked.map(|(time, _)| time).collect());
+    assert!(want.len() == 16 && want[15] > 1.0, "{want:?}");
+    assert_eq!(plotted("breakdown", None), want);
+    for (plot, place, sheet, column) in [
+        ("timeline", Some(0), "step_timeline", "start_us"),
+        ("timeline", Some(1), "step_timeline", "dur_us"),
+        ("memory", Some(1), "memory_timeline", "allocated_bytes"),
+        ("classes", None, "kernel_class_times", "time_ms"),
+        ("stragglers", None, "straggler_summary", "mean_lag_us"),
+    ] {
+        let mut want = numbers(cells(&document, sheet, column));
+        assert!(!want.is_empty(), "{sheet}");
+        // A plot of two columns holds both.
+        let second = match plot {
+            "memory" => "reserved_bytes",
+            "stragglers" => "mean_wait_us",
+            _ => "",
+        };
+        if !second.is_empty() {
+            want.extend(numbers(cells(&document, sheet, second)));
+            want = sorted(want);
+        }
+        assert_eq!(plotted(plot, place), want, "{plot} {column}");
+    }
+    let points = probe.value["bandwidth"].as_array().expect("series").iter();
+    let points = points.flat_map(|s| s.as_array().expect("data").iter());
+    let points = points.filter(|p| p.as_array().is_some_and(|p| p.len() == 3));
+    let want = numbers(cells(&document, "collective_sizes", "median_algo_bw_gb_per_s"));
+    assert_eq!(sorted(points.filter_map(|p| p[1].as_f64())), want);
+    let metrics = document["metrics"].as_array().expect("metrics").len();
+    assert_eq!(probe.value["metrics"], format!("{metrics} rows"));
 }
 
 #[test]
