@@ -266,7 +266,7 @@ impl Writer<'_> {
             let at = row(top + i);
             self.plan.flatten(values, &mut cells);
             for (i, (value, column)) in cells.iter().zip(&self.plan.columns).enumerate() {
-                match Cell::of(value) {
+                match Cell::of(value, column.is_quantity()) {
                     Cell::Empty => {}
                     Cell::Bool(b) => {
                         self.worksheet.write_boolean(at, place(i), b)?;

@@ -33,6 +33,10 @@ const DECIMALS: [&str; 10] = [
     "0.000000000",
 ];
 
+/// Numbers from here on are shown by powers of ten; timestamps (19 digits of nanoseconds at most)
+/// are not.
+const LONGEST: f64 = 1e19;
+
 const SCIENTIFIC: &str = "0.00000E+00";
 
 static NULL: Value = Value::Null;
@@ -50,12 +54,13 @@ pub(super) enum Cell<'a> {
         /// Whether it came as an integer.
         integer: bool,
     },
-    /// Text; also numbers that would lose digits as doubles, and the JSON of lists and structs.
+    /// Text; also ids that would lose digits as doubles, and the JSON of lists and structs.
     Text(Cow<'a, str>),
 }
 
 impl<'a> Cell<'a> {
-    pub(super) fn of(value: &'a Value) -> Self {
+    /// `quantity`: a number that has a unit stays a number, whatever its last digits.
+    pub(super) fn of(value: &'a Value, quantity: bool) -> Self {
         match value {
             Value::Null => Self::Empty,
             Value::Bool(b) => Self::Bool(*b),
@@ -70,6 +75,7 @@ impl<'a> Cell<'a> {
                     Some(value)
                         if value.abs() <= LARGEST
                             && (!integer
+                                || quantity
                                 || number.as_i64().is_some_and(|i| i.unsigned_abs() <= EXACT)) =>
                     {
                         Self::Number { value, integer }
@@ -116,7 +122,12 @@ impl Column {
         self.name.eq_ignore_ascii_case(name) || self.heading.eq_ignore_ascii_case(name)
     }
 
-    /// What it is, its unit, what is better.
+    /// Whether its numbers have a unit; without one they may be ids.
+    pub(super) fn is_quantity(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// What it is, and its unit.
     pub(super) fn note(&self) -> Option<String> {
         let mut parts = Vec::new();
         parts.extend((!self.doc.is_empty()).then(|| names::line(&self.doc)));
@@ -164,7 +175,7 @@ impl Column {
             Some("pct") => 0.005,
             _ => 10_f64.powf(2.0 - shown as f64),
         };
-        if !(1e-4..1e15).contains(&size) {
+        if !(1e-4..LONGEST).contains(&size) {
             return Some(SCIENTIFIC);
         }
         (size < kept).then(|| DECIMALS[decimals(size)]).filter(|f| *f != DECIMALS[shown])
@@ -177,7 +188,8 @@ impl Column {
             0 => 0,
             // Some cell may have its own format, with up to nine decimals.
             _ if self.fractions => {
-                let whole = if self.largest < 1e15 { exponent(self.largest).max(0) + 1 } else { 1 };
+                let whole =
+                    if self.largest < LONGEST { exponent(self.largest).max(0) + 1 } else { 1 };
                 let decimals = self.decimals();
                 let point = usize::from(decimals > 0);
                 (usize::try_from(whole).unwrap_or(1) + point + decimals).max(11)
@@ -254,7 +266,7 @@ impl<'a> Plan<'a> {
         for row in &sheet.rows {
             plan.flatten(row, &mut cells);
             for (value, column) in cells.iter().zip(&mut plan.columns) {
-                let cell = Cell::of(value);
+                let cell = Cell::of(value, column.is_quantity());
                 column.see(&cell);
                 if let Cell::Text(text) = &cell {
                     plan.long += usize::from(names::cut(text, names::CELL).1);
