@@ -13,6 +13,8 @@ use ccl_sql::report::html::{compare_page, csp_hash, report_page};
 use ccl_sql::report::units::human;
 use serde_json::{Value, json};
 
+use crate::program::{project, run};
+
 /// What a stranger may write into the name of a kernel.
 const HOSTILE: &str = "</script><img src=x onerror=\"window.__hacked=1\">'&amp;{b|x}=cmd()|' /C calc'!A0 \u{202e}gnp.exe \u{2028}<svg onload=window.__hacked=2>";
 
@@ -354,6 +356,62 @@ fn the_plots_of_a_report_hold_the_numbers_of_the_document() {
 }
 
 #[test]
+fn the_timeline_zooms_and_tells_what_is_under_the_pointer() {
+    let script = "const node = document.getElementById('plot-timeline');
+        const chart = echarts.getInstanceByDom(node);
+        const canvas = node.querySelector('canvas');
+        const window_ = () => at('plot-timeline').dataZoom.map((z) => [z.start, z.end].map(Math.round));
+        const box = canvas.getBoundingClientRect();
+        const [x, y] = chart.convertToPixel({gridIndex: 0}, [52, 1]);
+        const wheel = () => canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -300, wheelDeltaY: 300, bubbles: true,
+            cancelable: true, clientX: box.left + x, clientY: box.top + y}));
+        result = {whole: window_()};
+        wheel();
+        result.page = window_();
+        // A window that nobody sees gives no focus.
+        node.dispatchEvent(new FocusEvent('focusin', {bubbles: true}));
+        wheel();
+        const [start, end] = at('plot-timeline').dataZoom[0].start !== undefined ? window_()[0] : [];
+        result.nearer = start > 0 && end < 100;
+        const key = (k) => node.dispatchEvent(new KeyboardEvent('keydown', {key: k, bubbles: true}));
+        key('0');
+        result.all = window_();
+        key('+');
+        result.plus = window_();
+        key('ArrowRight');
+        result.right = window_();
+        [...document.querySelectorAll('#timeline .small')].pop().click();
+        result.button = window_();
+        const look = (time, place, part) => {
+            const [px, py] = chart.convertToPixel({gridIndex: 0}, [time, place]);
+            const band = chart.convertToPixel({gridIndex: 0}, [0, 1])[1] - chart.convertToPixel({gridIndex: 0}, [0, 0])[1];
+            const offsetX = px;
+            const offsetY = py + part * band;
+            chart.getZr().handler.dispatch('mousemove', {zrX: offsetX, zrY: offsetY, offsetX, offsetY});
+            const tip = document.querySelector('.tip-box');
+            return tip.hidden ? null : tip.textContent;
+        };
+        result.comm = look(60, 0, 0);
+        result.compute = look(6, 0, -0.3);
+        result.nothing = look(60, 0, -0.3);
+        result.copy = look(52, 1, 0.3);";
+    let Some(probe) = probe(&report_page(&report("")), script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let value = probe.value;
+    let whole = json!([[0, 100], [0, 100]]);
+    assert_eq!(value["whole"], whole);
+    assert_eq!(value["page"], whole, "without the focus the wheel turns the page");
+    assert_eq!(value["nearer"], true, "{value}");
+    assert_eq!((&value["all"], &value["button"]), (&whole, &whole));
+    assert_eq!(value["plus"], json!([[25, 75], [25, 75]]));
+    assert_eq!(value["right"], json!([[35, 85], [35, 85]]));
+    assert_eq!(value["comm"], "ncclKernelrank 0, communicationstart4.250 usduration100.0 us");
+    assert_eq!(value["compute"], "gemmrank 0, computestart0 usduration12.50 us");
+    assert_eq!(value["nothing"], Value::Null);
+    assert_eq!(value["copy"], "Memcpy HtoDrank 1, copiesstart50.00 usduration5.000 us");
+}
+
+#[test]
 fn tables_sort_by_number_and_filter() {
     let script = "const head = document.querySelectorAll('#table-kernels thead th')[2];
         const button = head.querySelector('button');
@@ -561,6 +619,81 @@ fn comparison(suffix: &str) -> Value {
         "comparisons": [of_test(1), of_test(2)],
         "ranking": sheet("ranking", &[("place", ""), ("label", "")],
             vec![row(json!([1, label(2)])), row(json!([2, label(0)]))])})
+}
+
+/// What a plot of the page shall hold, from the sheet of the JSON report that it shows.
+fn cells<'a>(document: &'a Value, sheet: &str, column: &str) -> Vec<&'a Value> {
+    let sheets = document["sheets"].as_array().expect("sheets");
+    let sheet = sheets.iter().find(|s| s["name"] == sheet).expect("the sheet");
+    let columns = sheet["columns"].as_array().expect("columns");
+    let place = columns.iter().position(|c| c["name"] == column).expect("the column");
+    sheet["rows"].as_array().expect("rows").iter().map(|row| &row[place]).collect()
+}
+
+/// Numbers in order: plots arrange the rows of a sheet by themselves.
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+#[test]
+fn the_page_of_a_job_holds_the_numbers_of_its_json_report() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let job = project().join("trace_collection/llama-tiny-fsdp2-tp2-4");
+    let job = job.to_str().expect("UTF-8");
+    let report = |format: &str| {
+        run(folder.path(), &["report", "--trace", job, "--data", "data", "--format", format]).done()
+    };
+    let document: Value = serde_json::from_str(&report("json")).expect("JSON");
+    let page = report("html");
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    let script = "result = Object.fromEntries(['breakdown', 'timeline', 'bandwidth', 'memory', 'classes', 'stragglers']
+            .map((p) => [p, at('plot-' + p).series.map((s) => s.data)]));
+        result.metrics = document.querySelector('#metrics .count').textContent;";
+    let Some(probe) = probe(&page, script) else { return };
+    assert_eq!(probe.console, [""; 0]);
+    let numbers = |values: Vec<&Value>| sorted(values.into_iter().filter_map(Value::as_f64));
+    let plotted = |plot: &str, place: Option<usize>| {
+        let series = probe.value[plot].as_array().expect("series").iter();
+        let items = series.flat_map(|s| s.as_array().expect("data").iter());
+        sorted(items.filter_map(|item| place.map_or(item, |i| &item[i]).as_f64()))
+    };
+    let parts = ["computation_time", "exposed_comm_time", "exposed_memcpy_time", "idle_time"];
+    let types = cells(&document, "gpu_timeline_by_rank", "type");
+    let times = cells(&document, "gpu_timeline_by_rank", "time_ms").into_iter().zip(types);
+    let stacked = times.filter(|(_, kind)| parts.contains(&kind.as_str().expect("a type")));
+    let want = numbers(stacked.map(|(time, _)| time).collect());
+    assert!(want.len() == 16 && want[15] > 1.0, "{want:?}");
+    assert_eq!(plotted("breakdown", None), want);
+    for (plot, place, sheet, column) in [
+        ("timeline", Some(0), "step_timeline", "start_us"),
+        ("timeline", Some(1), "step_timeline", "dur_us"),
+        ("memory", Some(1), "memory_timeline", "allocated_bytes"),
+        ("classes", None, "kernel_class_times", "time_ms"),
+        ("stragglers", None, "straggler_summary", "mean_lag_us"),
+    ] {
+        let mut want = numbers(cells(&document, sheet, column));
+        assert!(!want.is_empty(), "{sheet}");
+        // A plot of two columns holds both.
+        let second = match plot {
+            "memory" => "reserved_bytes",
+            "stragglers" => "mean_wait_us",
+            _ => "",
+        };
+        if !second.is_empty() {
+            want.extend(numbers(cells(&document, sheet, second)));
+            want = sorted(want);
+        }
+        assert_eq!(plotted(plot, place), want, "{plot} {column}");
+    }
+    let points = probe.value["bandwidth"].as_array().expect("series").iter();
+    let points = points.flat_map(|s| s.as_array().expect("data").iter());
+    let points = points.filter(|p| p.as_array().is_some_and(|p| p.len() == 3));
+    let want = numbers(cells(&document, "collective_sizes", "median_algo_bw_gb_per_s"));
+    assert_eq!(sorted(points.filter_map(|p| p[1].as_f64())), want);
+    let metrics = document["metrics"].as_array().expect("metrics").len();
+    assert_eq!(probe.value["metrics"], format!("{metrics} rows"));
 }
 
 #[test]

@@ -137,8 +137,8 @@ function scrollZoom(axis, count, most) {
   ];
 }
 
-/** Height of a plot whose rows stand under each other. */
-const rowsHeight = (count, most, row, rest) => rest + row * (printing ? Math.min(count, 60) : Math.min(count, most));
+/** Height of a plot whose rows stand under each other; on paper all of them, within a sheet. */
+const rowsHeight = (count, most, row, rest) => (printing ? Math.min(rest + row * count, 860) : rest + row * Math.min(count, most));
 
 /**
  * Bars that lie, stacked or beside each other, one place on the axis for each category.

@@ -327,7 +327,8 @@ function memory() {
           legend: {data: lines.map((l) => l.name)},
           tooltip: {trigger: "axis", formatter: (items) => tip(human(items[0].data[0], "ms"),
             items.slice(0, 16).map((p) => [p.seriesName, human(p.data[1], "bytes"), p.color]))},
-          xAxis: {type: "value", min: "dataMin", max: "dataMax", name: "time", nameLocation: "middle", nameGap: 24, axisLabel: {formatter: (v) => short(v, "ms")}, splitLine: {show: false}},
+          xAxis: {type: "value", min: "dataMin", max: "dataMax", name: "time", nameLocation: "middle", nameGap: 24, splitLine: {show: false},
+            axisLabel: {formatter: (v) => short(v, "ms"), alignMinLabel: "left", alignMaxLabel: "right"}},
           yAxis: {type: "value", min: 0, axisLabel: {formatter: (v) => short(v, "bytes")}},
           dataZoom: printing ? [] : [{type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none"}, {type: "slider", bottom: 6, height: 16, filterMode: "none"}],
           series: lines.map((l) => ({
