@@ -30,14 +30,16 @@ fn chromium() -> Option<PathBuf> {
 }
 
 /// What a page did: the value that the script of the test gave, and what the console said.
-struct Probe {
-    value: Value,
-    console: Vec<String>,
+pub struct Probe {
+    /// What the script gave.
+    pub value: Value,
+    /// What the console said.
+    pub console: Vec<String>,
 }
 
 /// Runs a page with a script that sets `result`; None without a browser.
 #[expect(clippy::print_stderr, reason = "who runs the tests is to know that this one did nothing")]
-fn probe(page: &str, script: &str) -> Option<Probe> {
+pub fn probe(page: &str, script: &str) -> Option<Probe> {
     let Some(chromium) = chromium() else {
         eprintln!("skipped: there is no chromium here; CHROMIUM=PATH names one");
         return None;

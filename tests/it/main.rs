@@ -7,6 +7,7 @@
 
 mod agreement;
 mod bench;
+mod board;
 mod catalogue;
 mod cli;
 mod collect;
