@@ -245,7 +245,7 @@ pub fn run(
 }
 
 /// The reason of a metric that lacks tables.
-pub(super) fn needs(lacking: &[&str]) -> String {
+fn needs(lacking: &[&str]) -> String {
     let mut all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
     all.dedup();
     format!("it needs {}, and this trace has none", all.join(" and "))

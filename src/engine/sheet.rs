@@ -1,7 +1,5 @@
 //! Tables for reports and comparisons: the rows of a view, or of a comparison with its parameters.
 
-use std::collections::BTreeSet;
-
 use arrow::array::RecordBatch;
 use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
@@ -10,8 +8,6 @@ use serde_json::Value;
 use super::{Engine, json};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
-use crate::schema;
-use crate::sql_text::sql_name;
 
 /// Rows in the order of the header's columns; a row of a view that no trace has is not among them.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +46,8 @@ pub fn rows(
             break;
         }
     }
-    let reason = if rows.is_empty() { Some(why_empty(engine, file)?) } else { None };
+    let said = || header.nulls.first().cloned().unwrap_or_else(|| "there are no rows".to_owned());
+    let reason = rows.is_empty().then(said);
     Ok(Rows { rows, reason })
 }
 
@@ -64,34 +61,4 @@ fn cells<'a>(
     (0..batch.num_rows().min(rows))
         .map(|row| columns.iter().map(|c| c.map_or(Value::Null, |c| json::value(c, row))).collect())
         .collect()
-}
-
-/// What a view lacks: the tables below it that are empty, else what its header says.
-fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
-    let mut tables = BTreeSet::new();
-    let mut waiting: Vec<&str> = file.header.requires.iter().map(String::as_str).collect();
-    let mut seen = BTreeSet::new();
-    while let Some(name) = waiting.pop() {
-        if !seen.insert(name) {
-            continue;
-        }
-        if let Some(view) = engine.registry.view(name) {
-            waiting.extend(view.header.requires.iter().map(String::as_str));
-        } else if schema::table(name).is_some() {
-            tables.insert(name);
-        }
-    }
-    let mut lacking = Vec::new();
-    for table in tables {
-        let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", sql_name(table));
-        if !engine.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
-            lacking.push(table);
-        }
-    }
-    let said = file.header.nulls.first().cloned();
-    Ok(match (&lacking[..], said) {
-        // A card says more, and is no need.
-        ([], said) | (["cards"], said) => said.unwrap_or_else(|| "there are no rows".to_owned()),
-        (lacking, _) => super::run::needs(lacking),
-    })
 }
