@@ -16,11 +16,21 @@
 -- @caveat   Made to be looked at: what lies closer together than about a six-thousandth of the step, times the number of devices, is drawn as one, and so are calls that overlap and start that close to each other. The metrics do not read it.
 -- @source   the event tables; times by the clocks as recorded
 WITH
-    step_means AS (
-        SELECT trace, step, avg(dur_ns) AS mean_ns, min(ts_ns) AS start_ns, max(ts_ns + dur_ns) AS end_ns
+    -- A rank may count its steps more than once.
+    counted AS (
+        SELECT
+            trace, step, ts_ns, dur_ns,
+            row_number() OVER (PARTITION BY trace, rank, step ORDER BY ts_ns) AS occurrence
         FROM steps
         WHERE dur_ns > 0 AND rank IS NOT NULL
-        GROUP BY trace, step
+    ),
+
+    step_means AS (
+        SELECT
+            trace, step, occurrence, avg(dur_ns) AS mean_ns, min(ts_ns) AS start_ns,
+            max(ts_ns + dur_ns) AS end_ns
+        FROM counted
+        GROUP BY trace, step, occurrence
     ),
 
     medians AS (
@@ -34,7 +44,7 @@ WITH
         FROM step_means AS s
         INNER JOIN medians AS m ON m.trace = s.trace
         QUALIFY row_number() OVER (
-            PARTITION BY s.trace ORDER BY abs(s.mean_ns - m.median_ns), s.step
+            PARTITION BY s.trace ORDER BY abs(s.mean_ns - m.median_ns), s.step, s.occurrence
         ) = 1
     ),
 
