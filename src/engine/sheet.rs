@@ -66,13 +66,14 @@ fn cells<'a>(
         .collect()
 }
 
-/// What a view lacks: the tables below it that are empty, else what its header says.
+/// What a view lacks: the tables that it, or a public view below it, cannot do without and that are
+/// empty; else what its header says. Helpers require tables that may be empty.
 fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
     let mut tables = BTreeSet::new();
     let mut waiting: Vec<&str> = file.header.requires.iter().map(String::as_str).collect();
     let mut seen = BTreeSet::new();
     while let Some(name) = waiting.pop() {
-        if !seen.insert(name) {
+        if !seen.insert(name) || name.starts_with('_') {
             continue;
         }
         if let Some(view) = engine.registry.view(name) {
@@ -89,9 +90,8 @@ fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
         }
     }
     let said = file.header.nulls.first().cloned();
-    Ok(match (&lacking[..], said) {
-        // A card says more, and is no need.
-        ([], said) | (["cards"], said) => said.unwrap_or_else(|| "there are no rows".to_owned()),
-        (lacking, _) => super::run::needs(lacking),
+    Ok(match &lacking[..] {
+        [] => said.unwrap_or_else(|| "there are no rows".to_owned()),
+        lacking => super::run::needs(lacking),
     })
 }
