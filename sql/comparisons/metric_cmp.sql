@@ -13,10 +13,10 @@
 -- @column   base DOUBLE value - | Value in the baseline.
 -- @column   test DOUBLE value - | Value in the test.
 -- @column   diff DOUBLE value - | Test - baseline.
--- @column   change_pct DOUBLE value pct | (test - baseline) / |baseline| x 100.
--- @column   improvement_pct DOUBLE value pct higher | The same, positive = better by the direction of the metric; NULL without a direction.
--- @column   status VARCHAR value - | Better, Worse or Similar: improvement_pct beyond the threshold.
--- @column   noise_pct DOUBLE value pct | Standard error of the change that the spread over the steps of both runs gives, in percent of the baseline; NULL where the metric does not rest on steps, or a run has fewer than two.
+-- @column   change_pct DOUBLE value pct | (test - baseline) / |baseline| x 100; 0 where both are 0, NULL where only the baseline is.
+-- @column   improvement_pct DOUBLE value pct higher | The same, positive = better by the direction of the metric; NULL without one.
+-- @column   status VARCHAR value - | Better, Worse or Similar: improvement_pct beyond the threshold; NULL without it.
+-- @column   noise_pct DOUBLE value pct | Standard error of the change that the spread over the steps of both runs gives, in percent, to first order; NULL where the metric does not rest on steps, or a run has fewer than two.
 -- @column   within_noise BOOLEAN value - | Whether the change is less than twice the noise.
 -- @source   product 6.6; noise: standard errors of the two means, as shares of the means, added in squares
 WITH

@@ -8,7 +8,7 @@
 -- @column   metric VARCHAR value - | Metric that ranks.
 -- @column   value DOUBLE value - | Its value.
 -- @column   unit VARCHAR value - | Unit of the value.
--- @column   behind_pct DOUBLE value pct lower | How far the value is from that of the first, in percent of the first.
+-- @column   behind_pct DOUBLE value pct lower | How far the value is from that of the first, in percent of the first; NULL where that is 0.
 -- @source   product 2 compare: several tests
 WITH
     runs AS (
@@ -45,6 +45,6 @@ WITH
 
 SELECT
     CAST(place AS BIGINT) AS place, trace, metric, value, unit,
-    100 * abs(value - best) / nullif(abs(best), 0) AS behind_pct
+    CASE WHEN value = best THEN 0 ELSE 100 * abs(value - best) / nullif(abs(best), 0) END AS behind_pct
 FROM ranked
 ORDER BY place, trace

@@ -20,7 +20,7 @@ WITH
 
     factors AS (
         SELECT
-            c.trace, c.collective, c.group_size, c.link, c.message_bytes, c.transfer_ns,
+            c.trace, c.collective, c.group_size, c.link, c.message_bytes, c.transfer_ns, c.uneven,
             c.link_bw_gb_per_s,
             CASE
                 WHEN c.uneven OR c.message_bytes <= 0 OR c.transfer_ns <= 0 THEN NULL
@@ -32,7 +32,7 @@ WITH
     )
 
 SELECT
-    trace, collective, group_size, link, message_bytes, transfer_ns,
+    trace, collective, group_size, link, message_bytes, transfer_ns, uneven,
     CAST(bus_factor * message_bytes AS DOUBLE) AS bus_bytes,
     CAST(bus_factor * message_bytes AS DOUBLE) / transfer_ns AS bus_bw_gb_per_s,
     link_bw_gb_per_s

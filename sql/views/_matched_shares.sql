@@ -2,7 +2,7 @@
 -- @summary  Matched calls of several ranks with the share of each rank as a list, and whether it is an uneven all-to-all.
 -- @materialize session
 -- @requires collective_calls collectives
--- @reads    process_groups
+-- @reads    _group_names
 WITH
     firsts AS (
         SELECT trace, min(ts_ns) AS first_ns
@@ -48,7 +48,7 @@ WITH
     )
 
 SELECT
-    k.trace, k.source, k.collective_id, g.pg_name, CAST(g.ranks AS VARCHAR) AS pg_ranks, k.collective,
+    k.trace, k.source, k.collective_id, g.pg_name, g.pg_ranks, k.collective,
     k.group_size, k.dtype, s.uneven, s.in_elems, s.out_elems, s.in_bytes, s.out_bytes, k.message_bytes,
     s.all_in_elems, s.all_in_bytes, s.size_imbalance_ratio, s.min_dur_ns, s.max_dur_ns, s.mean_dur_ns,
     s.min_rank_gb_per_s, s.max_rank_gb_per_s, k.first_start_ns, k.last_end_ns, k.start_skew_ns,
@@ -56,4 +56,4 @@ SELECT
 FROM collective_calls AS k
 INNER JOIN per_call AS s
     ON s.trace = k.trace AND s.source = k.source AND s.collective_id = k.collective_id
-LEFT JOIN process_groups AS g ON g.trace = k.trace AND g.pg_id = k.pg_id
+LEFT JOIN _group_names AS g ON g.trace = k.trace AND g.pg_id = k.pg_id

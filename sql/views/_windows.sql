@@ -5,7 +5,7 @@
 WITH
     device_windows AS (
         SELECT trace, rank, min(ts_ns) AS start_ns, max(ts_ns + dur_ns + coalesce(ts_ps + dur_ps, 0) // 1000) AS end_ns,
-            count(DISTINCT device) AS device_count
+            CAST(count(DISTINCT device) AS HUGEINT) AS device_count
         FROM device_events
         WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph') AND dur_ns IS NOT NULL
             AND rank IS NOT NULL

@@ -1,7 +1,8 @@
 -- @view     gpu_timeline_by_rank
 -- @summary  What the devices of each rank do with their time: compute, communication and copies that nothing hides, and idling.
 -- @materialize session
--- @requires busy_intervals _windows
+-- @requires _windows
+-- @reads    busy_intervals
 -- @null     no rank has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
@@ -41,20 +42,22 @@ WITH
         FROM lists
     ),
 
+    -- A rank whose events take no time idles.
     rank_times AS (
         SELECT
-            d.trace, d.rank,
-            sum(d.comp_ns) AS comp_ns,
-            sum(d.kernel_ns - d.comp_ns) AS exposed_comm_ns,
-            sum(d.exposed_copy_ns) AS exposed_copy_ns,
-            sum(d.exposed_graph_ns) AS exposed_graph_ns,
-            sum(d.busy_ns) AS busy_ns,
-            sum(d.comm_ns) AS comm_ns,
-            sum(d.copy_ns) AS copy_ns,
+            w.trace, w.rank,
+            coalesce(sum(d.comp_ns), 0) AS comp_ns,
+            coalesce(sum(d.kernel_ns - d.comp_ns), 0) AS exposed_comm_ns,
+            coalesce(sum(d.exposed_copy_ns), 0) AS exposed_copy_ns,
+            coalesce(sum(d.exposed_graph_ns), 0) AS exposed_graph_ns,
+            coalesce(sum(d.busy_ns), 0) AS busy_ns,
+            coalesce(sum(d.comm_ns), 0) AS comm_ns,
+            coalesce(sum(d.copy_ns), 0) AS copy_ns,
             any_value((w.end_ns - w.start_ns) * greatest(w.device_count, 1)) AS total_ns
-        FROM device_times AS d
-        INNER JOIN _windows AS w ON w.trace = d.trace AND w.rank = d.rank
-        GROUP BY d.trace, d.rank
+        FROM _windows AS w
+        LEFT JOIN device_times AS d ON d.trace = w.trace AND d.rank = w.rank
+        WHERE w.basis = 'device'
+        GROUP BY w.trace, w.rank
     ),
 
     typed AS (

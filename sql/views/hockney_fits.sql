@@ -1,6 +1,6 @@
 -- @view     hockney_fits
 -- @summary  Hockney model T = alpha + beta x S of the calls of each kind, group size and link.
--- @requires _comm_fits _comm_calls
+-- @requires _bus_calls
 -- @null     no call of several ranks states size and time
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   collective VARCHAR dim - | Kind.
@@ -16,33 +16,31 @@
 -- @column   min_bytes BIGINT value bytes | Smallest.
 -- @column   max_bytes BIGINT value bytes | Largest.
 -- @column   flag VARCHAR value - | Why the fit is to be doubted; NULL where it is sound.
--- @source   metrics 4.3; alpha and beta are at least 0, by median times of sizes
+-- @caveat   An all_to_all whose ranks send unlike amounts is in no fit: no single message size describes it.
+-- @source   metrics 4.3; alpha and beta are at least 0, by median times of sizes; kinds, sizes and links as in collective_sizes
 WITH
-    extents AS (
+    fits AS (
         SELECT
-            trace, collective, coalesce(group_size, card_size) AS group_size, link,
-            min(message_bytes) AS min_bytes, max(message_bytes) AS max_bytes
-        FROM _comm_calls
+            trace, collective, group_size, link,
+            hockney_fit(array_agg({bytes: message_bytes, seconds: transfer_ns / 1e9})) AS fit,
+            min(message_bytes) AS min_bytes,
+            max(message_bytes) AS max_bytes
+        FROM _bus_calls
         WHERE message_bytes > 0 AND transfer_ns > 0 AND NOT uneven
-        GROUP BY trace, collective, coalesce(group_size, card_size), link
+        GROUP BY trace, collective, group_size, link
     )
 
 SELECT
-    f.trace, f.collective, f.group_size, f.link,
-    f.fit.alpha_s * 1e6 AS alpha_us,
-    f.fit.beta_s_per_byte * 1e9 AS beta_s_per_gb,
-    f.fit.bandwidth_bytes_per_s / 1e9 AS bandwidth_gb_per_s,
-    f.fit.n_half_bytes AS n_half_bytes,
-    f.fit.r2 AS r2,
-    f.fit.samples AS samples,
-    f.fit.sizes AS sizes,
-    e.min_bytes,
-    e.max_bytes,
-    f.fit.flag AS flag
-FROM _comm_fits AS f
-INNER JOIN extents AS e
-    ON e.trace = f.trace
-    AND e.collective = f.collective
-    AND e.group_size IS NOT DISTINCT FROM f.group_size
-    AND e.link IS NOT DISTINCT FROM f.link
-ORDER BY f.trace, f.collective, f.group_size, f.link
+    trace, collective, group_size, link,
+    fit.alpha_s * 1e6 AS alpha_us,
+    fit.beta_s_per_byte * 1e9 AS beta_s_per_gb,
+    fit.bandwidth_bytes_per_s / 1e9 AS bandwidth_gb_per_s,
+    fit.n_half_bytes AS n_half_bytes,
+    fit.r2 AS r2,
+    fit.samples AS samples,
+    fit.sizes AS sizes,
+    min_bytes,
+    max_bytes,
+    fit.flag AS flag
+FROM fits
+ORDER BY trace, collective, group_size, link

@@ -1,14 +1,14 @@
 -- @view     nccl_long
 -- @summary  Communication events of each rank, one row each, with the call that they are a share of.
 -- @requires collectives
--- @reads    process_groups
+-- @reads    _group_names
 -- @null     the trace has no communication
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   collective_id BIGINT value - | Call over the ranks; NULL where unmatched.
 -- @column   index_in_group BIGINT value - | Place among the events of the rank in the process group, by start, from 0.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   pg_name VARCHAR value - | Process group as recorded.
--- @column   pg_ranks VARCHAR value - | Its ranks, as a list; NULL where the trace cuts it.
+-- @column   pg_ranks VARCHAR value - | Its ranks, as a list; of more than 64 the first and the last; NULL where the trace cuts it.
 -- @column   collective VARCHAR value - | Kind.
 -- @column   group_size BIGINT value - | Ranks of the group.
 -- @column   dtype VARCHAR value - | Element type as recorded.
@@ -43,7 +43,7 @@ SELECT
         AS index_in_group,
     c.rank,
     g.pg_name,
-    CAST(g.ranks AS VARCHAR) AS pg_ranks,
+    g.pg_ranks,
     c.collective,
     c.group_size,
     c.dtype,
@@ -59,5 +59,5 @@ SELECT
     c.dur_ns / 1e3 AS dur_us,
     c.event_id
 FROM collectives AS c
-LEFT JOIN process_groups AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
+LEFT JOIN _group_names AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
 ORDER BY c.trace, c.ts_ns, c.rank, c.event_id

@@ -13,14 +13,24 @@
 -- @column   label VARCHAR value - | Kind of the call or name of the event; of joined ones, that of the longest.
 -- @column   event_count BIGINT value count | Events: neighbours with gaps too small to be seen are joined.
 -- @column   message_bytes BIGINT value bytes | Message sizes of the calls.
--- @caveat   Made to be looked at: what lies closer together than about a six-thousandth of the step, times the number of ranks, is drawn as one. The metrics do not read it.
+-- @caveat   Made to be looked at: what lies closer together than about a six-thousandth of the step, times the number of devices, is drawn as one, and so are calls that overlap and start that close to each other. The metrics do not read it.
 -- @source   the event tables; times by the clocks as recorded
 WITH
-    step_means AS (
-        SELECT trace, step, avg(dur_ns) AS mean_ns, min(ts_ns) AS start_ns, max(ts_ns + dur_ns) AS end_ns
+    -- A rank may count its steps more than once.
+    counted AS (
+        SELECT
+            trace, step, ts_ns, dur_ns,
+            row_number() OVER (PARTITION BY trace, rank, step ORDER BY ts_ns) AS occurrence
         FROM steps
         WHERE dur_ns > 0 AND rank IS NOT NULL
-        GROUP BY trace, step
+    ),
+
+    step_means AS (
+        SELECT
+            trace, step, occurrence, avg(dur_ns) AS mean_ns, min(ts_ns) AS start_ns,
+            max(ts_ns + dur_ns) AS end_ns
+        FROM counted
+        GROUP BY trace, step, occurrence
     ),
 
     medians AS (
@@ -34,12 +44,14 @@ WITH
         FROM step_means AS s
         INNER JOIN medians AS m ON m.trace = s.trace
         QUALIFY row_number() OVER (
-            PARTITION BY s.trace ORDER BY abs(s.mean_ns - m.median_ns), s.step
+            PARTITION BY s.trace ORDER BY abs(s.mean_ns - m.median_ns), s.step, s.occurrence
         ) = 1
     ),
 
     extents AS (
-        SELECT trace, min(start_ns) AS start_ns, max(end_ns) AS end_ns, count(*) AS rank_count
+        SELECT
+            trace, min(start_ns) AS start_ns, max(end_ns) AS end_ns,
+            CAST(sum(greatest(device_count, 1)) AS DOUBLE) AS device_count
         FROM _windows
         GROUP BY trace
     ),
@@ -49,7 +61,7 @@ WITH
             e.trace, c.step,
             coalesce(c.start_ns, e.start_ns) AS start_ns,
             coalesce(c.end_ns, e.end_ns) AS end_ns,
-            (coalesce(c.end_ns, e.end_ns) - coalesce(c.start_ns, e.start_ns)) * e.rank_count / 6000 AS gap_ns
+            e.device_count / 6000 * (coalesce(c.end_ns, e.end_ns) - coalesce(c.start_ns, e.start_ns)) AS gap_ns
         FROM extents AS e
         LEFT JOIN chosen AS c ON c.trace = e.trace
     ),
@@ -58,6 +70,7 @@ WITH
         SELECT
             e.trace, w.step, e.rank, e.device, e.event_id, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns,
             e.dur_ns, w.start_ns AS window_ns, w.gap_ns,
+            floor((greatest(e.ts_ns, w.start_ns) - w.start_ns) / w.gap_ns) AS slice,
             CASE WHEN e.class IN ('set', 'graph') THEN 'compute' ELSE e.class END AS lane
         FROM device_events AS e
         INNER JOIN windows AS w
@@ -68,9 +81,10 @@ WITH
 
     inside AS (
         SELECT
-            trace, step, rank, device, lane, event_id, ts_ns, end_ns, dur_ns, window_ns, gap_ns,
+            trace, step, rank, device, lane, event_id, ts_ns, end_ns, dur_ns, window_ns, gap_ns, slice,
             max(end_ns) OVER before AS before_end_ns,
-            lag(dur_ns) OVER lane AS before_dur_ns
+            lag(dur_ns) OVER lane AS before_dur_ns,
+            lag(slice) OVER lane AS before_slice
         FROM events
         WINDOW
             lane AS (PARTITION BY trace, rank, device, lane ORDER BY ts_ns, event_id),
@@ -80,14 +94,18 @@ WITH
             )
     ),
 
-    -- A call of some length is a span of its own.
+    -- A call of some length is a span of its own. That each slice starts one such span at most bounds
+    -- their number, however many overlap.
     islands AS (
         SELECT
             trace, step, rank, device, lane, event_id, ts_ns, end_ns, dur_ns, window_ns,
             sum(
                 CASE
                     WHEN ts_ns - before_end_ns < gap_ns
-                        AND (lane <> 'comm' OR (dur_ns < gap_ns AND before_dur_ns < gap_ns)) THEN 0
+                        AND (
+                            lane <> 'comm' OR slice = before_slice
+                            OR (dur_ns < gap_ns AND before_dur_ns < gap_ns)
+                        ) THEN 0
                     ELSE 1
                 END
             ) OVER (PARTITION BY trace, rank, device, lane ORDER BY ts_ns, event_id) AS island

@@ -5,6 +5,10 @@
 /// 10^15 microseconds is 2001; a base plus anything smaller stays far below.
 pub const EPOCH_FROM_NS: i64 = 1_000_000_000_000_000_000;
 
+/// Times and lengths beyond are none: 73 years on either side of the epoch and of now, and sums and
+/// differences of some of them still fit.
+pub const MAX_NS: i64 = 1 << 61;
+
 /// A recorded time with the base of the clock added, unless it is an epoch time already.
 pub fn shifted(ts: i64, base_ns: i64) -> i64 {
     if ts < EPOCH_FROM_NS { ts.saturating_add(base_ns) } else { ts }

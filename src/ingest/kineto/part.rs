@@ -11,7 +11,7 @@ use super::super::log::{Log, Severity};
 use super::super::rows::Rows;
 use super::super::spool::{self, Batches, COMM_ARGS, COUNTERS, DEVICE, FLOWS, HOST, METADATA};
 use super::super::steps::{Candidate, StepPatterns};
-use super::super::time::{EPOCH_FROM_NS, micros_to_nanos};
+use super::super::time::{EPOCH_FROM_NS, MAX_NS, micros_to_nanos};
 use super::super::totals::{Totals, widen};
 use super::classify::{Columns, STREAM, Target, take_double, take_int, take_triple, target};
 use super::event::Event;
@@ -276,6 +276,7 @@ impl<'p> Part<'p> {
             Some(ts) if ts < EPOCH_FROM_NS => ts.checked_add(self.base_ns),
             other => other,
         };
+        let with_base = with_base.filter(|ts| (-MAX_NS..MAX_NS).contains(ts));
         if with_base.is_none() {
             self.skip("ts-missing", offset, "an event without a usable time (`ts`); left out");
         } else if raw.is_some_and(|raw| raw.starts_with('"')) {
@@ -297,7 +298,7 @@ impl<'p> Part<'p> {
     fn duration(&mut self, raw: Option<&str>, ts: i64, offset: u64) -> Option<i64> {
         let dur = raw
             .and_then(|raw| micros_to_nanos(raw.as_bytes()))
-            .filter(|d| *d >= 0 && ts.checked_add(*d).is_some());
+            .filter(|d| *d >= 0 && ts.checked_add(*d).is_some_and(|end| end < MAX_NS));
         if dur.is_none() {
             self.log.add(Severity::Loss, "dur-invalid", Some(offset), || {
                 "a slice without a usable duration (missing, negative or no number); its duration is NULL"

@@ -12,6 +12,7 @@ use super::super::job::Communicator;
 use super::super::launches::{self, NONE};
 use super::super::log::{Log, Severity};
 use super::super::spool::{COUNTERS, HOST};
+use super::super::time::MAX_NS;
 use super::super::totals::widen;
 use super::context::Context;
 use super::database::int;
@@ -31,9 +32,6 @@ const SEGMENT_BYTES: usize = 16 << 20;
 pub const MAX_PROCESSES: usize = 10_000;
 /// The low bits of a global thread id that number the thread.
 const THREAD_BITS: i64 = 0xFF_FFFF;
-/// Times and lengths beyond are none: 73 years on either side of the epoch and of now, and sums of some
-/// of them still fit.
-const MAX_NS: i64 = 1 << 61;
 /// Stands for "no stream" in 32 bits.
 const NO_STREAM: i64 = u32::MAX as i64;
 
