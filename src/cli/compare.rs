@@ -9,7 +9,7 @@ use super::Context;
 use super::args::{CompareArgs, ProfileMode};
 use super::batch::{Batch, source};
 use super::ingest::{ingest_paths, options};
-use super::output::{Names, Target, ending, form, safe, target, write_all};
+use super::output::{Files, Names, Target, ending, form, safe, target};
 use super::report::{MOST_ROWS, shown_metrics, view};
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
@@ -19,7 +19,7 @@ use crate::ingest::manifest::Manifest;
 use crate::registry::SqlFile;
 use crate::report::document::{Comparison, Run, Sheet};
 use crate::report::units::human;
-use crate::report::{Format, Grid, books, html, pretty};
+use crate::report::{Format, books, changes, html, pretty};
 
 /// Comparisons by the names that workbooks have for them.
 const COMPARISONS: [(&str, &str); 6] = [
@@ -52,7 +52,7 @@ const RANK_BY: &str = "avg_step_time,iter_time,wall_time_s";
 /// Runs the command.
 pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     let one = |e: Error| vec![e];
-    let target = target(context);
+    let target = target(context).map_err(one)?;
     let forms = [Format::Table, Format::Csv, Format::Json, Format::Html, Format::Xlsx];
     let default = match target {
         Target::Folder(_) => Format::Xlsx,
@@ -77,9 +77,13 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     }
     files.extend(limits.iter().map(|l| l.file));
     let mut seen = std::collections::BTreeSet::new();
-    files.retain(|f| seen.insert(f.header.name.clone()));
+    files.retain(|f| seen.insert((f.header.name.clone(), f.header.version)));
     let params: Params = args.param.iter().cloned().collect();
     check_params(&files, &params).map_err(one)?;
+    let mut out = Files::new(context);
+    if let Target::Folder(folder) = &target {
+        out.folder(folder).map_err(one)?;
+    }
     let named = runs(context, args)?;
     let traces: Vec<String> = named.iter().map(|(_, trace)| trace.clone()).collect();
     let directories = context.directories(&traces).map_err(one)?;
@@ -93,7 +97,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     drop(batch);
     let comparison =
         compared(context, args, &named, &directories, &files, &results, &rank_by).map_err(one)?;
-    write(context, &comparison, &target, format).map_err(one)?;
+    write(context, &comparison, &target, format, out).map_err(one)?;
     let crossed = crossed(&comparison, &limits, &results);
     if crossed.is_empty() { Ok(()) } else { Err(crossed) }
 }
@@ -105,6 +109,11 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, 
     let asked: Vec<&String> = std::iter::once(&args.base).chain(&args.tests).collect();
     let known = context.store.traces();
     let is_path = |text: &String| !known.contains(text) && Path::new(text).exists();
+    // What is neither is said before the others are read.
+    let names: Vec<String> = asked.iter().filter(|t| !is_path(t)).map(|t| (*t).clone()).collect();
+    if !names.is_empty() {
+        crate::engine::directories(&context.store, &names).map_err(one)?;
+    }
     let mut paths: Vec<PathBuf> = asked.iter().filter(|t| is_path(t)).map(PathBuf::from).collect();
     paths.sort();
     paths.dedup();
@@ -122,20 +131,16 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, 
     }
     let mut out: Vec<(String, String)> = Vec::new();
     for text in asked {
-        let trace = if is_path(text) {
-            of_path(Path::new(text), &ingested).map_err(one)?
+        let (label, trace) = if is_path(text) {
+            let manifest = of_path(Path::new(text), &ingested).map_err(one)?;
+            (label(Path::new(text), manifest), manifest.trace.clone())
         } else {
-            crate::engine::directories(&context.store, std::slice::from_ref(text)).map_err(one)?;
-            text.clone()
+            (text.clone(), text.clone())
         };
         if out.iter().any(|(_, t)| *t == trace) {
             return Err(one(Error::new("usage", format!("trace `{trace}` is given twice"))
                 .hint("name a baseline and the runs that differ from it")));
         }
-        let label = match is_path(text) {
-            true => trace.rsplit('.').next().unwrap_or(&trace).to_owned(),
-            false => trace.clone(),
-        };
         out.push((label, trace));
     }
     let labels: Vec<String> = out.iter().map(|(label, _)| label.clone()).collect();
@@ -147,25 +152,41 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, 
     Ok(out)
 }
 
+fn whole(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What the user calls the run: the folder as it was named; of a folder inside of the run
+/// (`torch_profiler`) the run's own; of a file the name of the trace.
+fn label(path: &Path, manifest: &Manifest) -> String {
+    let last = |p: &Path| p.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = if whole(&manifest.root).starts_with(whole(path)) {
+        last(path).or_else(|| last(&whole(path)))
+    } else if path.is_dir() {
+        last(&manifest.root)
+    } else {
+        None
+    };
+    name.unwrap_or_else(|| manifest.trace.clone())
+}
+
 /// The one trace that lies in a folder, or is made of a file.
-fn of_path(path: &Path, ingested: &[Manifest]) -> Result<String> {
+fn of_path<'m>(path: &Path, ingested: &'m [Manifest]) -> Result<&'m Manifest> {
     let wanted = std::fs::canonicalize(path).map_err(|e| crate::error::io(path, &e))?;
-    let whole = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_owned());
-    let found: Vec<&str> = ingested
+    let found: Vec<&Manifest> = ingested
         .iter()
         .filter(|m| {
             whole(&m.root).starts_with(&wanted)
-                || m.sources.iter().any(|s| whole(Path::new(&s.path)) == wanted)
+                || m.sources.iter().any(|s| whole(Path::new(&s.path)).starts_with(&wanted))
         })
-        .map(|m| m.trace.as_str())
         .collect();
     let place = path.display().to_string();
     match found[..] {
-        [one] => Ok(one.to_owned()),
+        [one] => Ok(one),
         [] => Err(Error::new("nothing-found", "no trace was found").at(place)),
         _ => Err(Error::new("usage", format!("a run is one trace, and here are {}", found.len()))
             .at(place)
-            .facts(found.join(", "))
+            .facts(found.iter().map(|m| &*m.trace).collect::<Vec<_>>().join(", "))
             .hint("name the folder of each run: compare RUNS/base RUNS/test")),
     }
 }
@@ -220,7 +241,9 @@ fn compared(
     let values: Vec<ResultRow<'_>> = results
         .iter()
         .map(|r| {
-            let place = files.iter().position(|f| f.header.name == r.metric).unwrap_or(0);
+            let is_of =
+                |f: &&SqlFile| (&*f.header.name, f.header.version) == (&*r.metric, r.version);
+            let place = files.iter().position(is_of).unwrap_or(0);
             let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
             let place = i64::try_from(place).unwrap_or(0);
             let unit = r.unit.as_deref();
@@ -279,30 +302,34 @@ fn write(
     comparison: &Comparison,
     target: &Target,
     format: Format,
+    mut out: Files<'_>,
 ) -> Result<()> {
     let bytes = match format {
         Format::Json => pretty(&comparison.json()),
         Format::Html => html::compare_page(&comparison.json()).into_bytes(),
-        Format::Csv => csv(comparison)?,
+        Format::Csv => changes::csv(comparison)?,
         Format::Xlsx => match target {
-            Target::Folder(folder) => return write_books(context, comparison, folder),
+            Target::Folder(folder) => {
+                write_books(&mut out, comparison, folder)?;
+                return out.commit();
+            }
             _ => books::comparison(comparison, 0)?,
         },
-        _ => text(comparison).into_bytes(),
+        _ => changes::text(comparison).into_bytes(),
     };
     match target {
-        Target::Stdout => context.printer.stdout(&bytes).map(|_| ()),
-        Target::File(path) => write_all(context, &[(path.clone(), bytes)]),
+        Target::Stdout => return context.printer.stdout(&bytes).map(|_| ()),
+        Target::File(path) => out.add(path, &bytes)?,
         Target::Folder(folder) => {
-            let path = Names::new(folder)?.path("comparison", "", ending(format));
-            write_all(context, &[(path, bytes)])
+            let path = Names::new(folder).path("comparison", "", &ending(format));
+            out.add(&path, &bytes)?;
         }
     }
+    out.commit()
 }
 
 /// All workbooks; of several tests each in a folder by its label.
-fn write_books(context: &Context, comparison: &Comparison, folder: &Path) -> Result<()> {
-    let mut files = Vec::new();
+fn write_books(out: &mut Files<'_>, comparison: &Comparison, folder: &Path) -> Result<()> {
     let tests = &comparison.runs[1..];
     for (test, run) in tests.iter().enumerate() {
         let folder = match tests.len() {
@@ -310,86 +337,10 @@ fn write_books(context: &Context, comparison: &Comparison, folder: &Path) -> Res
             _ => folder.join(format!("{}-{}", test + 1, safe(&run.label))),
         };
         for (name, bytes) in books::comparison_files(comparison, test)? {
-            files.push((folder.join(name), bytes));
+            out.add(&folder.join(name), &bytes)?;
         }
     }
-    write_all(context, &files)
-}
-
-/// A row for each test and metric, values as they are.
-fn csv(comparison: &Comparison) -> Result<Vec<u8>> {
-    let mut columns = vec!["base_label".to_owned(), "test_label".to_owned()];
-    let mut lines = Vec::new();
-    for (test, run) in comparison.runs[1..].iter().enumerate() {
-        let Some(sheet) = comparison.sheet(test, "Metrics_Cmp") else { continue };
-        columns.truncate(2);
-        columns.extend(sheet.columns.iter().map(|c| c.name.clone()));
-        for row in &sheet.rows {
-            let labels = vec![comparison.runs[0].label.clone().into(), run.label.clone().into()];
-            lines.push([labels, row.clone()].concat());
-        }
-    }
-    Grid { columns, rows: lines, ..Grid::default() }.bytes(Format::Csv, usize::MAX)
-}
-
-/// For people: the time of the devices, the metrics, the ranking.
-fn text(comparison: &Comparison) -> String {
-    let mut out = String::new();
-    let base = &comparison.runs[0].label;
-    let mut table = |title: String, heads: Vec<String>, rows: Vec<Vec<Value>>| {
-        if rows.is_empty() {
-            return;
-        }
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let grid = Grid::of_rows(&heads, rows);
-        let body = grid.bytes(Format::Table, super::printer::MAX_CELL).unwrap_or_default();
-        out.push_str(&format!("{title}\n\n{}\n", String::from_utf8_lossy(&body)));
-    };
-    for (name, title, key, value) in [
-        ("GPU_Summary_Cmp", "Time of the devices, mean over ranks", "type", "time_ms"),
-        ("Metrics_Cmp", "Metrics", "metric", ""),
-    ] {
-        for (test, run) in comparison.runs[1..].iter().enumerate() {
-            let Some(sheet) = comparison.sheet(test, name) else { continue };
-            let (first, second) = match value {
-                "" => ("base".to_owned(), "test".to_owned()),
-                v => (format!("base_{v}"), format!("test_{v}")),
-            };
-            let mut rows = Vec::new();
-            for row in &sheet.rows {
-                let cell = |column: &str| sheet.cell(row, column);
-                let unit = cell("unit").as_str().or((value == "time_ms").then_some("ms"));
-                let shown = |v: &Value| Value::from(human(v, unit));
-                let percent = |column: &str| match cell(column).as_f64() {
-                    Some(x) => Value::from(format!("{x:+.2} %")),
-                    None => Value::from(""),
-                };
-                let mut line = vec![cell(key).clone(), shown(cell(&first)), shown(cell(&second))];
-                line.push(percent("improvement_pct"));
-                line.push(cell("status").as_str().unwrap_or("").into());
-                if value.is_empty() {
-                    let noise = cell("noise_pct").as_f64();
-                    line.push(noise.map_or(String::new(), |x| format!("{x:.2} %")).into());
-                }
-                rows.push(line);
-            }
-            let mut heads = [key, base.as_str(), run.label.as_str(), "better by", "status"]
-                .map(str::to_owned)
-                .to_vec();
-            if value.is_empty() {
-                heads.push("noise".to_owned());
-            }
-            table(format!("{title}: {} against {base}", run.label), heads, rows);
-        }
-    }
-    if let Some(sheet) = &comparison.ranking {
-        let heads = sheet.columns.iter().map(|c| c.name.clone()).collect();
-        table("Ranking".to_owned(), heads, sheet.rows.clone());
-        if let Some(reason) = &sheet.reason {
-            out.push_str(&format!("Ranking: {reason}\n"));
-        }
-    }
-    out
+    Ok(())
 }
 
 /// A condition of `--fail-on`.
@@ -409,6 +360,9 @@ fn limit<'c>(context: &'c Context, text: &str) -> Result<Limit<'c>> {
     };
     let at = text.find(['<', '>']).ok_or_else(|| bad("it has neither < nor >"))?;
     let (name, rest) = text.split_at(at);
+    if name.trim().is_empty() {
+        return Err(bad("it names no metric"));
+    }
     let above = rest.starts_with('>');
     let rest = &rest[1..];
     let (or_equal, rest) = match rest.strip_prefix('=') {
@@ -429,16 +383,20 @@ fn crossed(comparison: &Comparison, limits: &[Limit<'_>], results: &[MetricResul
     let mut out = Vec::new();
     for limit in limits {
         let name = &limit.file.header.name;
+        let version = limit.file.header.version;
         for (test, run) in comparison.runs[1..].iter().enumerate() {
             let row = comparison.sheet(test, "Metrics_Cmp").and_then(|sheet| {
-                let row = sheet.rows.iter().find(|row| *sheet.cell(row, "metric") == **name)?;
-                Some((sheet, row))
+                let row = sheet.rows.iter().find(|row| {
+                    *sheet.cell(row, "metric") == **name && *sheet.cell(row, "version") == version
+                });
+                Some((sheet, row?))
             });
             let cell = |column| row.map_or(&Value::Null, |(sheet, row)| sheet.cell(row, column));
             let Some(change) = cell("change_pct").as_f64() else {
                 let why = results
                     .iter()
-                    .filter(|r| r.metric == *name)
+                    .filter(|r| r.metric == *name && r.version == version)
+                    .filter(|r| [&comparison.runs[0].trace, &run.trace].contains(&&r.trace))
                     .find_map(|r| r.reason.clone().map(|reason| format!("{}: {reason}", r.trace)))
                     .unwrap_or_else(|| "the baseline is 0".to_owned());
                 out.push(
@@ -450,11 +408,12 @@ fn crossed(comparison: &Comparison, limits: &[Limit<'_>], results: &[MetricResul
                 );
                 continue;
             };
-            let holds = match (limit.above, limit.or_equal) {
-                (true, false) => change > limit.percent,
-                (true, true) => change >= limit.percent,
-                (false, false) => change < limit.percent,
-                (false, true) => change <= limit.percent,
+            // 1.1 against 1.0 is 10.000000000000009 %: what floats add is no change.
+            let equal = (change - limit.percent).abs() <= 1e-9 * change.abs().max(1.0);
+            let holds = match limit.above {
+                _ if equal => limit.or_equal,
+                true => change > limit.percent,
+                false => change < limit.percent,
             };
             if !holds {
                 continue;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use duckdb::Connection;
 
 use super::Context;
-use crate::error::{Error, Result, io};
-use crate::report::{Format, write_file};
+use crate::error::{Error, Result};
+use crate::report::Format;
+use crate::report::files::{Staged, vacant};
 
 /// Where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +23,19 @@ pub enum Target {
 }
 
 /// What `-o` names: a folder where it ends in a slash, or is one.
-pub fn target(context: &Context) -> Target {
+///
+/// # Errors
+/// `output-exists` where a file is there already: better said before the work than after it.
+pub fn target(context: &Context) -> Result<Target> {
     match context.global.output.as_ref().filter(|p| p.as_os_str() != "-") {
-        None => Target::Stdout,
+        None => Ok(Target::Stdout),
         Some(path) if path.is_dir() || path.to_string_lossy().ends_with('/') => {
-            Target::Folder(path.clone())
+            Ok(Target::Folder(path.clone()))
         }
-        Some(path) => Target::File(path.clone()),
+        Some(path) => {
+            vacant(path, context.global.force)?;
+            Ok(Target::File(path.clone()))
+        }
     }
 }
 
@@ -43,18 +50,30 @@ pub fn form(
     allowed: &[Format],
     default: Format,
 ) -> Result<Format> {
-    let by_ending = || match target {
-        Target::File(path) => {
-            let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-            allowed.iter().copied().find(|f| endings(*f).contains(&ending.as_str()))
-        }
-        _ => None,
-    };
-    let format = context.printer.asked().or_else(by_ending).unwrap_or(default);
-    if !allowed.contains(&format) {
+    let names = || {
         let names: Vec<&str> = allowed.iter().map(|f| name(*f)).collect();
-        return Err(Error::new("usage", format!("{command} has no form {}", name(format)))
-            .hint(format!("its forms: {}", names.join(", "))));
+        format!("its forms: {}", names.join(", "))
+    };
+    let format = match (context.printer.asked(), target) {
+        (Some(format), _) => format,
+        (None, Target::File(path)) => match path.extension() {
+            Some(ending) => {
+                let ending = ending.to_string_lossy().to_lowercase();
+                let named = allowed.iter().find(|f| endings(**f).contains(&ending.as_str()));
+                *named.ok_or_else(|| {
+                    Error::new("usage", format!("{command} has no form with the ending .{ending}"))
+                        .at(path.display().to_string())
+                        .hint(format!("name one with --format; {}", names()))
+                })?
+            }
+            None => default,
+        },
+        (None, _) => default,
+    };
+    if !allowed.contains(&format) {
+        return Err(
+            Error::new("usage", format!("{command} has no form {}", name(format))).hint(names())
+        );
     }
     if format == Format::Xlsx && *target == Target::Stdout && std::io::stdout().is_terminal() {
         return Err(Error::new("output-terminal", "a workbook is not for a terminal")
@@ -65,13 +84,13 @@ pub fn form(
 
 fn endings(format: Format) -> &'static [&'static str] {
     match format {
-        Format::Text => &["txt"],
+        Format::Text | Format::Table => &["txt"],
         Format::Markdown => &["md"],
         Format::Json => &["json"],
         Format::Csv => &["csv"],
         Format::Html => &["html", "htm"],
         Format::Xlsx => &["xlsx"],
-        Format::Table | Format::Parquet | Format::Value => &[],
+        Format::Parquet | Format::Value => &[],
     }
 }
 
@@ -90,37 +109,34 @@ fn name(format: Format) -> &'static str {
     }
 }
 
-/// The ending of a file of a form.
-pub fn ending(format: Format) -> &'static str {
-    endings(format).first().copied().unwrap_or("txt")
+/// The ending of a file of a form, with its dot.
+pub fn ending(format: Format) -> String {
+    format!(".{}", endings(format).first().copied().unwrap_or("txt"))
 }
 
-/// Files of one run in a folder: no name is given twice.
+/// Names in a folder: none is given twice.
+#[derive(Debug)]
 pub struct Names {
     folder: PathBuf,
     taken: BTreeSet<String>,
 }
 
 impl Names {
-    /// Names in a folder, which is made where it is not there.
-    ///
-    /// # Errors
-    /// `io`.
-    pub fn new(folder: &Path) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(|e| io(folder, &e))?;
-        Ok(Self { folder: folder.to_owned(), taken: BTreeSet::new() })
+    /// No names yet.
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), taken: BTreeSet::new() }
     }
 
-    /// The path of `stem.ending`; of two equal stems the second is told apart by `other`.
+    /// The path of `stem` and `ending`; of two equal stems the second is told apart by `other`.
     pub fn path(&mut self, stem: &str, other: &str, ending: &str) -> PathBuf {
-        let mut name = format!("{stem}.{ending}");
+        let mut name = format!("{stem}{ending}");
         for number in 1.. {
             // Some file systems do not tell cases apart.
             if self.taken.insert(name.to_lowercase()) {
                 break;
             }
             let place = if number == 1 { String::new() } else { format!("-{number}") };
-            name = format!("{stem}-{}{place}.{ending}", safe(other));
+            name = format!("{stem}-{}{place}{ending}", safe(other));
         }
         self.folder.join(name)
     }
@@ -137,25 +153,45 @@ pub fn safe(text: &str) -> String {
     if trimmed.is_empty() { "unnamed".to_owned() } else { trimmed.to_owned() }
 }
 
-/// Writes files, each whole; where one of them is there already and `--force` is not given, none.
-///
-/// # Errors
-/// `output-exists`, `io`.
-pub fn write_all(context: &Context, files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
-    let force = context.global.force;
-    if !force && let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-        return Err(Error::new("output-exists", "the output file is there already")
-            .at(path.display().to_string())
-            .hint("add --force to write over it"));
+/// Files on their way to their places, and what is said when they are there.
+pub struct Files<'c> {
+    context: &'c Context,
+    staged: Staged,
+    notes: Vec<String>,
+}
+
+impl<'c> Files<'c> {
+    /// No files yet.
+    pub fn new(context: &'c Context) -> Self {
+        Self { context, staged: Staged::new(context.global.force), notes: Vec::new() }
     }
-    for (path, bytes) in files {
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|e| io(folder, &e))?;
-        }
-        write_file(path, bytes, force)?;
-        context.printer.note(&format!("wrote {}", path.display()));
+
+    /// Makes a folder, so that it is known to be writable before the work is done.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn folder(&mut self, folder: &Path) -> Result<()> {
+        self.staged.folder(folder)
     }
-    Ok(())
+
+    /// A file for a place.
+    ///
+    /// # Errors
+    /// `output-exists`, `io`.
+    pub fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        self.notes.push(format!("wrote {}", path.display()));
+        self.staged.add(path, bytes)
+    }
+
+    /// Puts all of them there, or none.
+    ///
+    /// # Errors
+    /// `output-exists`, `io`.
+    pub fn commit(self) -> Result<()> {
+        self.staged.commit()?;
+        self.notes.iter().for_each(|note| self.context.printer.note(note));
+        Ok(())
+    }
 }
 
 /// The time of day as the names of reports hold it, in UTC.
@@ -181,6 +217,16 @@ mod tests {
         assert_eq!(safe("..."), "unnamed");
         assert_eq!(safe("Llama 3.1 \"8B\"\u{202e}"), "Llama-3.1--8B");
         assert_eq!(safe(&"x".repeat(200)).len(), 80);
+    }
+
+    #[test]
+    fn no_name_is_given_twice() {
+        let mut names = Names::new(Path::new("out"));
+        let given = ["a", "A", "a", "b"].map(|stem| names.path(stem, "x y", ".md"));
+        assert_eq!(
+            given.map(|p| p.display().to_string()),
+            ["out/a.md", "out/A-x-y.md", "out/a-x-y-2.md", "out/b.md"]
+        );
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! `report`: all about a trace, for people and programs.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use super::Context;
 use super::args::ReportArgs;
 use super::batch::Batch;
 use super::metric::traces;
-use super::output::{Names, Target, ending, form, safe, target, timestamp, write_all};
+use super::output::{Files, Names, Target, ending, form, safe, target, timestamp};
 use crate::engine::run::{Params, check_params};
 use crate::engine::{Engine, sheet};
 use crate::error::{Error, Result};
@@ -65,7 +63,7 @@ pub const MOST_ROWS: usize = 1_048_575;
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let one = |e: Error| vec![e];
-    let target = target(context);
+    let target = target(context).map_err(one)?;
     let forms = [Format::Text, Format::Markdown, Format::Json, Format::Html, Format::Xlsx];
     let format = form(context, "report", &target, &forms, Format::Text).map_err(one)?;
     let traces = traces(context, &args.trace)?;
@@ -84,7 +82,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
-    let mut out = Output::new(target, format).map_err(one)?;
+    let mut out = Output::new(context, target, format).map_err(one)?;
     for directory in &directories {
         let (results, rows) = batch.trace_with_views(directory, MOST_ROWS).map_err(one)?;
         let manifest = crate::ingest::manifest::Manifest::read(directory).map_err(one)?;
@@ -101,10 +99,10 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
             sheets,
             metrics,
         };
-        out.add(context, &document).map_err(one)?;
+        out.add(&document).map_err(one)?;
     }
     drop(batch);
-    out.finish(context).map_err(one)
+    out.finish().map_err(one)
 }
 
 /// Metrics of a report by section, as the view `report_metrics` lists them.
@@ -149,24 +147,31 @@ fn views(context: &Context, format: Format) -> Result<Vec<&SqlFile>> {
 }
 
 /// Collects what goes out: text one after the other, JSON as one document, or files.
-struct Output {
+struct Output<'c> {
+    context: &'c Context,
     target: Target,
     format: Format,
     bytes: Vec<u8>,
     documents: Vec<Value>,
+    files: Files<'c>,
+    /// Names in the folder, and the time that they hold.
     names: Option<(Names, String)>,
 }
 
-impl Output {
-    fn new(target: Target, format: Format) -> Result<Self> {
+impl<'c> Output<'c> {
+    fn new(context: &'c Context, target: Target, format: Format) -> Result<Self> {
+        let mut files = Files::new(context);
         let names = match &target {
-            Target::Folder(folder) => Some((Names::new(folder)?, timestamp()?)),
+            Target::Folder(folder) => {
+                files.folder(folder)?;
+                Some((Names::new(folder), timestamp()?))
+            }
             _ => None,
         };
-        Ok(Self { target, format, bytes: Vec::new(), documents: Vec::new(), names })
+        Ok(Self { context, target, format, bytes: Vec::new(), documents: Vec::new(), files, names })
     }
 
-    fn add(&mut self, context: &Context, document: &Document) -> Result<()> {
+    fn add(&mut self, document: &Document) -> Result<()> {
         let Some((names, time)) = &mut self.names else {
             if self.format == Format::Json {
                 self.documents.push(document.json());
@@ -178,28 +183,30 @@ impl Output {
             self.bytes.extend(rendered(document, self.format)?);
             return Ok(());
         };
-        let stem = stem(document, time);
-        let files = match (self.format, &self.target) {
-            (Format::Xlsx, Target::Folder(folder)) => folder_books(document, folder)?,
-            _ => {
-                let path = names.path(&stem, &document.trace, ending(self.format));
-                vec![(path, rendered(document, self.format)?)]
-            }
-        };
-        write_all(context, &files)
+        if self.format != Format::Xlsx {
+            let path = names.path(&stem(document, time), &document.trace, &ending(self.format));
+            return self.files.add(&path, &rendered(document, self.format)?);
+        }
+        // Workbooks lie in the folders that tools before have made, below one for the trace.
+        let folder = names.path(&safe(&document.trace), "trace", "");
+        for (name, bytes) in books::report_files(document)? {
+            self.files.add(&folder.join(name), &bytes)?;
+        }
+        Ok(())
     }
 
-    fn finish(mut self, context: &Context) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         match self.documents.len() {
             0 => {}
             1 => self.bytes = pretty(&self.documents[0]),
             _ => self.bytes = pretty(&Value::Array(self.documents)),
         }
-        match (&self.target, self.names) {
-            (_, Some(_)) => Ok(()),
-            (Target::File(path), _) => write_all(context, &[(path.clone(), self.bytes)]),
-            _ => context.printer.stdout(&self.bytes).map(|_| ()),
+        match &self.target {
+            Target::Stdout => return self.context.printer.stdout(&self.bytes).map(|_| ()),
+            Target::File(path) => self.files.add(path, &self.bytes)?,
+            Target::Folder(_) => {}
         }
+        self.files.commit()
     }
 }
 
@@ -233,15 +240,4 @@ fn stem(document: &Document, time: &str) -> String {
         }
     }
     out
-}
-
-/// Workbooks in the folders that tools before have made: one for each rank, one for the
-/// collectives of all, one for the time line of all.
-fn folder_books(document: &Document, folder: &std::path::Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-    let folder = folder.join(safe(&document.trace));
-    let mut out = Vec::new();
-    for (name, bytes) in books::report_files(document)? {
-        out.push((folder.join(name), bytes));
-    }
-    Ok(out)
 }

@@ -35,10 +35,10 @@ pub fn report(document: &Document) -> Result<Vec<u8>> {
     let metrics = metrics(document);
     let mut pages = Vec::new();
     let first = ["configuration", "gpu_timeline", "gpu_timeline_by_rank", "overlap_by_rank"];
-    let named = |name: &&str| document.sheet(name).map(|s| Page::new(&s.name, s));
-    pages.extend(first.iter().filter_map(named));
+    let page = |name: &&str| document.sheet(name).map(|s| Page::new(&s.name, s));
+    pages.extend(first.iter().filter_map(page));
     pages.insert(1.min(pages.len()), Page::new("metrics", &metrics));
-    pages.extend(COLLECTIVE[..4].iter().filter_map(named));
+    pages.extend(COLLECTIVE[..4].iter().filter_map(page));
     let last = &COLLECTIVE[4..];
     pages.extend(
         document
@@ -47,7 +47,7 @@ pub fn report(document: &Document) -> Result<Vec<u8>> {
             .filter(|s| !first.contains(&&*s.name) && !COLLECTIVE.contains(&&*s.name))
             .map(|s| Page::new(&s.name, s)),
     );
-    pages.extend(last.iter().filter_map(named));
+    pages.extend(last.iter().filter_map(page));
     book(document, &pages)
 }
 
@@ -78,8 +78,8 @@ pub fn report_files(document: &Document) -> Result<Vec<(String, Vec<u8>)>> {
         .collect();
     out.push(("collective_reports/collective_all_ranks.xlsx".to_owned(), book(document, &pages)?));
     if let (Some(mean), Some(by_rank)) = (document.sheet("gpu_timeline"), timeline) {
-        let times = pivot(by_rank, "type", "rank", "time_ms");
-        let shares = pivot(by_rank, "type", "rank", "share_pct");
+        let times = pivot(by_rank, &["type"], "rank", "time_ms");
+        let shares = pivot(by_rank, &["type"], "rank", "share_pct");
         let pages = [
             Page::new("Summary", mean),
             Page::new("All_Ranks_Combined", by_rank),
@@ -127,6 +127,8 @@ const SCALES: [&str; 7] = [
 pub fn comparison(comparison: &Comparison, test: usize) -> Result<Vec<u8>> {
     let mut pages = Vec::new();
     pages.extend(SHOWN.iter().filter_map(|name| compared(comparison, test, name)));
+    let runs = runs(comparison, test);
+    pages.push(Page::new("Runs", &runs));
     let hidden = [raw(comparison, test, &RAW), pivots(comparison, test)].concat();
     pages
         .extend(hidden.iter().map(|(name, sheet)| Page { hidden: true, ..Page::new(name, sheet) }));
@@ -203,18 +205,34 @@ fn raw(comparison: &Comparison, test: usize, pages: &[(&str, &str)]) -> Vec<(Str
 fn pivots(comparison: &Comparison, test: usize) -> Vec<(String, Sheet)> {
     let both = raw(comparison, test, &[("", "gpu_timeline_by_rank")]);
     let Some((_, both)) = both.first() else { return Vec::new() };
-    let (Some(run), Some(kind)) = (both.index("source"), both.index("type")) else {
-        return Vec::new();
-    };
-    let mut keyed = both.clone();
-    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
-    for row in &mut keyed.rows {
-        row[kind] = format!("{} | {}", text(&row[run]), text(&row[kind])).into();
-    }
     [("GPU_Time_Raw", "time_ms"), ("GPU_Pct_Raw", "share_pct")]
         .into_iter()
-        .map(|(tab, value)| (tab.to_owned(), pivot(&keyed, "type", "rank", value)))
+        .map(|(tab, value)| (tab.to_owned(), pivot(both, &["source", "type"], "rank", value)))
         .collect()
+}
+
+/// Which run is which, and what is known of each.
+fn runs(comparison: &Comparison, test: usize) -> Sheet {
+    let mut out = Sheet {
+        name: "Runs".to_owned(),
+        summary: "The runs that are compared.".to_owned(),
+        ..Sheet::default()
+    };
+    let both = [("baseline", &comparison.runs[0]), ("test", &comparison.runs[test + 1])];
+    for (role, run) in both {
+        let Some(facts) = run.sheets.iter().find(|s| s.name == "configuration") else { continue };
+        if out.columns.is_empty() {
+            out.columns = ["role", "label", "trace"].map(named).to_vec();
+            out.columns.extend(facts.columns.iter().cloned());
+        }
+        let mut row = vec![role.into(), run.label.clone().into(), run.trace.clone().into()];
+        match facts.rows.first() {
+            Some(known) => row.extend(known.iter().cloned()),
+            None => row.resize(out.columns.len(), Value::Null),
+        }
+        out.rows.push(row);
+    }
+    out
 }
 
 fn book(document: &Document, pages: &[Page<'_>]) -> Result<Vec<u8>> {
@@ -261,7 +279,7 @@ fn without(mut sheet: Sheet, column: &str) -> Sheet {
 /// Metrics as a table.
 fn metrics(document: &Document) -> Sheet {
     let columns = ["section", "metric", "version", "value", "unit", "better", "reason", "warnings"]
-        .map(|name| SheetColumn { name: name.to_owned(), ..SheetColumn::default() });
+        .map(named);
     let rows = document
         .metrics
         .iter()
@@ -288,36 +306,38 @@ fn metrics(document: &Document) -> Sheet {
     }
 }
 
-/// Rows by `key`, a column for each value of `across` with the cell of `value`.
-fn pivot(sheet: &Sheet, key: &str, across: &str, value: &str) -> Sheet {
+/// Rows by `keys`, a column for each value of `across` with the cell of `value`.
+fn pivot(sheet: &Sheet, keys: &[&str], across: &str, value: &str) -> Sheet {
     let mut heads: Vec<Value> = Vec::new();
-    let mut lines: Vec<(Value, BTreeMap<usize, Value>)> = Vec::new();
+    let mut lines: Vec<(Vec<Value>, BTreeMap<usize, Value>)> = Vec::new();
     for row in &sheet.rows {
         let head = sheet.cell(row, across);
         let place = heads.iter().position(|h| h == head).unwrap_or_else(|| {
             heads.push(head.clone());
             heads.len() - 1
         });
-        let name = sheet.cell(row, key);
-        let line = lines.iter().position(|(n, _)| n == name).unwrap_or_else(|| {
-            lines.push((name.clone(), BTreeMap::new()));
+        let name: Vec<Value> = keys.iter().map(|key| sheet.cell(row, key).clone()).collect();
+        let line = lines.iter().position(|(n, _)| *n == name).unwrap_or_else(|| {
+            lines.push((name, BTreeMap::new()));
             lines.len() - 1
         });
         lines[line].1.insert(place, sheet.cell(row, value).clone());
     }
     let unit = sheet.index(value).and_then(|i| sheet.columns[i].unit.clone());
-    let mut columns = vec![SheetColumn { name: key.to_owned(), ..SheetColumn::default() }];
-    columns.extend(heads.iter().map(|h| SheetColumn {
-        name: format!("{across}_{h}"),
-        unit: unit.clone(),
-        ..SheetColumn::default()
-    }));
+    let mut columns: Vec<SheetColumn> = keys.iter().map(|key| named(key)).collect();
+    columns.extend(
+        heads.iter().map(|h| SheetColumn { unit: unit.clone(), ..named(&format!("{across}_{h}")) }),
+    );
     let rows = lines
         .into_iter()
         .map(|(name, cells)| {
             let filled = (0..heads.len()).map(|i| cells.get(&i).cloned().unwrap_or(Value::Null));
-            std::iter::once(name).chain(filled).collect()
+            name.into_iter().chain(filled).collect()
         })
         .collect();
     Sheet { columns, rows, ..sheet.clone() }
+}
+
+fn named(name: &str) -> SheetColumn {
+    SheetColumn { name: name.to_owned(), ..SheetColumn::default() }
 }

@@ -35,6 +35,8 @@ pub struct Metric {
     pub area: String,
     /// Better direction: higher or lower.
     pub better: Option<String>,
+    /// Those of its warnings that hold for every trace.
+    pub caveats: Vec<String>,
     /// What it says of the trace.
     pub result: MetricResult,
 }
@@ -71,6 +73,7 @@ impl Metric {
             summary: file.header.summary.clone(),
             area: file.header.area.clone(),
             better,
+            caveats: file.header.caveats.clone(),
             result,
         }
     }

@@ -1,8 +1,10 @@
 //! Results as bytes: one file per format. Values keep the unit of their column everywhere.
 
 pub mod books;
+pub mod changes;
 mod csv;
 pub mod document;
+pub mod files;
 pub mod html;
 mod line;
 pub mod section;
@@ -11,8 +13,7 @@ pub mod text;
 pub mod units;
 pub mod workbook;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -25,7 +26,7 @@ use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use crate::engine::json;
-use crate::error::{Error, Result, io};
+use crate::error::{Error, Result};
 
 /// The forms of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,11 +182,21 @@ impl Grid {
     }
 }
 
-/// JSON for people and programs: indented, with a final line break.
+/// JSON for people and programs: indented, with a final line break. What steers a terminal or turns
+/// the direction of the text is written as its number, and means the same.
 pub fn pretty(value: &Value) -> Vec<u8> {
-    let mut out = serde_json::to_vec_pretty(value).unwrap_or_default();
-    out.push(b'\n');
-    out
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut out = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('\n');
+    out.into_bytes()
 }
 
 /// Writes a file whole: under a temporary name beside it, then renamed.
@@ -193,21 +204,9 @@ pub fn pretty(value: &Value) -> Vec<u8> {
 /// # Errors
 /// `output-exists` for an existing file without `force`, `io` when it cannot be written.
 pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
-    if path.exists() && !force {
-        return Err(Error::new("output-exists", "the output file is there already")
-            .at(path.display().to_string())
-            .hint("add --force to write over it"));
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary: PathBuf = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let written = std::fs::File::create(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|e| {
-        // The temporary file is of no use to anybody; that it cannot be removed is no news.
-        let _ = std::fs::remove_file(&temporary);
-        io(path, &e)
-    })
+    let mut staged = files::Staged::new(force);
+    staged.add(path, bytes)?;
+    staged.commit()
 }
 
 #[cfg(test)]
@@ -228,6 +227,14 @@ mod tests {
     fn csv_tells_null_from_empty() {
         let text = String::from_utf8(grid().bytes(Format::Csv, 80).expect("csv")).expect("text");
         assert_eq!(text, "name,n,x\n\"a,\"\"b\"\"\",1,0.5\n\"\",,1e+30\n");
+    }
+
+    #[test]
+    fn json_steers_no_terminal() {
+        let text = "a\u{1b}[31m\u{9b}31m\u{7f}\u{202e}ü漢";
+        let out = String::from_utf8(pretty(&text.into())).expect("text");
+        assert_eq!(out, "\"a\\u001b[31m\\u009b31m\\u007f\\u202eü漢\"\n");
+        assert_eq!(serde_json::from_str::<Value>(&out).expect("JSON"), text);
     }
 
     #[test]

@@ -95,11 +95,12 @@ pub fn sections(document: &Document) -> Vec<Section> {
             blocks.push(table(sheet));
         }
         blocks.extend(reasons(&lacking).into_iter().map(Block::Note));
+        blocks.extend(warnings(&known).into_iter().map(Block::Note));
         out.push(Section { title: format!("{}. {title}", number + 1), blocks });
     }
-    let warnings = warnings(document);
-    if !warnings.is_empty() {
-        let blocks = warnings.into_iter().map(Block::Note).collect();
+    let caveats = caveats(document);
+    if !caveats.is_empty() {
+        let blocks = caveats.into_iter().map(Block::Note).collect();
         out.push(Section { title: "NOTES".to_owned(), blocks });
     }
     out
@@ -148,19 +149,36 @@ fn fact(metric: &Metric) -> [String; 3] {
     [result.metric.clone(), human(&result.value, unit), plain_text(&remark)]
 }
 
-/// Why metrics have no value: one line for each reason.
-fn reasons(metrics: &[&Metric]) -> Vec<String> {
-    let mut out: Vec<(String, Vec<&str>)> = Vec::new();
-    for metric in metrics {
-        let reason = metric.result.reason.clone().unwrap_or_else(|| "no value".to_owned());
-        match out.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, names)) => names.push(&metric.result.metric),
-            None => out.push((reason, vec![&metric.result.metric])),
+/// Texts, each once and in one line, with the names that it is of before it.
+fn gathered<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut out: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, text) in texts {
+        match out.iter_mut().find(|(t, _)| *t == text) {
+            Some((_, names)) => names.push(name),
+            None => out.push((text, vec![name])),
         }
     }
     out.into_iter()
-        .map(|(reason, names)| format!("{}: {}", names.join(", "), plain_text(&reason)))
+        .map(|(text, names)| format!("{}: {}", names.join(", "), plain_text(text)))
         .collect()
+}
+
+/// Why metrics have no value.
+fn reasons(metrics: &[&Metric]) -> Vec<String> {
+    gathered(
+        metrics.iter().map(|m| {
+            (&*m.result.metric, m.result.reason.as_deref().unwrap_or("there is no value"))
+        }),
+    )
+}
+
+/// What holds for this trace alone, as how much of it a figure rests on: it stands beside the
+/// figures, and not among what holds for every trace.
+fn warnings(metrics: &[&Metric]) -> Vec<String> {
+    gathered(metrics.iter().flat_map(|m| {
+        let own = m.result.warnings.iter().filter(|w| !m.caveats.contains(w));
+        own.map(|w| (&*m.result.metric, &**w))
+    }))
 }
 
 fn table(sheet: &Sheet) -> Block {
@@ -193,7 +211,7 @@ fn table(sheet: &Sheet) -> Block {
     }
     Block::Table {
         caption: plain_text(&caption),
-        headings: shown.iter().map(|i| heading(&sheet.columns[*i].name)).collect(),
+        headings: headings(shown.iter().map(|i| &*sheet.columns[*i].name)),
         numbers: shown.iter().map(number).collect(),
         rows,
     }
@@ -207,6 +225,16 @@ fn cell(value: &Value, unit: Option<&str>) -> String {
     }
 }
 
+/// Headings of columns; where two would be the same, as overlap_ms and overlap_ratio, both keep
+/// their units.
+fn headings<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let names: Vec<&str> = names.collect();
+    let short: Vec<String> = names.iter().map(|n| heading(n)).collect();
+    let alone = |h: &String| short.iter().filter(|other| *other == h).count() == 1;
+    let whole = |name: &str| name.replace('_', " ");
+    names.iter().zip(&short).map(|(n, h)| if alone(h) { h.clone() } else { whole(n) }).collect()
+}
+
 /// The name of a column for people: without its unit, which stands with each number.
 fn heading(name: &str) -> String {
     if let Some(things) = name.strip_suffix("_count") {
@@ -216,27 +244,14 @@ fn heading(name: &str) -> String {
     units.iter().find_map(|u| name.strip_suffix(u)).unwrap_or(name).replace('_', " ")
 }
 
-/// What a reader should know, each once, with the metrics that it is of.
-fn warnings(document: &Document) -> Vec<String> {
-    let mut out: Vec<(&str, Vec<&str>)> = Vec::new();
-    for metric in document.metrics.iter().filter(|m| !m.result.value.is_null()) {
-        for warning in &metric.result.warnings {
-            match out.iter_mut().find(|(w, _)| w == warning) {
-                Some((_, names)) => names.push(&metric.result.metric),
-                None => out.push((warning, vec![&metric.result.metric])),
-            }
-        }
-    }
-    for sheet in document.sheets.iter().filter(|s| !s.rows.is_empty()) {
-        let shown = SECTIONS.iter().any(|(_, _, names)| names.contains(&sheet.name.as_str()));
-        for caveat in sheet.caveats.iter().filter(|_| shown) {
-            match out.iter_mut().find(|(w, _)| w == caveat) {
-                Some((_, names)) => names.push(&sheet.name),
-                None => out.push((caveat, vec![&sheet.name])),
-            }
-        }
-    }
-    out.into_iter()
-        .map(|(warning, names)| format!("{}: {}", names.join(", "), plain_text(warning)))
-        .collect()
+/// When figures and tables of the report mislead, whatever the trace is.
+fn caveats(document: &Document) -> Vec<String> {
+    let metrics = document.metrics.iter().filter(|m| !m.result.value.is_null());
+    let metrics = metrics.flat_map(|m| m.caveats.iter().map(|c| (&*m.result.metric, &**c)));
+    let shown = |s: &&Sheet| {
+        !s.rows.is_empty() && SECTIONS.iter().any(|(_, _, names)| names.contains(&&*s.name))
+    };
+    let sheets = document.sheets.iter().filter(shown);
+    let sheets = sheets.flat_map(|s| s.caveats.iter().map(|c| (&*s.name, &**c)));
+    gathered(metrics.chain(sheets))
 }

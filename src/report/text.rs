@@ -43,16 +43,17 @@ fn made_by(document: &Document) -> String {
     format!("made by ccl-sql {} of the trace {fingerprint}\n", env!("CARGO_PKG_VERSION"))
 }
 
-fn text_block(out: &mut String, block: &Block) {
+/// A block as plain text, an empty line before it.
+pub(super) fn text_block(out: &mut String, block: &Block) {
     out.push('\n');
     match block {
         Block::Facts(facts) => {
             let names = facts.iter().map(|f| f[0].width()).max().unwrap_or(0);
             let values = facts.iter().map(|f| f[1].width()).max().unwrap_or(0).min(24);
             for [name, value, remark] in facts {
-                let line =
-                    format!("{}  {}  {remark}", pad(name, names, false), pad(value, values, false));
-                out.push_str(&format!("  {}\n", line.trim_end()));
+                let start =
+                    format!("  {}  {}  ", pad(name, names, false), pad(value, values, false));
+                out.push_str(&hung(&start, remark));
             }
         }
         Block::Table { caption, headings, numbers, rows } => {
@@ -86,16 +87,29 @@ fn pad(text: &str, width: usize, right: bool) -> String {
 
 /// A sentence in lines of at most [`WIDTH`] columns.
 fn wrap(text: &str, indent: &str) -> String {
+    filled(text, indent, &format!("{indent}  "))
+}
+
+/// A remark beside what it is of: further lines begin where the first one does.
+fn hung(start: &str, remark: &str) -> String {
+    // Long values leave no room: then it goes on below.
+    let column = if start.width() > WIDTH / 2 { 6 } else { start.width() };
+    filled(remark, start, &" ".repeat(column))
+}
+
+fn filled(text: &str, first: &str, further: &str) -> String {
     let mut out = String::new();
-    let mut line = indent.to_owned();
+    let mut line = first.to_owned();
+    let mut begun = false;
     for word in text.split(' ') {
-        if line.width() + word.width() + 1 > WIDTH && line.trim() != "" {
+        if begun && line.width() + word.width() > WIDTH {
             out.push_str(line.trim_end());
             out.push('\n');
-            line = format!("{indent}  ");
+            line = further.to_owned();
         }
         line.push_str(word);
         line.push(' ');
+        begun = true;
     }
     out.push_str(line.trim_end());
     out.push('\n');
@@ -130,19 +144,59 @@ fn markdown_block(out: &mut String, block: &Block) {
     }
 }
 
-/// Text that Markdown takes as it stands: no markup, no HTML, no end of a cell.
+/// Text that Markdown takes as it stands: no markup, no HTML, no address that would become a link,
+/// no end of a cell.
 fn escape(text: &str) -> String {
+    let text = plain_text(text);
     let mut out = String::new();
-    for c in plain_text(text).chars() {
+    let mut before = ' ';
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let after = rest.clone().next().unwrap_or(' ');
         match c {
             '\\' | '`' | '*' | '[' | ']' | '|' | '#' | '~' | '!' | '$' => out.extend(['\\', c]),
+            // Inside of names they stand for themselves.
+            '_' if !before.is_alphanumeric() || !after.is_alphanumeric() => out.push_str("\\_"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // An address would become a link; names of metrics hold underscores between letters.
-            ':' => out.push_str("&#58;"),
+            '@' => out.push_str("&#64;"),
+            ':' if !after.is_whitespace() => out.push_str("&#58;"),
+            '.' if out.to_ascii_lowercase().ends_with("www") => out.push_str("&#46;"),
             c => out.push(c),
         }
+        before = c;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_makes_nothing_of_the_text_of_strangers() {
+        for (text, want) in [
+            ("network_load: of 8 ranks", "network_load: of 8 ranks"),
+            ("_a_ __b__ c_", "\\_a\\_ \\_\\_b\\_\\_ c\\_"),
+            ("<script>&amp;", "&lt;script&gt;&amp;amp;"),
+            ("[x](http://evil) ![y](z)", "\\[x\\](http&#58;//evil) \\!\\[y\\](z)"),
+            ("WWW.evil.com a@b.c", "WWW&#46;evil.com a&#64;b.c"),
+            ("a|b\n# c\r\n`d`", "a\\|b \\# c  \\`d\\`"),
+            ("\u{1b}[31m\u{202e}red", "\\[31mred"),
+        ] {
+            assert_eq!(escape(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn remarks_hang_beside_their_values() {
+        let words = "word ".repeat(30);
+        let lines = hung("  name  1.0 ms  ", words.trim_end());
+        assert!(lines.lines().count() == 2 && lines.lines().all(|l| l.width() <= WIDTH), "{lines}");
+        assert!(lines.lines().nth(1).is_some_and(|l| l.starts_with(&" ".repeat(16))), "{lines}");
+        let long = "x".repeat(300);
+        assert_eq!(hung("  name  ", &long), format!("  name  {long}\n"));
+        assert_eq!(hung(&format!("  {long}  "), "a b"), format!("  {long}  a\n      b\n"));
+    }
 }
