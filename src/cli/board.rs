@@ -9,7 +9,7 @@ use super::Context;
 use super::args::ReportArgs;
 use super::batch::Batch;
 use super::metric::traces;
-use super::output::{Names, Target, safe, target, write_all};
+use super::output::{Files, Names, safe};
 use super::report::{MOST_ROWS, page_views, shown_metrics, view};
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::ingest::manifest::Manifest;
 use crate::registry::{SqlFile, docs};
 use crate::report::document::{Document, Metric, Sheet, provenance};
+use crate::report::files::vacant;
 use crate::report::html::board::{Definition, board_page, definitions_page};
 use crate::report::{html, pretty};
 
@@ -28,21 +29,14 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
         return Err(one(Error::new("usage", "a leaderboard is a folder, and none is named")
             .hint("ccl-sql board -o DIR")));
     };
-    let folder = match target(context) {
-        Target::Folder(folder) => folder,
-        _ if !output.exists() && output.as_os_str() != "-" => output.clone(),
-        _ => {
-            return Err(one(Error::new("usage", "a leaderboard is a folder, and -o names a file")
-                .at(output.display().to_string())
-                .hint("ccl-sql board -o DIR")));
-        }
-    };
-    let index = folder.join("index.html");
-    if index.exists() && !context.global.force {
-        return Err(one(Error::new("output-exists", "a leaderboard is there already")
-            .at(index.display().to_string())
-            .hint("add --force to write over it")));
+    if output.is_file() || output.as_os_str() == "-" {
+        return Err(one(Error::new("usage", "a leaderboard is a folder, and -o names a file")
+            .at(output.display().to_string())
+            .hint("ccl-sql board -o DIR")));
     }
+    let folder = output.as_path();
+    let index = folder.join("index.html");
+    vacant(&index, context.global.force).map_err(one)?;
     let shown = shown_metrics(context).map_err(one)?;
     let files = files(context, &shown).map_err(one)?;
     let params: Params = args.param.iter().cloned().collect();
@@ -52,7 +46,9 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
-    let mut names = Names::new(&folder.join("reports")).map_err(one)?;
+    let mut written = Files::new(context);
+    written.folder(folder).map_err(one)?;
+    let mut names = Names::new(&folder.join("reports"));
     let mut listed = Vec::new();
     let mut results: Vec<MetricResult> = Vec::new();
     let mut configurations: Option<Sheet> = None;
@@ -74,7 +70,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
             sheets,
             metrics,
         };
-        let path = names.path(&safe(&manifest.trace), &document.fingerprint[..8], "html");
+        let path = names.path(&safe(&manifest.trace), &document.fingerprint[..8], ".html");
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         listed.push(json!({
             "trace": manifest.trace, "report": format!("reports/{name}"),
@@ -82,7 +78,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
         }));
         add(&mut configurations, &document);
         let page = html::report_page(&document.json()).into_bytes();
-        write_all(context, &[(path, page)]).map_err(one)?;
+        written.add(&path, &page).map_err(one)?;
         results.extend(answers);
     }
     drop(batch);
@@ -101,15 +97,15 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
             sql: file.text.clone(),
         })
         .collect();
-    write_all(
-        context,
-        &[
-            (folder.join("board.json"), pretty(&document)),
-            (folder.join("metrics.html"), definitions_page(&definitions).into_bytes()),
-            (index, board_page(&document).into_bytes()),
-        ],
-    )
-    .map_err(one)
+    let pages = [
+        ("board.json", pretty(&document)),
+        ("metrics.html", definitions_page(&definitions).into_bytes()),
+        ("index.html", board_page(&document).into_bytes()),
+    ];
+    for (name, bytes) in pages {
+        written.add(&folder.join(name), &bytes).map_err(one)?;
+    }
+    written.commit().map_err(one)
 }
 
 /// The metrics of a report, then those besides that have thresholds.
