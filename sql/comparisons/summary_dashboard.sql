@@ -59,9 +59,11 @@ WITH
             coalesce(b.metric, t.metric) AS metric,
             b.value AS base,
             t.value AS test,
-            CASE WHEN coalesce(b.better, t.better) = 'higher' THEN 1 ELSE -1 END * CASE
+            CASE
                 WHEN b.value = 0 AND t.value = 0 THEN 0
-                ELSE 100 * (t.value - b.value) / nullif(abs(b.value), 0)
+                WHEN coalesce(b.better, t.better) = 'higher'
+                    THEN 100 * (t.value - b.value) / nullif(abs(b.value), 0)
+                ELSE 100 * (b.value - t.value) / nullif(abs(b.value), 0)
             END AS improvement_pct
         FROM base AS b
         FULL OUTER JOIN test AS t ON t.metric = b.metric

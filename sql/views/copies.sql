@@ -1,6 +1,7 @@
 -- @view     copies
 -- @summary  Copies on the devices, with their direction and rate.
 -- @requires device_events
+-- @null     the trace has no copies
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   event_id BIGINT dim - | Number of the event in the trace.

@@ -1,6 +1,7 @@
 -- @view     events
 -- @summary  Device and host events together: one row per slice or instant of the source.
--- @requires device_events host_events
+-- @reads    device_events host_events
+-- @null     the trace has no events, on devices or hosts
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   source VARCHAR dim - | Profiler.
 -- @column   rank BIGINT dim - | Global rank.

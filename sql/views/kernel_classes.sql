@@ -1,6 +1,7 @@
 -- @view     kernel_classes
 -- @summary  What each kernel does: one class for every name and launching operator.
--- @requires kernel_times kernel_patterns device_events
+-- @requires kernel_times
+-- @reads    kernel_patterns device_events
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   source VARCHAR dim - | Profiler.
 -- @column   class VARCHAR dim - | compute or comm.

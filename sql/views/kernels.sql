@@ -1,6 +1,7 @@
 -- @view     kernels
 -- @summary  Kernels: device events of class compute and comm.
 -- @requires device_events
+-- @null     the trace has no kernels
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   event_id BIGINT dim - | Number of the event in the trace.

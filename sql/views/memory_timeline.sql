@@ -1,5 +1,5 @@
 -- @view     memory_timeline
--- @summary  Memory of each device over time, to be drawn: the largest level in each of at most 400 slices of the recording.
+-- @summary  Memory of each device over time, to be drawn: the largest level in each of at most 400 slices of a recording, fewer where there are more than 75.
 -- @requires _memory_levels
 -- @reads    _memory_recordings
 -- @null     nothing recorded the memory over time (a snapshot with its history, a timeline, or profile_memory=True)
@@ -11,10 +11,17 @@
 -- @column   reserved_bytes BIGINT value bytes lower | Largest number reserved from the device; NULL where the recording does not say.
 -- @source   metrics 5.4 and 2.G
 WITH
+    -- About 30,000 points in all, and at least 20 of each.
+    resolutions AS (
+        SELECT trace, least(400, greatest(20, 30000 // count(*))) AS slice_count
+        FROM _memory_recordings
+        GROUP BY trace
+    ),
+
     levels AS (
         SELECT
             l.trace, l.rank, l.source_id, l.device, l.ts_ns, l.allocated_bytes, l.reserved_bytes,
-            r.first_ts_ns, r.last_ts_ns
+            r.first_ts_ns, r.last_ts_ns, n.slice_count
         FROM _memory_levels AS l
         INNER JOIN _memory_recordings AS r
             ON r.trace = l.trace
@@ -22,6 +29,7 @@ WITH
             AND r.source_id IS NOT DISTINCT FROM l.source_id
             AND r.device IS NOT DISTINCT FROM l.device
             AND r.method = l.method
+        INNER JOIN resolutions AS n ON n.trace = l.trace
         WHERE l.ts_ns IS NOT NULL AND l.allocated_bytes IS NOT NULL
     ),
 
@@ -34,7 +42,8 @@ WITH
     slices AS (
         SELECT
             trace, rank, source_id, device,
-            CAST(floor(399.0 * (ts_ns - first_ts_ns) / greatest(last_ts_ns - first_ts_ns, 1)) AS BIGINT) AS slice,
+            floor((slice_count - 1) * CAST(ts_ns - first_ts_ns AS DOUBLE) / greatest(last_ts_ns - first_ts_ns, 1))
+                AS slice,
             max(ts_ns) AS ts_ns,
             max(allocated_bytes) AS allocated_bytes,
             max(reserved_bytes) AS reserved_bytes

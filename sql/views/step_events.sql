@@ -1,6 +1,7 @@
 -- @view     step_events
 -- @summary  Device events with the step that launched them.
--- @requires device_events launches metadata steps
+-- @requires device_events
+-- @reads    launches metadata steps
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   event_id BIGINT dim - | Number of the event in the trace.

@@ -82,7 +82,8 @@ WITH
     inside AS (
         SELECT
             trace, step, rank, device, lane, event_id, ts_ns, end_ns, dur_ns, window_ns, gap_ns, slice,
-            max(end_ns) OVER before AS before_end_ns,
+            CASE lane WHEN 'comm' THEN lag(end_ns) OVER lane ELSE max(end_ns) OVER before END
+                AS before_end_ns,
             lag(dur_ns) OVER lane AS before_dur_ns,
             lag(slice) OVER lane AS before_slice
         FROM events

@@ -2,7 +2,8 @@
 //!
 //! A file is a table that a reader makes; columns that it lacks are NULL. `event_id` and `source`
 //! are filled in where they are left out, and so is the table `sources` (one file per rank). A
-//! column `args.KEY` is the argument KEY; together they become the JSON of `args`.
+//! column `args.KEY` is the argument KEY; together they become the JSON of `args`. The file
+//! `metric_results.csv` is no table of the trace: it holds what metrics say of it, for comparisons.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use ccl_sql::ingest::manifest::Manifest;
 use ccl_sql::ingest::rows::Rows;
 use ccl_sql::ingest::{Finish, ToDerive, count_rows};
 use ccl_sql::registry::Registry;
-use ccl_sql::schema::{Made, SCHEMA_VERSION, TABLES, Table, table};
+use ccl_sql::schema::{Made, RESULTS, SCHEMA_VERSION, TABLES, Table, table};
 use ccl_sql::sql_text::{sql_name, sql_string};
 use duckdb::Connection;
 use serde_json::{Map, Value};
@@ -45,6 +46,9 @@ pub fn build(case: &str, data: &Path) {
     let mut seen = Vec::new();
     for file in files(&folder) {
         let Some(stem) = name(&file).strip_suffix(".csv").map(str::to_owned) else { continue };
+        if stem == RESULTS.name {
+            continue;
+        }
         let table = table(&stem).filter(|t| t.made == Made::Ingest);
         let table = table.unwrap_or_else(|| panic!("{}: no table of a reader", file.display()));
         let text = std::fs::read_to_string(&file).expect("the fixture can be read");
@@ -90,6 +94,18 @@ pub fn build(case: &str, data: &Path) {
         files: std::collections::BTreeMap::new(),
     };
     manifest.write(&directory).expect("the manifest can be written");
+}
+
+/// What metrics say of a fixture, where comparisons read it.
+///
+/// # Panics
+/// When the file cannot be read.
+pub fn metric_results(case: &str) -> Csv {
+    let file = project().join("tests/fixtures").join(case).join(format!("{}.csv", RESULTS.name));
+    match file.exists() {
+        true => Csv::parse(&std::fs::read_to_string(file).expect("the file can be read")),
+        false => Csv { columns: Vec::new(), rows: Vec::new() },
+    }
 }
 
 /// The rows of a query, as text.
@@ -341,7 +357,8 @@ fn every_fixture_is_small_and_says_what_it_shows() {
         for file in files(&folder) {
             let stem = name(&file);
             let Some(stem) = stem.strip_suffix(".csv") else { continue };
-            assert!(TABLES.iter().any(|t| t.name == stem && t.made == Made::Ingest), "{stem}");
+            let known = TABLES.iter().any(|t| t.name == stem && t.made == Made::Ingest);
+            assert!(known || stem == RESULTS.name, "{stem}");
             let csv = Csv::parse(&std::fs::read_to_string(&file).expect("the fixture can be read"));
             assert!((1..=40).contains(&csv.rows.len()), "{} is no tiny table", file.display());
         }

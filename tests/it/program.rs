@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use assert_cmd::Command;
-use ccl_sql::engine::{Engine, Settings, directories};
+use ccl_sql::engine::{Engine, ResultRow, Settings, directories, sheet};
 use ccl_sql::ingest::Store;
 use ccl_sql::registry::Registry;
 use ccl_sql::report::{Format, Grid};
 use duckdb::arrow::array::RecordBatch;
+use duckdb::types::Value as SqlValue;
 
 use crate::tables::Csv;
 
@@ -144,6 +145,12 @@ pub fn in_parallel<T: Sync>(items: &[T], body: impl Fn(&T) -> Vec<String> + Sync
     failures
 }
 
+/// The SQL files of the project.
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| Registry::load(None).expect("the registry loads"))
+}
+
 /// The traces of a data directory under one connection: many queries for the price of one start.
 pub struct Tables {
     engine: Engine<'static>,
@@ -155,8 +162,7 @@ impl Tables {
     /// # Panics
     /// When DuckDB does not start.
     pub fn open(data: &Path) -> Self {
-        static REGISTRY: std::sync::OnceLock<Registry> = std::sync::OnceLock::new();
-        let registry = REGISTRY.get_or_init(|| Registry::load(None).expect("the registry loads"));
+        let registry = registry();
         let store = Store::new(data);
         let folders = directories(&store, &store.traces()).expect("the traces are there");
         let settings = Settings { threads: 1, ..Settings::default() };
@@ -169,6 +175,43 @@ impl Tables {
     pub fn select(&self, table: &str, columns: &str) -> Result<String, String> {
         self.engine.make(table).map_err(|e| e.to_string())?;
         self.csv(&format!("SELECT {columns} FROM {table} ORDER BY ALL"))
+    }
+
+    /// What a report shows of a view, or a comparison with its parameters says: the rows as CSV, in
+    /// their order, or why there are none; or the error.
+    pub fn sheet(
+        &self,
+        name: &str,
+        params: &[(&str, SqlValue)],
+    ) -> Result<Result<String, String>, String> {
+        let registry = registry();
+        let file = registry.view(name).or_else(|| registry.comparison(name));
+        let file = file.ok_or_else(|| format!("there is no view or comparison `{name}`"))?;
+        let rows = sheet::rows(&self.engine, file, params, 10_000).map_err(|e| e.to_string())?;
+        if let Some(reason) = rows.reason {
+            return Ok(Err(reason));
+        }
+        let columns: Vec<&str> = file.header.columns.iter().map(|c| c.name.as_str()).collect();
+        let bytes = Grid::of_rows(&columns, rows.rows).bytes(Format::Csv, 0);
+        let text = String::from_utf8(bytes.map_err(|e| e.to_string())?);
+        Ok(Ok(text.map_err(|e| e.to_string())?))
+    }
+
+    /// Adds what metrics say of a trace, for comparisons.
+    ///
+    /// # Panics
+    /// When a row lacks a column.
+    pub fn add_results(&self, trace: &str, csv: &Csv) {
+        let number = |text: Option<&str>| text.map(|t| t.parse::<f64>().expect("a number"));
+        let rows: Vec<ResultRow<'_>> = (0..csv.rows.len())
+            .map(|row| {
+                let place = csv.get(row, "place").expect("a place").parse().expect("an integer");
+                let metric = csv.get(row, "metric").expect("a metric");
+                let value = number(csv.get(row, "value"));
+                (trace, place, metric, 1, csv.get(row, "unit"), csv.get(row, "better"), value)
+            })
+            .collect();
+        self.engine.fill_results(&rows).expect("the results can be written");
     }
 
     fn csv(&self, sql: &str) -> Result<String, String> {
