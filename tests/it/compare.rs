@@ -80,12 +80,18 @@ fn runs_of_a_sweep_are_read_labelled_and_ranked() {
         said["ranking"]["rows"].as_array().expect("a list").iter().map(|r| &r[1]).collect();
     assert_eq!(places, ["32cu_512threads", "56cu_256threads", "37cu_384threads.v1.2"]);
 
-    let text = compare("sweep", &[BASE, SLOWER, FASTER]).done();
+    let evil = format!("experiments/evil/{}", hostile());
+    let text = compare("sweep", &[BASE, SLOWER, FASTER, &evil]).done();
+    assert!(is_plain(&text), "{text:?}");
+    assert!(text.contains("  test 3  =cmd|'C calc'!A0 <script>"), "{text}");
     let steps = text.lines().find(|l| l.trim_start().starts_with("avg_step_time ")).expect("a row");
     let words: Vec<&str> = steps.split_whitespace().collect();
     assert_eq!(
         words[1..],
-        ["1.000", "ms", "1.100", "ms", "-10.00", "%", "900.0", "us", "+10.00", "%"],
+        [
+            "1.000", "ms", "1.100", "ms", "-10.00", "%", "900.0", "us", "+10.00", "%", "1.000",
+            "ms", "0.00", "%"
+        ],
         "{steps}"
     );
     assert!(text.contains("\nRANKING\n"), "{text}");
@@ -114,7 +120,10 @@ fn names_that_occur_in_two_experiments_are_told_apart() {
     std::os::unix::fs::symlink("rccl_b/56cu_256threads", folder().join("experiments/latest"))
         .expect("linked");
     let inside = format!("{BASE}/torch_profiler");
-    let csv = compare("twice", &[&inside, "experiments/latest", "--format", "csv"]).done();
+    // A condition that holds by no more than what floats add is none that is crossed.
+    let conditions = ["--fail-on", "avg_step_time > +100%", "--fail-on", "iter_time<0%"];
+    let args = [&[&*inside, "experiments/latest", "--format", "csv"], &conditions[..]].concat();
+    let csv = compare("twice", &args).done();
     assert!(csv.lines().nth(1).is_some_and(|l| l.starts_with("56cu_256threads,latest,")), "{csv}");
 }
 
@@ -165,17 +174,16 @@ fn conditions_decide_the_exit_code() {
         assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{wrong}\n{}", run.stderr);
     }
     // The step takes 10 % longer: exactly, although 1.1 - 1.0 is more than 0.1 in floats.
-    let held = [
+    let conditions = [
         "avg_step_time > +10%",
         "avg_step_time<0%",
         "avg_step_time@1 > 10.5 %",
-        "comm_comp_overlap < -2%",
+        "avg_step_time >= 10%",
+        "iter_time > +3%",
+        "throughput_tokens < -2%",
     ];
-    let run = judge(&held, &[]);
-    assert_eq!((run.code, run.errors()), (0, vec![]), "{}", run.stderr);
-    let crossed = ["avg_step_time >= 10%", "iter_time > +3%", "throughput_tokens < -2%"];
     // A wide threshold makes the change Similar, and the condition holds all the same.
-    let run = judge(&crossed, &["--threshold", "50%"]);
+    let run = judge(&conditions, &["--threshold", "50%"]);
     assert_eq!(run.code, 1);
     assert_eq!(
         run.errors(),
@@ -183,6 +191,9 @@ fn conditions_decide_the_exit_code() {
         "{}",
         run.stderr
     );
+    for crossed in ["avg_step_time >= 10%", "iter_time > +3%", "throughput_tokens < -2%"] {
+        assert!(run.stderr.contains(&format!("'{crossed}'")), "{crossed}\n{}", run.stderr);
+    }
     assert!(run.stderr.contains("avg_step_time of 37cu_384threads.v1.2 changed by +10.00 %"));
     assert!(run.stderr.contains("noise over the steps 0.00 %"), "{}", run.stderr);
     // The result is there nevertheless.
@@ -244,20 +255,11 @@ fn workbooks_have_their_pages_and_the_same_bytes() {
     let one = compare("sweep", &[BASE, SLOWER, "-o", "one.xlsx", "--jobs", "1"]);
     assert_eq!(one.code, 0, "{}", one.stderr);
     assert!(kept == std::fs::read(folder().join("one.xlsx")).expect("read"), "the bytes differ");
-    // A file in the way: none is written.
-    std::fs::remove_file(folder().join("out/books/gpu_timeline_combined.xlsx")).expect("removed");
-    let again = compare("sweep", &[BASE, SLOWER, "-o", "out/books/"]);
-    assert_eq!((again.code, again.errors()), (1, vec!["output-exists"]));
-    assert_eq!(files(&folder().join("out/books")).len(), 4);
-    assert!(kept == std::fs::read(&whole).expect("read"));
 }
 
 #[test]
 fn labels_of_strangers_do_nothing() {
     let evil = format!("experiments/evil/{}", hostile());
-    let text = compare("evil", &[BASE, &evil]).done();
-    assert!(is_plain(&text), "{text:?}");
-    assert!(text.contains("=cmd|'C calc'!A0 <script>"), "{text}");
     let csv = compare("evil", &[BASE, &evil, "--format", "csv"]).done();
     let quoted = format!("56cu_256threads,\"{}\",avg_step_time,", hostile().replace('"', "\"\""));
     assert!(csv.contains(&quoted), "{csv}");

@@ -63,11 +63,31 @@ fn the_text_of_the_example() {
     assert_snapshot!("report_text", body);
 }
 
+/// The reports of two traces as JSON, made by a number of threads.
+fn both(jobs: &str) -> String {
+    report(&["--trace", "bare", "--trace", "a)1(", "--format", "json", "--jobs", jobs]).done()
+}
+
 #[test]
-fn the_same_bytes_on_any_number_of_threads() {
-    let args = ["--trace", "a)1(", "--format", "json", "--jobs"];
-    let written = ["1", "8"].map(|jobs| report(&[&args[..], &[jobs]].concat()).done());
-    assert!(written[0] == written[1]);
+fn several_traces_are_a_list_and_the_same_bytes_on_any_number_of_threads() {
+    let written = both("8");
+    assert!(written == both("1"));
+    let list = json(&written);
+    let traces: Vec<&Value> =
+        list.as_array().expect("a list").iter().map(|d| &d["trace"]).collect();
+    assert_eq!(traces, ["a)1(", "bare"]);
+    let bare = &list[1];
+    let mut empty = 0;
+    for sheet in bare["sheets"].as_array().expect("a list") {
+        if sheet["rows"].as_array().is_some_and(Vec::is_empty) {
+            empty += 1;
+            assert!(sheet["reason"].is_string(), "{}", sheet["name"]);
+        }
+    }
+    assert!(empty >= 5, "{empty}");
+    for metric in bare["metrics"].as_array().expect("a list") {
+        assert_eq!(metric["value"].is_null(), metric["reason"].is_string(), "{metric}");
+    }
 }
 
 #[test]
@@ -106,18 +126,6 @@ fn the_json_report_holds_the_metrics_and_whole_tables() {
 
 #[test]
 fn what_a_trace_lacks_is_said() {
-    let document = json(&report(&["--trace", "bare", "--format", "json"]).done());
-    let mut empty = 0;
-    for sheet in document["sheets"].as_array().expect("a list") {
-        if sheet["rows"].as_array().is_some_and(Vec::is_empty) {
-            empty += 1;
-            assert!(sheet["reason"].is_string(), "{}", sheet["name"]);
-        }
-    }
-    assert!(empty >= 5, "{empty}");
-    for metric in document["metrics"].as_array().expect("a list") {
-        assert_eq!(metric["value"].is_null(), metric["reason"].is_string(), "{metric}");
-    }
     let text = report(&["--trace", "bare"]).done();
     for line in [
         "avg_step_time, iter_time, step_time_variance: it needs steps, and this trace has none",
@@ -246,12 +254,4 @@ fn outputs_that_cannot_be_are_refused_before_the_work() {
         .filter(|n| n.ends_with(".tmp") || n.starts_with("report."))
         .collect();
     assert!(left.is_empty(), "{left:?}");
-}
-
-#[test]
-fn several_traces_are_a_list() {
-    let both = json(&report(&["--trace", "bare", "--trace", "a)1(", "--format", "json"]).done());
-    let traces: Vec<&Value> =
-        both.as_array().expect("a list").iter().map(|d| &d["trace"]).collect();
-    assert_eq!(traces, ["a)1(", "bare"]);
 }
