@@ -9,7 +9,7 @@ use super::Context;
 use super::args::ReportArgs;
 use super::batch::Batch;
 use super::metric::traces;
-use super::output::{Files, Names, safe};
+use super::output::{Files, Names, Target, safe};
 use super::report::{MOST_ROWS, page_views, shown_metrics, view};
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
@@ -47,7 +47,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
     let mut written = Files::new(context);
-    written.folder(folder).map_err(one)?;
+    written.prepare(&Target::Folder(folder.to_owned())).map_err(one)?;
     let mut names = Names::new(&folder.join("reports"));
     let mut listed = Vec::new();
     let mut results: Vec<MetricResult> = Vec::new();

@@ -81,9 +81,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     let params: Params = args.param.iter().cloned().collect();
     check_params(&files, &params).map_err(one)?;
     let mut out = Files::new(context);
-    if let Target::Folder(folder) = &target {
-        out.folder(folder).map_err(one)?;
-    }
+    out.prepare(&target).map_err(one)?;
     let named = runs(context, args)?;
     let traces: Vec<String> = named.iter().map(|(_, trace)| trace.clone()).collect();
     let directories = context.directories(&traces).map_err(one)?;

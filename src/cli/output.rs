@@ -166,12 +166,19 @@ impl<'c> Files<'c> {
         Self { context, staged: Staged::new(context.global.force), notes: Vec::new() }
     }
 
-    /// Makes a folder, so that it is known to be writable before the work is done.
+    /// Makes the folder of a target: that it cannot be is better known before the work than after.
     ///
     /// # Errors
     /// `io`.
-    pub fn folder(&mut self, folder: &Path) -> Result<()> {
-        self.staged.folder(folder)
+    pub fn prepare(&mut self, target: &Target) -> Result<()> {
+        match target {
+            Target::Stdout => Ok(()),
+            Target::Folder(folder) => self.staged.folder(folder),
+            Target::File(path) => match path.parent() {
+                Some(folder) => self.staged.folder(folder),
+                None => Ok(()),
+            },
+        }
     }
 
     /// A file for a place.

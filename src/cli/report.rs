@@ -161,11 +161,9 @@ struct Output<'c> {
 impl<'c> Output<'c> {
     fn new(context: &'c Context, target: Target, format: Format) -> Result<Self> {
         let mut files = Files::new(context);
+        files.prepare(&target)?;
         let names = match &target {
-            Target::Folder(folder) => {
-                files.folder(folder)?;
-                Some((Names::new(folder), timestamp()?))
-            }
+            Target::Folder(folder) => Some((Names::new(folder), timestamp()?)),
             _ => None,
         };
         Ok(Self { context, target, format, bytes: Vec::new(), documents: Vec::new(), files, names })
