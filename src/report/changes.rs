@@ -47,7 +47,7 @@ pub fn text(comparison: &Comparison) -> String {
     };
     section("CONFIGURATION", &configuration(comparison, &names));
     let caption =
-        "What the devices do with their time, mean over ranks; less time is better by more.";
+        "What the devices do with their time, mean over ranks; better by: less time, in percent.";
     section(
         "TIME OF THE DEVICES",
         &table(comparison, &names, "GPU_Summary_Cmp", "time_ms", caption),

@@ -81,7 +81,10 @@ const CONFIGURATION: [(&str, &str); 21] = [
 
 /// The sections of a report.
 pub fn sections(document: &Document) -> Vec<Section> {
-    let mut out = vec![configuration(document)];
+    let general = general(document);
+    let mut first = configuration(document);
+    first.blocks.extend(general.iter().map(|w| Block::Note(plain_text(w))));
+    let mut out = vec![first];
     for (number, (name, title, sheets)) in SECTIONS.iter().enumerate() {
         let mut blocks = Vec::new();
         let metrics: Vec<&Metric> =
@@ -95,7 +98,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
             blocks.push(table(sheet));
         }
         blocks.extend(reasons(&lacking).into_iter().map(Block::Note));
-        blocks.extend(warnings(&known).into_iter().map(Block::Note));
+        blocks.extend(warnings(&known, &general).into_iter().map(Block::Note));
         out.push(Section { title: format!("{}. {title}", number + 1), blocks });
     }
     let caveats = caveats(document);
@@ -174,11 +177,29 @@ fn reasons(metrics: &[&Metric]) -> Vec<String> {
 
 /// What holds for this trace alone, as how much of it a figure rests on: it stands beside the
 /// figures, and not among what holds for every trace.
-fn warnings(metrics: &[&Metric]) -> Vec<String> {
+fn warnings(metrics: &[&Metric], general: &[&str]) -> Vec<String> {
     gathered(metrics.iter().flat_map(|m| {
-        let own = m.result.warnings.iter().filter(|w| !m.caveats.contains(w));
-        own.map(|w| (&*m.result.metric, &**w))
+        let own = own_warnings(m).filter(|w| !general.contains(w));
+        own.map(|w| (&*m.result.metric, w))
     }))
+}
+
+fn own_warnings(metric: &Metric) -> impl Iterator<Item = &str> {
+    metric.result.warnings.iter().filter(|w| !metric.caveats.contains(w)).map(|w| &**w)
+}
+
+/// Warnings of more than half of the metrics: they hold for the report, and are said once.
+fn general(document: &Document) -> Vec<&str> {
+    let known: Vec<&Metric> =
+        document.metrics.iter().filter(|m| !m.result.value.is_null()).collect();
+    let mut out: Vec<&str> = Vec::new();
+    for warning in known.iter().flat_map(|m| own_warnings(m)) {
+        let count = known.iter().filter(|m| own_warnings(m).any(|w| w == warning)).count();
+        if 2 * count > known.len() && known.len() > 1 && !out.contains(&warning) {
+            out.push(warning);
+        }
+    }
+    out
 }
 
 fn table(sheet: &Sheet) -> Block {
