@@ -57,7 +57,7 @@ WITH
                 ELSE 100 * (t.value - b.value) / nullif(abs(b.value), 0)
             END AS change_pct
         FROM base AS b
-        FULL OUTER JOIN test AS t ON t.metric = b.metric
+        FULL OUTER JOIN test AS t ON t.metric = b.metric AND t.version = b.version
     ),
 
     improved AS (

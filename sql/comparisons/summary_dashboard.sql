@@ -66,7 +66,7 @@ WITH
                 ELSE 100 * (b.value - t.value) / nullif(abs(b.value), 0)
             END AS improvement_pct
         FROM base AS b
-        FULL OUTER JOIN test AS t ON t.metric = b.metric
+        FULL OUTER JOIN test AS t ON t.part = b.part AND t.place = b.place AND t.metric = b.metric
     )
 
 SELECT

@@ -73,11 +73,11 @@ pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
     let known: Vec<&str> =
         files.iter().flat_map(|f| f.header.params.iter().map(|p| p.name.as_str())).collect();
     let Some(name) = params.keys().find(|n| !known.contains(&n.as_str())) else { return Ok(()) };
-    let which = match files {
-        [one] => format!("metric `{}` has", one.header.name),
-        _ => "none of these metrics has".to_owned(),
+    let message = match files {
+        [one] => format!("metric `{}` has no parameter `{name}`", one.header.name),
+        _ => format!("none of these metrics has a parameter `{name}`"),
     };
-    let error = Error::new("param-invalid", format!("{which} no parameter `{name}`"));
+    let error = Error::new("param-invalid", message);
     Err(match nearest(name, known.iter().copied()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("`ccl-sql show NAME` lists the parameters of a metric"),
@@ -245,7 +245,7 @@ pub fn run(
 }
 
 /// The reason of a metric that lacks tables.
-fn needs(lacking: &[&str]) -> String {
+pub(super) fn needs(lacking: &[&str]) -> String {
     let mut all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
     all.dedup();
     format!("it needs {}, and this trace has none", all.join(" and "))

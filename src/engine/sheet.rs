@@ -1,5 +1,7 @@
 //! Tables for reports and comparisons: the rows of a view, or of a comparison with its parameters.
 
+use std::collections::BTreeSet;
+
 use arrow::array::RecordBatch;
 use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
@@ -8,6 +10,8 @@ use serde_json::Value;
 use super::{Engine, json};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
+use crate::schema;
+use crate::sql_text::sql_name;
 
 /// Rows in the order of the header's columns; a row of a view that no trace has is not among them.
 #[derive(Debug, Clone, Default)]
@@ -46,8 +50,7 @@ pub fn rows(
             break;
         }
     }
-    let said = || header.nulls.first().cloned().unwrap_or_else(|| "there are no rows".to_owned());
-    let reason = rows.is_empty().then(said);
+    let reason = if rows.is_empty() { Some(why_empty(engine, file)?) } else { None };
     Ok(Rows { rows, reason })
 }
 
@@ -61,4 +64,34 @@ fn cells<'a>(
     (0..batch.num_rows().min(rows))
         .map(|row| columns.iter().map(|c| c.map_or(Value::Null, |c| json::value(c, row))).collect())
         .collect()
+}
+
+/// What a view lacks: the tables that it, or a public view below it, cannot do without and that are
+/// empty; else what its header says. Helpers require tables that may be empty.
+fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
+    let mut tables = BTreeSet::new();
+    let mut waiting: Vec<&str> = file.header.requires.iter().map(String::as_str).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(name) = waiting.pop() {
+        if !seen.insert(name) || name.starts_with('_') {
+            continue;
+        }
+        if let Some(view) = engine.registry.view(name) {
+            waiting.extend(view.header.requires.iter().map(String::as_str));
+        } else if schema::table(name).is_some() {
+            tables.insert(name);
+        }
+    }
+    let mut lacking = Vec::new();
+    for table in tables {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", sql_name(table));
+        if !engine.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
+            lacking.push(table);
+        }
+    }
+    let said = file.header.nulls.first().cloned();
+    Ok(match &lacking[..] {
+        [] => said.unwrap_or_else(|| "there are no rows".to_owned()),
+        lacking => super::run::needs(lacking),
+    })
 }
