@@ -18,7 +18,7 @@ use ccl_sql::ingest::kineto::{self, Content, Kineto, Reading};
 use ccl_sql::ingest::pool::Pool;
 use ccl_sql::ingest::record::Share;
 use ccl_sql::ingest::steps::StepPatterns;
-use ccl_sql::ingest::time::micros_to_nanos;
+use ccl_sql::ingest::time::{MAX_NS, micros_to_nanos};
 use ccl_sql::ingest::watch::Watcher;
 use ccl_sql::ingest::{bench, et, memory, nsys, xla};
 use ccl_sql::registry;
@@ -502,7 +502,9 @@ impl Expected {
                 return;
             }
         };
-        let timed = event.last("ts").is_some_and(|ts| micros_to_nanos(ts.as_bytes()).is_some());
+        let usable = |ns: i64| (-MAX_NS..MAX_NS).contains(&ns);
+        let timed =
+            event.last("ts").is_some_and(|ts| micros_to_nanos(ts.as_bytes()).is_some_and(usable));
         let name = event.last("name").and_then(json::text);
         let id = event.last("id").is_some_and(|id| {
             let hex = |text: Cow<'_, str>| i64::from_str_radix(text.strip_prefix("0x")?, 16).ok();

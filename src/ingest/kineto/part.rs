@@ -271,12 +271,13 @@ impl<'p> Part<'p> {
 
     /// The recorded time, with the base where it is known; None with a finding.
     fn time(&mut self, raw: Option<&str>, offset: u64) -> Option<i64> {
-        let recorded = raw.and_then(|raw| micros_to_nanos(raw.as_bytes()));
+        let recorded = raw
+            .and_then(|raw| micros_to_nanos(raw.as_bytes()))
+            .filter(|ts| (-MAX_NS..MAX_NS).contains(ts));
         let with_base = match recorded {
             Some(ts) if ts < EPOCH_FROM_NS => ts.checked_add(self.base_ns),
             other => other,
         };
-        let with_base = with_base.filter(|ts| (-MAX_NS..MAX_NS).contains(ts));
         if with_base.is_none() {
             self.skip("ts-missing", offset, "an event without a usable time (`ts`); left out");
         } else if raw.is_some_and(|raw| raw.starts_with('"')) {
@@ -298,7 +299,7 @@ impl<'p> Part<'p> {
     fn duration(&mut self, raw: Option<&str>, ts: i64, offset: u64) -> Option<i64> {
         let dur = raw
             .and_then(|raw| micros_to_nanos(raw.as_bytes()))
-            .filter(|d| *d >= 0 && ts.checked_add(*d).is_some_and(|end| end < MAX_NS));
+            .filter(|d| (0..MAX_NS).contains(d) && ts.checked_add(*d).is_some());
         if dur.is_none() {
             self.log.add(Severity::Loss, "dur-invalid", Some(offset), || {
                 "a slice without a usable duration (missing, negative or no number); its duration is NULL"
