@@ -31,6 +31,7 @@ pub mod record;
 mod reuse;
 mod roots;
 pub mod rows;
+pub mod scratch;
 mod snapshots;
 mod sort;
 mod spill;
