@@ -54,6 +54,7 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
     }
     section("Needs", vec![h.requires.join(", ")].into_iter().filter(|l| !l.is_empty()).collect());
     section("Applies only if not", h.checks.iter().map(|c| c.right.clone()).collect());
+    section("Warns of a trace", h.warns.iter().map(|w| w.right.clone()).collect());
     section("Beware", h.caveats.clone());
     section("NULL means", h.nulls.clone());
     section("Also called", h.aliases.clone());
@@ -114,6 +115,9 @@ pub fn metrics_page(registry: &Registry) -> String {
         ));
         for check in &h.checks {
             out.push_str(&format!("\n- No value when: {}.\n", check.right));
+        }
+        for warn in &h.warns {
+            out.push_str(&format!("\n- Warns of a trace: {}.\n", warn.right));
         }
         for caveat in &h.caveats {
             out.push_str(&format!("\n- Beware: {caveat}\n"));

@@ -3,6 +3,7 @@
 pub mod docs;
 pub mod header;
 pub mod lint;
+pub mod units;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

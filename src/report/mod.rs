@@ -10,7 +10,6 @@ mod line;
 pub mod section;
 mod table;
 pub mod text;
-pub mod units;
 pub mod workbook;
 
 use std::path::Path;
@@ -27,6 +26,7 @@ use serde_json::Value;
 
 use crate::engine::json;
 use crate::error::{Error, Result};
+pub use crate::registry::units;
 
 /// The forms of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

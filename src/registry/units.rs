@@ -1,4 +1,5 @@
-//! Numbers for people: the text, Markdown and HTML reports. Tables for programs keep their values.
+//! Numbers for people: cards on the terminal, the text, Markdown and HTML reports. Forms for programs
+//! keep their values.
 //!
 //! The rules are simple enough to be said twice, here and in the JavaScript of a page; both give
 //! the same text for the same value. `D` digits are those of JavaScript's `toExponential(D - 1)`:
