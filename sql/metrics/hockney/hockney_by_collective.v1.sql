@@ -19,7 +19,7 @@
 -- @column   collective VARCHAR value - | Its kind.
 -- @column   group_size BIGINT value - | Its group size: that of the trace, else the devices of the card.
 -- @column   link VARCHAR value - | Its link class: intra (all ranks in one host), inter, or NULL where unknown.
--- @column   flag VARCHAR value - | What is odd about its fit.
+-- @column   flag VARCHAR value - | Why its fit is to be doubted, as in hockney_fits; NULL where it is sound.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, alpha_s, beta_s_per_byte, bandwidth_bytes_per_s, bus_bw_gb_per_s, n_half_bytes, r2, samples, sizes, flag.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
 -- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose ranks send unlike amounts are in no fit: no single message size describes them
