@@ -35,6 +35,7 @@ mod real_et;
 mod real_memory;
 mod report;
 mod runs;
+mod simulated;
 mod tables;
 mod traps;
 mod xla;
