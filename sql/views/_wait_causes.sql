@@ -3,7 +3,7 @@
 -- @materialize session
 -- @requires _waits
 -- @reads    busy_intervals
--- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is inferred from times: the last rank of a call came late because of another as far as it had waited longer than the rank that waits now, since it last met all ranks of the call. What compute hides of a wait delays nobody. Over several hops it is spread by the totals of the ranks, not call by call. Of a rank in more than 32 groups the busiest 32 count.
+-- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is inferred from times: the last rank of a call came late because of another as far as it had waited longer than the rank that waits now, since it last met all ranks of the call. What compute hides of a wait delays nobody, and a call in which compute hides most of the waiting is no meeting. Over several hops it is spread by the totals of the ranks, not call by call. Of a rank in more than 32 groups the busiest 32 count.
 -- @source   delays and propagating wait states (Böhme, Geimer, Wolf, Arnold 2010, Identifying the root causes of wait states in large-scale parallel applications)
 WITH RECURSIVE
     spans AS (
@@ -18,7 +18,7 @@ WITH RECURSIVE
 
     waits AS (
         SELECT
-            trace, source, collective_id, rank, coalesce(device, -1) AS device_key, ts_ns,
+            trace, source, collective_id, rank, coalesce(device, -1) AS device_key, ts_ns, dur_ns,
             ts_ns + wait_ns AS end_ns, wait_ns, aligned, last_rank, is_last,
             row_number() OVER (
                 PARTITION BY trace, rank, aligned ORDER BY ts_ns, collective_id
@@ -29,8 +29,8 @@ WITH RECURSIVE
     -- Compute up to the end of the wait, less compute up to its start, hides that much of it.
     exposed AS (
         SELECT
-            w.trace, w.source, w.collective_id, w.rank, w.wait_ns, w.aligned, w.last_rank,
-            w.is_last, w.place,
+            w.trace, w.source, w.collective_id, w.rank, w.dur_ns, w.wait_ns, w.aligned,
+            w.last_rank, w.is_last, w.place,
             w.wait_ns
                 - coalesce(e.before_ns + least(w.end_ns, e.end_ns) - e.start_ns, 0)
                 + coalesce(s.before_ns + least(w.ts_ns, s.end_ns) - s.start_ns, 0) AS exposed_ns
@@ -73,16 +73,32 @@ WITH RECURSIVE
         HAVING count(*) = i.group_size OR o.group_key = i.group_key
     ),
 
+    -- Where most of a call is waiting and compute goes on beside it, its ranks are as far apart
+    -- after it as before.
+    meetings AS (
+        SELECT
+            trace, source, collective_id, aligned,
+            sum(exposed_ns) * 2 >= sum(wait_ns) OR sum(wait_ns) * 2 <= sum(dur_ns) AS is_met
+        FROM exposed
+        WHERE NOT is_last
+        GROUP BY trace, source, collective_id, aligned
+    ),
+
     -- For each group of a rank: its waits, and the calls in which it meets all of the group.
     marks AS (
         SELECT
             e.trace, e.source, e.collective_id, e.rank, e.wait_ns, e.aligned, e.last_rank,
             e.is_last, e.place, e.exposed_ns, r.group_key,
             g.group_key = r.group_key AS is_call,
-            c.outer_key IS NOT NULL AS is_meeting
+            c.outer_key IS NOT NULL AND m.is_met AS is_meeting
         FROM exposed AS e
         INNER JOIN call_groups AS g
             ON g.trace = e.trace AND g.source = e.source AND g.collective_id = e.collective_id
+        INNER JOIN meetings AS m
+            ON m.trace = e.trace
+            AND m.source = e.source
+            AND m.collective_id = e.collective_id
+            AND m.aligned = e.aligned
         INNER JOIN rank_groups AS r ON r.trace = e.trace AND r.rank = e.rank
         LEFT JOIN contained AS c
             ON c.trace = e.trace AND c.group_key = r.group_key AND c.outer_key = g.group_key
@@ -92,7 +108,7 @@ WITH RECURSIVE
     sections AS (
         SELECT
             trace, source, collective_id, rank, wait_ns, aligned, last_rank, is_last, exposed_ns,
-            group_key, is_call, is_meeting,
+            group_key, is_call, is_meeting, place,
             coalesce(sum(CASE WHEN is_meeting THEN 1 ELSE 0 END) OVER (
                 PARTITION BY trace, rank, aligned, group_key ORDER BY place
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -114,19 +130,13 @@ WITH RECURSIVE
 
     shares AS (
         SELECT
-            s.trace, s.source, s.collective_id, s.rank, s.wait_ns, s.aligned, s.is_last,
-            s.group_key, s.section, coalesce(p.section_ns, 0) AS before_ns
-        FROM sections AS s
-        LEFT JOIN (
-            SELECT DISTINCT trace, rank, aligned, group_key, section, section_ns
-            FROM parts
-        ) AS p
-            ON p.trace = s.trace
-            AND p.rank = s.rank
-            AND p.aligned = s.aligned
-            AND p.group_key = s.group_key
-            AND p.section = s.section
-        WHERE s.is_call
+            trace, source, collective_id, rank, wait_ns, aligned, is_last, group_key, section,
+            coalesce(sum(CASE WHEN is_meeting THEN 0 ELSE exposed_ns END) OVER (
+                PARTITION BY trace, rank, aligned, group_key, section ORDER BY place
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ), 0) AS before_ns
+        FROM sections
+        QUALIFY is_call
     ),
 
     calls AS (

@@ -9,7 +9,6 @@
 -- @value    critical_path_ms
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
--- @answer   'rank ' || rank || ', ' || reason
 -- @null     no step of the rank has a duration, or none has the number asked for
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
 -- @param    step BIGINT NULL | Number of the step; without it the middle one of the rank (of an even number the earlier).

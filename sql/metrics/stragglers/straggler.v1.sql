@@ -8,7 +8,6 @@
 -- @value    load_imbalance_pct
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
--- @answer   CASE WHEN has_stragglers THEN 'rank ' || stragglers[1].rank || ' (' || replace(stragglers[1].reason, '_', ' ') || ')' ELSE 'no straggler' END
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @null     no rank computes on a device
 -- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.

@@ -8,7 +8,6 @@
 -- @value    last_pct
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
--- @answer   'rank ' || straggler_rank
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
