@@ -361,7 +361,7 @@ pub(super) fn explained(registry: &Registry, file: &SqlFile, error: duckdb::Erro
         ));
     }
     let message = format!("the query reads `{table}`, and there is no such table or view");
-    Error::new("sql", message).at(file.path.clone()).hint(match nearest(table, known) {
+    Error::new("sql", message).at(file.path.clone()).hint(match nearest(table, known()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ccl-sql list tables` shows them".to_owned(),
     })
