@@ -60,6 +60,15 @@ WITH
         WHERE m.dim IS NOT NULL
     ),
 
+    -- The only dimension of a card is that of calls of the whole job, whose group nothing states.
+    only_plan AS (
+        SELECT trace, max(degree) AS degree, min(dim) AS card_dim
+        FROM degrees
+        WHERE degree > 1
+        GROUP BY trace
+        HAVING count(DISTINCT dim) = 1
+    ),
+
     calls AS (
         SELECT
             c.trace, c.event_id, c.rank, c.device, c.ts_ns, c.dur_ns, c.step,
@@ -67,7 +76,7 @@ WITH
             c.wire_bytes,
             s.dim AS description_dim,
             r.range_dim,
-            p.card_dim,
+            coalesce(p.card_dim, o.card_dim) AS card_dim,
             s.stride_dim,
             CASE
                 WHEN c.collective = 'all_to_all' THEN 'ep'
@@ -79,6 +88,7 @@ WITH
         LEFT JOIN plan AS p
             ON p.trace = c.trace AND p.degree = c.group_size AND c.group_source = 'stated'
         LEFT JOIN ranged AS r ON r.trace = c.trace AND r.event_id = c.event_id
+        LEFT JOIN only_plan AS o ON o.trace = c.trace AND o.degree = c.group_size
     ),
 
     modes AS (

@@ -1,6 +1,6 @@
 //! Known answers on tiny tables: `tests/golden/<metric>/<case>.csv` is what
 //! `ccl-sql metric <metric> --format csv` gives on `tests/fixtures/<case>`, or `<case>.error` the
-//! code of its error. A case with parameters is `<case>@KEY=VALUE.csv`. Derived tables are under
+//! code of its error, or `<case>.reason` the reason why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`. Derived tables are under
 //! `tests/golden/derived/<table>/`; the header of the file says which columns are compared.
 //! `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order, and
 //! `tests/golden/comparisons/<comparison>/<base>+<test>.csv` what a comparison of two cases says
@@ -121,6 +121,15 @@ impl Golden {
             }
         };
         let (actual, found) = match (is("error"), run.code) {
+            (false, 1) if is("reason") && self.kind == Kind::Metric => {
+                let said = run.stderr.lines().find_map(|l| l.split_once("has no value: "));
+                let actual = said.map_or_else(String::new, |(_, reason)| format!("{reason}\n"));
+                let found = match actual == expected {
+                    true => Vec::new(),
+                    false => vec![format!("expected {expected:?}, got {actual:?}")],
+                };
+                (actual, found)
+            }
             (false, 0) if is("reason") => {
                 let found = match run.stdout == expected {
                     true => Vec::new(),

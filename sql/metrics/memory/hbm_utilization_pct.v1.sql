@@ -19,6 +19,7 @@
 -- @column   device_memory_gib DOUBLE value gib | Memory of the device of the rank with the largest share.
 -- @column   method VARCHAR value - | Recording that the peaks are of: snapshot, timeline or counters.
 -- @column   per_rank MAP value pct | Share of each rank.
+-- @warn     hbm_utilization_pct > 100 | the share is above 100 %: the device has more memory than device_memory_gib says
 -- @caveat   Only what goes through PyTorch's allocator counts: NCCL, CUDA contexts and other libraries are not in it.
 -- @source   metrics 2.F hbm_utilization (as a percentage, of the device that the trace names)
 WITH

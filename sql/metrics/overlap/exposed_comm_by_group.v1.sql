@@ -4,7 +4,7 @@
 -- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy _windows collectives collective_calls process_groups _kernel_coverage
+-- @reads    _busy _windows _traffic_dims collectives collective_calls process_groups _kernel_coverage
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') || coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name, CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
@@ -24,12 +24,14 @@
 -- @column   by_dim LIST value - | The same of each parallel dimension (dp, tp, pp, ep, cp, unknown), its groups together.
 -- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of none. While a call of one group waits and one of another transfers, the trace transfers and the first group waits.
--- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution
+-- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution, without those that it only guesses
 WITH
     shares AS (
         SELECT
             d.trace, d.rank, d.device, c.pg_id,
-            coalesce(g.dim, 'unknown') AS dim,
+            coalesce(
+                CASE WHEN t.mode NOT IN ('stride', 'kernel_name') THEN t.dim END, g.dim, 'unknown'
+            ) AS dim,
             d.dur_ns,
             d.ts_ns AS start_ns,
             d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 AS end_ns,
@@ -43,6 +45,7 @@ WITH
         LEFT JOIN collective_calls AS m
             ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
         LEFT JOIN process_groups AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
+        LEFT JOIN _traffic_dims AS t ON t.trace = d.trace AND t.event_id = d.event_id
         WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.device IS NOT NULL
     ),
 
@@ -169,18 +172,28 @@ WITH
         GROUP BY trace, level, part
     ),
 
+    -- A group whose calls serve several dimensions is of none.
+    group_dims AS (
+        SELECT
+            trace, CAST(coalesce(pg_id, 0) AS VARCHAR) AS part,
+            CASE WHEN min(dim) = max(dim) THEN min(dim) ELSE 'unknown' END AS dim
+        FROM shares
+        GROUP BY trace, CAST(coalesce(pg_id, 0) AS VARCHAR)
+    ),
+
     group_lists AS (
         SELECT
             p.trace,
             array_agg({
                 pg_id: g.pg_id, pg_name: g.pg_name, pg_desc: g.pg_desc,
-                dim: coalesce(g.dim, 'unknown'), group_size: g.group_size, ranks: p.ranks,
+                dim: d.dim, group_size: g.group_size, ranks: p.ranks,
                 calls: p.calls, comm_ms: p.comm_ms, exposed_ms: p.exposed_ms,
                 exposed_transfer_ms: p.transfer_ms, exposed_wait_ms: p.wait_ms, alone_ms: p.alone_ms
             } ORDER BY p.exposed_ms DESC, g.pg_id) AS by_group
         FROM part_means AS p
         LEFT JOIN process_groups AS g
             ON g.trace = p.trace AND CAST(g.pg_id AS VARCHAR) = p.part
+        INNER JOIN group_dims AS d ON d.trace = p.trace AND d.part = p.part
         WHERE p.level = 'group'
         GROUP BY p.trace
     ),

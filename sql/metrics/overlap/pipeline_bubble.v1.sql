@@ -15,6 +15,7 @@
 -- @column   method VARCHAR value - | steps, or window where the trace has no steps; stages where ranges on the host mark the stages of the pipeline (stage 0, pipeline_stage, PP:0F1).
 -- @column   expected_ratio DOUBLE value ratio | (p - 1) / (m + p - 1) of the card: p stages, m micro-batches.
 -- @column   per_rank MAP value ratio | Bubble of each rank.
+-- @warn     (SELECT max(pp) FROM cards) = 1 | the card states one pipeline stage (pp = 1): there is no pipeline, and this is the idle time of the devices
 -- @caveat   Device work is clipped to the host interval of a step: work that runs after its step ended counts for the next one.
 -- @source   metrics 2.E pipeline_bubble_ratio (defect D44: host operators are not busy time)
 WITH

@@ -30,6 +30,7 @@
 -- @column   embedding_params DOUBLE value - | Parameters of the embedding, which are subtracted; NULL where the card says none, and nothing is.
 -- @column   phase VARCHAR value - | Phase that the card states.
 -- @column   launch_coverage_ratio DOUBLE value ratio | By method flops_in_steps the share of the operations whose launch, and so whose step, is known (of XLA all); NULL by the others.
+-- @warn     mfu_pct > 100 | the share is above 100 %: what the card says of the model, the batch or the devices, or the peak, is not that of this run
 -- @caveat   Attention counts as if every token saw the whole sequence: of a causal model half of it is done. Recomputed activations do not count by method card, and do count by the others.
 -- @caveat   batch_size is that of the whole job, and a step is one batch: where a step is a part of one (gradient accumulation), the figure is too high.
 -- @source   metrics 2.F mfu_pct (defects D15, D52: one formula, step wall time, serving is inference, no -1 for what is unknown); PaLM (arXiv 2204.02311), appendix B

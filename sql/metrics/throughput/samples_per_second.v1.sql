@@ -3,10 +3,9 @@
 -- @area     throughput
 -- @summary  Samples per second: global batch size, of the card or as given, over the mean step time.
 -- @grain    trace
--- @requires ranks
--- @reads    steps cards _mean_step_times _job_devices
+-- @requires steps
+-- @reads    cards _mean_step_times _job_devices
 -- @value    samples_per_s
--- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none
 -- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
 -- @null     the batch size is not known: a workload card states it, else -p batch_size=N gives it
 -- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it is not given.

@@ -3,8 +3,7 @@
 -- @area     throughput
 -- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length, of the card or as given) over the mean step time; by rank too.
 -- @grain    trace
--- @requires ranks
--- @reads    steps cards device_events _rank_step_times _mean_step_times
+-- @reads    ranks steps cards device_events _rank_step_times _mean_step_times
 -- @value    throughput_tokens_per_s
 -- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(flops) FROM device_events) = 0 | the trace has no steps: estimated_throughput_tokens_per_s says how many tokens per second its stated operations are enough for (that is what --model_params is for)
 -- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none

@@ -3,7 +3,6 @@
 -- @area     throughput
 -- @summary  Tokens per second: global batch size x sequence length, of the card or as given, over the mean step time.
 -- @grain    trace
--- @requires ranks
 -- @reads    steps cards device_events _mean_step_times
 -- @value    throughput_tokens_per_s
 -- @alias    throughput_tokens_sec tokens_per_second throughput_tokens_per_s

@@ -4,10 +4,9 @@
 -- @summary  Tokens per second of one device for each GiB of memory that it had allocated at its peak.
 -- @grain    trace
 -- @profilers kineto memory
--- @requires ranks
--- @reads    steps _device_tokens _mean_step_times
+-- @requires steps
+-- @reads    _device_tokens _mean_step_times
 -- @value    tokens_per_s_per_gib
--- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none
 -- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
 -- @check    (SELECT count(*) FROM _device_tokens WHERE peak_gib > 0) > 0 | no recording of the memory says what was allocated at a time
 -- @null     the batch size or the sequence length is not known: a workload card states them, else -p batch_size=N -p seq_len=N give them

@@ -4,7 +4,6 @@
 -- @summary  Tokens that one device takes in a step for each GiB of memory that it had allocated at its peak.
 -- @grain    trace
 -- @profilers kineto memory
--- @requires ranks
 -- @reads    _device_tokens
 -- @value    tokens_per_step_per_gib
 -- @check    (SELECT count(*) FROM _device_tokens WHERE peak_gib > 0) > 0 | no recording of the memory says what was allocated at a time
