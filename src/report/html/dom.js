@@ -97,7 +97,7 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
   };
   const buttons = columns.map((c, i) =>
     el("button", {type: "button", title: c.doc, onclick: () => sortBy(i)},
-      headText(c.title), c.unit && !c.cell && unitInHead(c.unit) && !c.title.endsWith("_" + c.unit) ? el("span.unit", unitName(c.unit)) : null));
+      headText(c.title), c.unit && !c.cell && unitInHead(c.unit) && !saysUnit(c.title, c.unit) ? el("span.unit", unitName(c.unit)) : null));
   const heads = columns.map((c, i) =>
     el((c.numeric ? "th.num" : "th") + (c.screen ? ".screen" : ""), {scope: "col", "aria-sort": "none"}, buttons[i]));
   const body = el("tbody");
@@ -160,6 +160,9 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
   const wrap = el("div.table", {tabindex: "0", role: "region", "aria-label": label}, table);
   return el("div.sortable", tools.children.length ? tools : null, wrap, more);
 }
+
+/** Whether a heading has its unit in it: `time_ms`, `latency (us)`. */
+const saysUnit = (title, unit) => title.endsWith("_" + unit) || title.includes(`(${unitName(unit)}`);
 
 /** The row above the heads, with the names of the groups of columns; null where there are none. */
 function groupRow(columns) {
