@@ -35,8 +35,8 @@
 -- @heading  max_rank_gb_per_s | max_rank_throughput (GB/s)
 -- @heading  min_rank_gb_per_s | min_rank_throughput (GB/s)
 -- @heading  size_imbalance_ratio | size_imbalance
--- @heading  start_skew_us | skew in start time
--- @heading  end_skew_us | skew in end time
+-- @heading  start_skew_us | skew in start time (us)
+-- @heading  end_skew_us | skew in end time (us)
 -- @caveat   Who sends how much to whom is in the metric traffic_matrix.
 -- @source   metrics 7.2 nccl_all2allv
 SELECT

@@ -32,11 +32,11 @@
 -- @heading  in_mb | In msg size (MB)
 -- @heading  out_mb | Out msg size (MB)
 -- @heading  message_mb | Full msg size (MB)
--- @heading  latency_us | comm_latency
--- @heading  start_skew_us | skew in start time
+-- @heading  latency_us | comm_latency (us)
+-- @heading  start_skew_us | skew in start time (us)
 -- @heading  first_rank | earliest arrival rank
--- @heading  mean_wait_us | avg_wait_time
--- @heading  end_skew_us | skew in end time
+-- @heading  mean_wait_us | avg_wait_time (us)
+-- @heading  end_skew_us | skew in end time (us)
 -- @heading  algo_bw_gb_per_s | algo bw (GB/s)
 -- @heading  bus_bw_gb_per_s | bus bw (GB/s)
 -- @source   metrics 7.2 nccl_implicit_sync

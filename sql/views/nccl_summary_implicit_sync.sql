@@ -37,18 +37,18 @@
 -- @heading  group_size | Group size
 -- @heading  pg_names | Process Group Name
 -- @heading  message_mb | Full msg size (MB)
--- @heading  mean_latency_us | comm_latency_mean
--- @heading  median_latency_us | comm_latency_median
--- @heading  min_latency_us | comm_latency_min
--- @heading  max_latency_us | comm_latency_max
--- @heading  mean_start_skew_us | skew in start time_mean
--- @heading  median_start_skew_us | skew in start time_median
--- @heading  min_start_skew_us | skew in start time_min
--- @heading  max_start_skew_us | skew in start time_max
--- @heading  mean_end_skew_us | skew in end time_mean
--- @heading  median_end_skew_us | skew in end time_median
--- @heading  min_end_skew_us | skew in end time_min
--- @heading  max_end_skew_us | skew in end time_max
+-- @heading  mean_latency_us | comm_latency_mean (us)
+-- @heading  median_latency_us | comm_latency_median (us)
+-- @heading  min_latency_us | comm_latency_min (us)
+-- @heading  max_latency_us | comm_latency_max (us)
+-- @heading  mean_start_skew_us | skew in start time_mean (us)
+-- @heading  median_start_skew_us | skew in start time_median (us)
+-- @heading  min_start_skew_us | skew in start time_min (us)
+-- @heading  max_start_skew_us | skew in start time_max (us)
+-- @heading  mean_end_skew_us | skew in end time_mean (us)
+-- @heading  median_end_skew_us | skew in end time_median (us)
+-- @heading  min_end_skew_us | skew in end time_min (us)
+-- @heading  max_end_skew_us | skew in end time_max (us)
 -- @heading  mean_algo_bw_gb_per_s | algo bw (GB/s)_mean
 -- @heading  median_algo_bw_gb_per_s | algo bw (GB/s)_median
 -- @heading  min_algo_bw_gb_per_s | algo bw (GB/s)_min

@@ -22,10 +22,11 @@ use crate::report::units::human;
 use crate::report::{Format, books, changes, html, pretty};
 
 /// Comparisons by the names that workbooks have for them.
-const COMPARISONS: [(&str, &str); 6] = [
-    ("Summary_Dashboard", "summary_dashboard"),
+const COMPARISONS: [(&str, &str); 7] = [
     ("GPU_Summary_Cmp", "gpu_summary_cmp"),
     ("GPU_ByRank_Cmp", "gpu_by_rank_cmp"),
+    ("Kernel_Cmp", "kernel_cmp"),
+    ("Op_Cmp", "op_cmp"),
     ("NCCL_ImplSync_Cmp", "nccl_impl_sync_cmp"),
     ("NCCL_Long_Cmp", "nccl_long_cmp"),
     ("Metrics_Cmp", "metric_cmp"),
@@ -46,7 +47,7 @@ const RUN_SHEETS: [&str; 11] = [
     "nccl_summary_implicit_sync",
 ];
 
-/// Metrics that rank runs where nobody says one.
+/// Metrics that rank runs where nobody says one; of these one that rests on several steps.
 const RANK_BY: &str = "avg_step_time,iter_time,wall_time_s";
 
 /// Runs the command.
@@ -69,11 +70,8 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     }
     let mut files: Vec<&SqlFile> =
         shown_metrics(context).map_err(one)?.into_iter().map(|(_, file)| file).collect();
-    let mut rank_by = RANK_BY.to_owned();
     if let Some(name) = &args.rank_by {
-        let file = context.registry.metric(name).map_err(one)?;
-        rank_by.clone_from(&file.header.name);
-        files.push(file);
+        files.push(context.registry.metric(name).map_err(one)?);
     }
     files.extend(limits.iter().map(|l| l.file));
     let mut seen = std::collections::BTreeSet::new();
@@ -92,8 +90,12 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
         results.extend(answers.known(&files, &[], &mut errors).0);
     }
     drop(batch);
+    let calls: &[&str] = match (format, &target) {
+        (Format::Xlsx, Target::Folder(_)) => &books::CALL_VIEWS,
+        _ => &[],
+    };
     let comparison =
-        compared(context, args, &named, &directories, &files, &results, &rank_by).map_err(one)?;
+        compared(context, args, &named, &directories, &files, &results, calls).map_err(one)?;
     write(context, &comparison, &target, format, out).map_err(one)?;
     errors.extend(crossed(&comparison, &limits, &results));
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -188,7 +190,8 @@ fn of_path<'m>(path: &Path, ingested: &'m [Manifest]) -> Result<&'m Manifest> {
     }
 }
 
-/// The comparison of all tests with the baseline, by the SQL files.
+/// The comparison of all tests with the baseline, by the SQL files; `calls` are views of each run
+/// that only its workbooks need.
 fn compared(
     context: &Context,
     args: &CompareArgs,
@@ -196,11 +199,12 @@ fn compared(
     directories: &[PathBuf],
     files: &[&SqlFile],
     results: &[MetricResult],
-    rank_by: &str,
+    calls: &[&str],
 ) -> Result<Comparison> {
     let views: Vec<&SqlFile> = RUN_SHEETS
         .iter()
         .chain(&["nccl_summary_long"])
+        .chain(calls)
         .map(|n| view(context, n))
         .collect::<Result<_>>()?;
     let comparison = |name: &str| {
@@ -248,12 +252,21 @@ fn compared(
             let rows = rows(&engine, file, &params, MOST_ROWS)?;
             of_test.push(Sheet { name: (*tab).to_owned(), ..Sheet::new(file, rows) });
         }
+        let of = |name: &str| of_test.iter().find(|s| s.name == name);
+        if let (Some(times), Some(metrics)) = (of("GPU_Summary_Cmp"), of("Metrics_Cmp")) {
+            let dashboard = changes::dashboard(times, metrics);
+            of_test.insert(0, Sheet { name: books::DASHBOARD.to_owned(), ..dashboard });
+        }
         compared.push(of_test);
     }
     let ranking = match named.len() {
         0..=2 => None,
         _ => {
             let file = comparison("ranking")?;
+            let rank_by = match &args.rank_by {
+                Some(name) => &context.registry.metric(name)?.header.name,
+                None => RANK_BY,
+            };
             let metrics = SqlValue::Text(rank_by.to_owned());
             let mut sheet =
                 Sheet::new(file, rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?);

@@ -72,7 +72,7 @@ impl Golden {
     fn comparison_params(&self) -> Vec<(&str, Value)> {
         let text = |text: &str| Value::Text(text.to_owned());
         let mut out: Vec<(&str, Value)> = match self.subject.as_str() {
-            "ranking" => vec![("metrics", text("avg_step_time,wall_time_s"))],
+            "ranking" => vec![("metrics", text("avg_step_time,iter_time,wall_time_s"))],
             _ => ["base", "test"].into_iter().zip(self.fixtures().into_iter().map(text)).collect(),
         };
         if !self.subject.starts_with("nccl") && self.subject != "ranking" {

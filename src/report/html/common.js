@@ -167,11 +167,12 @@ function sheetTable(sheet, {id, cells = {}, without = [], sort, page, extra, fil
 
 const STATUS_MARKS = new Map([["Better", "▲"], ["Worse", "▼"], ["Similar", "="]]);
 
-/** A status with a sign beside its colour. */
-function badge(status) {
+/** A status with a sign beside its colour; the larger its effect in percent, the larger it is. */
+function badge(status, effect) {
   if (missing(status)) return el("span.none", "n/a");
   const kind = STATUS_MARKS.has(status) ? status.toLowerCase() : "similar";
-  return el(`span.badge.${kind}`, el("span", {"aria-hidden": "true"}, STATUS_MARKS.get(status) || "·"), " ", status);
+  const size = missing(effect) ? "" : Math.abs(effect) >= 5 ? ".large" : Math.abs(effect) < 1 ? ".small" : "";
+  return el(`span.badge.${kind}${size}`, el("span", {"aria-hidden": "true"}, STATUS_MARKS.get(status) || "·"), " ", status);
 }
 
 /** Names and values in two columns. */
