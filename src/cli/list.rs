@@ -142,7 +142,7 @@ pub fn grid(context: &Context, what: What) -> Grid {
                     m.kinds().join("+").into(),
                     ranks.len().into(),
                     m.sources.iter().map(|s| s.events).sum::<u64>().into(),
-                    m.findings.values().sum::<u64>().into(),
+                    m.findings.len().into(),
                     m.root.display().to_string().into(),
                 ]
             });
