@@ -177,12 +177,20 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
-/// What to try in place of a name that is not there: the nearest one, those that hold it, or `else`.
+/// What to try in place of a name that is not there: the nearest one, those that hold the word or one
+/// near to it, or `otherwise`.
 pub fn suggest(word: &str, names: &[&str], otherwise: &str) -> String {
     if let Some(near) = nearest(word, names.iter().copied()) {
         return format!("did you mean `{near}`?");
     }
-    let low = word.to_lowercase();
+    let mut low = word.to_lowercase();
+    if !names.iter().any(|n| n.to_lowercase().contains(&low)) {
+        let parts = names.iter().flat_map(|n| n.split('_')).filter(|part| part.len() > 3);
+        match nearest(word, parts) {
+            Some(part) => low = part.to_lowercase(),
+            None => return otherwise.to_owned(),
+        }
+    }
     let mut held: Vec<&str> =
         names.iter().copied().filter(|n| n.to_lowercase().contains(&low)).collect();
     held.sort_unstable();
@@ -195,7 +203,7 @@ pub fn suggest(word: &str, names: &[&str], otherwise: &str) -> String {
                 0 => String::new(),
                 n => format!(" and {n} more"),
             };
-            format!("these names hold it: {}{more}", some[..some.len().min(6)].join(", "))
+            format!("these names hold `{low}`: {}{more}", some[..some.len().min(6)].join(", "))
         }
     }
 }
@@ -227,7 +235,11 @@ mod tests {
         assert_eq!(suggest("iter_tim", &names, "-"), "did you mean `iter_time`?");
         assert_eq!(
             suggest("Bandwidth", &names, "-"),
-            "these names hold it: collective_bandwidth, copy_bandwidth"
+            "these names hold `bandwidth`: collective_bandwidth, copy_bandwidth"
+        );
+        assert_eq!(
+            suggest("bandwith", &names, "-"),
+            "these names hold `bandwidth`: collective_bandwidth, copy_bandwidth"
         );
         assert_eq!(suggest("collective", &names, "-"), "did you mean `collective_bandwidth`?");
         assert_eq!(suggest("e", &names, "-"), "-");

@@ -14,10 +14,10 @@ use super::output::table_form;
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
-use crate::registry::header::Header;
-use crate::report::card::Card;
+use crate::registry::header::{Column, Header};
+use crate::report::card::{Card, cell_unit};
 use crate::report::units::human;
-use crate::report::{Format, Grid, Layout, bare, pretty};
+use crate::report::{Format, Grid, Layout, bare, pretty, texts};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Vec<Error>> {
@@ -291,8 +291,7 @@ fn card(header: &Header, result: &MetricResult, layout: Layout) -> String {
 /// Several results for people: of one metric the traces, of several the metrics of each trace.
 fn people(files: &[&SqlFile], results: &[MetricResult], layout: Layout) -> String {
     if let [file] = files {
-        let table = by_trace(file, results).table(layout);
-        return String::from_utf8_lossy(&table).into_owned();
+        return by_trace(&file.header, results, layout);
     }
     let mut out = String::new();
     let mut rest = results;
@@ -306,48 +305,51 @@ fn people(files: &[&SqlFile], results: &[MetricResult], layout: Layout) -> Strin
             out.push_str(&format!("{gap}{}\n", super::printer::clean(&first.trace)));
         }
         let rows = of_trace.iter().map(|r| {
-            let value = match &r.value {
-                Value::Null => Value::Null,
-                value => human(value, r.unit.as_deref()).into(),
-            };
-            let remark = r.answer.as_ref().or(r.reason.as_ref());
-            vec![r.metric.as_str().into(), value, remark.map_or("", String::as_str).into()]
+            vec![r.metric.clone(), human(&r.value, r.unit.as_deref()), remark(r).to_owned()]
         });
-        let grid = Grid::of_rows(&["metric", "value", "remark"], rows.collect());
-        out.push_str(&String::from_utf8_lossy(&grid.table(layout)));
+        let columns = [("metric", false), ("value", true), ("remark", false)];
+        out.push_str(&texts(&columns, rows.collect(), layout));
     }
     out
 }
 
+/// What stands beside a value, or in its place.
+fn remark(result: &MetricResult) -> &str {
+    result.answer.as_ref().or(result.reason.as_ref()).map_or("", String::as_str)
+}
+
 /// One metric, a row per trace: its value, what it comes to, and its single details.
-fn by_trace(file: &SqlFile, results: &[MetricResult]) -> Grid {
-    let header = &file.header;
+fn by_trace(header: &Header, results: &[MetricResult], layout: Layout) -> String {
     let value_name = header.value.as_deref().unwrap_or_default();
-    let single = |name: &str| {
-        let values = || results.iter().filter_map(|r| r.details.get(name));
-        values().any(|v| !v.is_null()) && !values().any(|v| v.is_array() || v.is_object())
+    let values = |name: &str| {
+        let values = results.iter().filter_map(|r| r.details.get(name));
+        values.filter(|v| !v.is_null()).collect::<Vec<&Value>>()
     };
-    let others: Vec<_> =
-        header.columns.iter().filter(|c| c.name != value_name && single(&c.name)).collect();
-    let remarks = results.iter().any(|r| r.answer.is_some() || r.reason.is_some());
-    let mut columns = vec!["trace", value_name];
-    if remarks {
-        columns.push("remark");
+    let single = |c: &&Column| {
+        let values = values(&c.name);
+        !values.is_empty() && !values.iter().any(|v| v.is_array() || v.is_object())
+    };
+    let others: Vec<&Column> =
+        header.columns.iter().filter(|c| c.name != value_name).filter(single).collect();
+    let with_remarks = results.iter().any(|r| !remark(r).is_empty());
+    let mut columns = vec![("trace", false), (value_name, true)];
+    if with_remarks {
+        columns.push(("remark", false));
     }
-    columns.extend(others.iter().map(|c| c.name.as_str()));
-    let shown = |value: Option<&Value>, unit: Option<&str>| match value {
-        None | Some(Value::Null) => Value::Null,
-        Some(value) => human(value, unit).into(),
-    };
+    columns.extend(
+        others.iter().map(|c| (c.name.as_str(), values(&c.name).iter().all(|v| v.is_number()))),
+    );
     let rows = results.iter().map(|r| {
-        let mut row = vec![r.trace.as_str().into(), shown(Some(&r.value), r.unit.as_deref())];
-        if remarks {
-            row.push(r.answer.as_ref().or(r.reason.as_ref()).map_or("", String::as_str).into());
+        let mut row = vec![r.trace.clone(), human(&r.value, cell_unit(r.unit.as_deref()))];
+        if with_remarks {
+            row.push(remark(r).to_owned());
         }
-        row.extend(others.iter().map(|c| shown(r.details.get(&c.name), c.unit.as_deref())));
+        row.extend(others.iter().map(|c| {
+            human(r.details.get(&c.name).unwrap_or(&Value::Null), cell_unit(c.unit.as_deref()))
+        }));
         row
     });
-    Grid::of_rows(&columns, rows.collect())
+    texts(&columns, rows.collect(), layout)
 }
 
 /// One metric: its own columns, a row per trace; a trace without a value has NULLs.

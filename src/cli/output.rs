@@ -53,7 +53,11 @@ pub fn form(
 ) -> Result<Format> {
     let names = || {
         let names: Vec<&str> = allowed.iter().map(|f| name(*f)).collect();
-        format!("its forms: {}", names.join(", "))
+        let other = match allowed.contains(&Format::Html) {
+            true => "",
+            false => "; `ccl-sql report` writes pages and workbooks",
+        };
+        format!("its forms: {}{other}", names.join(", "))
     };
     let ending = match target {
         Target::File(path) => path.extension().map(|e| (path, e.to_string_lossy().to_lowercase())),

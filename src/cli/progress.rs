@@ -42,6 +42,8 @@ fn clear() {
     if let Some(bar) = shown().take() {
         bar.disable_steady_tick();
         bar.finish_and_clear();
+        // Whoever still holds it draws no more.
+        bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 }
 

@@ -14,6 +14,9 @@ const WIDTH: usize = 100;
 /// Least columns of a screen that a card is made for.
 const LEAST_WIDTH: usize = 40;
 
+/// A struct of more fields is one cell, and no columns of its own.
+const MOST_FIELDS: usize = 12;
+
 /// What a card shows.
 #[derive(Debug)]
 pub struct Card<'a> {
@@ -122,7 +125,7 @@ fn subject(name: &str) -> &str {
 }
 
 /// In a column whose heading says what is counted, the word does not come with each number.
-fn cell_unit(unit: Option<&str>) -> Option<&str> {
+pub fn cell_unit(unit: Option<&str>) -> Option<&str> {
     match unit {
         Some("calls" | "tokens") => Some("count"),
         unit => unit,
@@ -151,39 +154,72 @@ fn pairs(rows: Vec<Vec<String>>, numeric: &[bool], layout: Layout) -> String {
     out
 }
 
-/// Objects as a table: a column for each field that is filled, the keys of a map before them.
-fn records(key: &str, rows: &[(Option<&str>, &Value)], layout: Layout) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for (_, row) in rows {
-        for (name, value) in row.as_object().into_iter().flatten() {
-            if !value.is_null() && !names.contains(&name.as_str()) {
-                names.push(name);
+/// A column of a table of objects: its field, and the field inside of that where it is an object.
+type Path<'a> = (&'a str, Option<&'a str>);
+
+fn at<'a>(row: &'a Value, (name, inner): Path<'_>) -> Option<&'a Value> {
+    let value = row.get(name)?;
+    match inner {
+        None => Some(value),
+        Some(inner) => value.get(inner),
+    }
+    .filter(|v| !v.is_null())
+}
+
+/// The columns of objects: each field that is filled, those of a struct inside one by one, lists
+/// last, as they are long.
+fn columns<'a>(rows: &[(Option<&str>, &'a Value)]) -> Vec<Path<'a>> {
+    let mut paths: Vec<Path<'a>> = Vec::new();
+    for (name, value) in rows.iter().filter_map(|(_, row)| row.as_object()).flatten() {
+        let inner: Vec<Path<'a>> = match value {
+            Value::Null => Vec::new(),
+            Value::Object(fields) if fields.len() <= MOST_FIELDS => {
+                let known = fields.iter().filter(|(_, v)| !v.is_null());
+                known.map(|(field, _)| (name.as_str(), Some(field.as_str()))).collect()
+            }
+            _ => vec![(name.as_str(), None)],
+        };
+        for path in inner {
+            if !paths.contains(&path) {
+                paths.push(path);
             }
         }
     }
-    // Long lists inside of rows give way to what a row says by itself.
-    let is_long = |name: &&str| {
-        let of = |row: &Value| row.get(*name).is_some_and(|v| v.is_array() || v.is_object());
-        rows.iter().any(|(_, row)| of(row))
+    let is_list = |path: &Path<'_>| {
+        rows.iter().filter_map(|(_, row)| at(row, *path)).any(|v| v.is_array() || v.is_object())
     };
-    let (long, mut columns): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_long);
-    columns.extend(long);
-    let keyed = rows.iter().any(|(key, _)| key.is_some());
+    let (lists, mut single): (Vec<_>, Vec<_>) = paths.into_iter().partition(is_list);
+    single.extend(lists);
+    single
+}
+
+/// Objects as a table, the keys of a map before them.
+fn records(key: &str, rows: &[(Option<&str>, &Value)], layout: Layout) -> String {
+    let paths = columns(rows);
+    let heading = |(name, inner): Path<'_>| {
+        let field = inner.unwrap_or(name);
+        // Two fields of one name keep what they are in.
+        let alone = paths.iter().filter(|(n, i)| i.unwrap_or(n) == field).count() == 1;
+        plain_text(&match inner {
+            Some(inner) if !alone => format!("{name}.{inner}"),
+            _ => field.to_owned(),
+        })
+    };
     let mut table = Cells::default();
-    if keyed {
+    if rows.iter().any(|(key, _)| key.is_some()) {
         table.columns.push(key.to_owned());
         table.numeric.push(false);
     }
-    for name in &columns {
-        let mut values = rows.iter().filter_map(|(_, row)| row.get(*name)).filter(|v| !v.is_null());
-        table.columns.push(plain_text(name));
+    for path in &paths {
+        let mut values = rows.iter().filter_map(|(_, row)| at(row, *path));
+        table.columns.push(heading(*path));
         table.numeric.push(values.all(Value::is_number));
     }
     for (key, row) in rows {
         let mut cells: Vec<String> = key.iter().map(|k| plain_text(k)).collect();
-        cells.extend(columns.iter().map(|name| match row.get(*name) {
-            None | Some(Value::Null) => String::new(),
-            Some(value) => inline(value, cell_unit(of_name(name))),
+        cells.extend(paths.iter().map(|path| {
+            let unit = cell_unit(of_name(path.1.unwrap_or(path.0)));
+            at(row, *path).map(|value| inline(value, unit)).unwrap_or_default()
         }));
         table.rows.push(cells);
     }
@@ -238,7 +274,7 @@ mod tests {
             "imbalance_pct": 26.512_345, "wait_ms": 1234.567, "flag": null,
             "per_rank": {"0": 1.5, "10": 200.25},
             "by_rank": [{"rank": 4, "wait_ms": 0.0124, "why": "compute"}, {"rank": 5, "wait_ms": 2, "why": null}],
-            "by_dim": {"dp": {"calls": 12345, "exposed_ms": 2.5}},
+            "by_dim": {"dp": {"calls": 12345, "fit": {"exposed_ms": 2.5, "flag": null}}},
             "ranks": [1, 2, 3], "empty": [],
         });
         let card = text(&details, Layout::default());
@@ -248,7 +284,7 @@ mod tests {
              How far apart the ranks are.\n\n\
              wait_ms  1.235 s\n\
              flag     n/a\n\n\
-             per_rank\n  0     1.500 ms\n  10  200.3 ms\n\n\
+             per_rank\n  0   1.500 ms\n  10  200.3 ms\n\n\
              by_rank\n  rank   wait_ms  why\n  ----  --------  -------\n     4  12.40 us  compute\n     5  2.000 ms\n\n\
              by_dim\n  dim   calls  exposed_ms\n  ---  ------  ----------\n  dp   12,345    2.500 ms\n\n\
              ranks: 1, 2, 3\n\n\

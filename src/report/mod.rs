@@ -28,7 +28,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
-pub use self::table::{Entry, Layout, entries, table_of};
+pub use self::table::{Entry, Layout, entries, table_of, texts};
 use crate::engine::json;
 use crate::error::{Error, Result};
 pub use crate::registry::units;

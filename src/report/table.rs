@@ -190,7 +190,8 @@ pub fn table_of(
     Ok(())
 }
 
-/// Widths of the columns that fit, and how many do: texts give way first, then the last columns.
+/// Widths of the columns that fit, and how many do: texts give way first, then the last columns, and
+/// the first one last of all.
 fn fitted(
     mut widths: Vec<usize>,
     numeric: &[bool],
@@ -207,13 +208,14 @@ fn fitted(
         if excess == 0 {
             return (widths, shown);
         }
-        let widest = (0..shown)
+        // The first column says what a row is.
+        let widest = (1..shown)
             .filter(|i| !numeric[*i] && widths[*i] > LEAST_TEXT)
             .max_by_key(|i| (widths[*i], *i));
         match widest {
             Some(i) => {
                 // Down to the next widest, so that no one text pays for all.
-                let next = (0..shown)
+                let next = (1..shown)
                     .filter(|j| *j != i && !numeric[*j])
                     .map(|j| widths[j])
                     .max()
@@ -249,6 +251,16 @@ pub(super) fn filled(text: &str, first: &str, further: &str, width: usize) -> St
     out.push_str(line.trim_end());
     out.push('\n');
     out
+}
+
+/// Aligned columns of texts, of which some stand to the right.
+pub fn texts(columns: &[(&str, bool)], rows: Vec<Vec<String>>, layout: Layout) -> String {
+    let cells = Cells {
+        columns: columns.iter().map(|(name, _)| printable(name)).collect(),
+        numeric: columns.iter().map(|(_, right)| *right).collect(),
+        rows: rows.iter().map(|row| row.iter().map(|c| printable(c)).collect()).collect(),
+    };
+    cells.write(0, layout)
 }
 
 /// A name and what it is, for a list that people read.
@@ -341,10 +353,13 @@ mod tests {
             let text = table.write(2, layout);
             let widest = text.lines().map(UnicodeWidthStr::width).max();
             assert!(width < 20 || widest <= Some(width), "{width}: {text}");
-            assert!(text.contains("1 more rows"), "{text}");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            assert!(words.join(" ").contains("1 more rows"), "{text}");
         }
+        let narrow = table.write(0, Layout { width: Some(70), rows: None });
+        assert!(narrow.contains(&long) && narrow.contains("(more columns: where)"), "{narrow}");
         let narrow = table.write(0, Layout { width: Some(27), rows: None });
-        assert!(narrow.contains("(more columns: where)"), "{narrow}");
+        assert!(narrow.contains("(more columns: time, where)"), "{narrow}");
         assert!(narrow.contains('…'), "{narrow}");
     }
 }

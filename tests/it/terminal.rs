@@ -62,11 +62,11 @@ fn several_are_tables_with_units() {
     let text = place.run(&["metric", "straggler_lag"]).done();
     let rows: Vec<&str> = text.lines().collect();
     assert!(rows[0].starts_with("trace  mean_lag_us"), "{text}");
-    assert!(rows[2].starts_with("one    30.00 us"), "{text}");
+    assert!(rows[2].starts_with("one       30.00 us"), "{text}");
     assert_eq!(rows.len(), 4, "{text}");
     let text = one(&place, &["straggler_lag", "throughput_tokens"]).stdout;
     assert!(text.contains("straggler_lag      30.00 us"), "{text}");
-    assert!(text.contains("throughput_tokens  NULL      it needs a workload card"), "{text}");
+    assert!(text.contains("throughput_tokens       n/a  it needs a workload card"), "{text}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_form_that_the_ending_contradicts_is_refused_before_the_work() {
         &["report", "--format", "html", "-o", "a.json"],
         &["metric", "coll_call_num", "--label", "--format", "csv"],
         &["sql", ""],
-        &["sql", "-- nothing"],
+        &["sql", "/* nothing */"],
         &["sql", ".tables"],
         &["sql", "SELECT 1; SELECT 2", "-o", "a.parquet"],
         &["list", "tables", "--area", "bandwidth"],
@@ -158,7 +158,7 @@ fn lists_are_searched_and_whole() {
     let slip = place.run(&["metric", "bandwidth_percentiles"]);
     assert!(slip.stderr.contains("did you mean `bus_bandwidth_percentiles`?"), "{}", slip.stderr);
     let part = place.run(&["metric", "bandwidth"]);
-    assert!(part.stderr.contains("hint: these names hold it: "), "{}", part.stderr);
+    assert!(part.stderr.contains("hint: these names hold `bandwidth`: "), "{}", part.stderr);
 }
 
 #[test]

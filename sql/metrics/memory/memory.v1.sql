@@ -17,6 +17,7 @@
 -- @column   peak_active_gib DOUBLE value gib lower | The same with what waits for a stream before it is free.
 -- @column   peak_reserved_gib DOUBLE value gib lower | The same of the segments that the allocator held.
 -- @column   peak_above_start_gib DOUBLE value gib lower | Largest rise above what was allocated when the recording began; known even where that is not.
+-- @column   window_s DOUBLE value s | Time from the first to the last event of a recording, the longest over ranks and devices: the peaks are of that window.
 -- @column   current_allocated_gib DOUBLE value gib | Allocated when the snapshot was taken, bytes of blocks as in peak_allocated_gib, the largest over ranks and devices.
 -- @column   current_active_gib DOUBLE value gib | Active when the snapshot was taken, likewise.
 -- @column   current_reserved_gib DOUBLE value gib | Reserved when the snapshot was taken, likewise.
@@ -51,7 +52,8 @@ WITH
     recordings AS (
         SELECT
             trace, rank, source_id, device, method, peak_allocated_bytes, peak_active_bytes,
-            peak_requested_bytes, peak_reserved_bytes, peak_above_start_bytes, consistent, event_count
+            peak_requested_bytes, peak_reserved_bytes, peak_above_start_bytes, consistent, event_count,
+            first_ts_ns, last_ts_ns
         FROM _memory_recordings
     ),
 
@@ -63,6 +65,7 @@ WITH
             max(peak_requested_bytes) AS requested_bytes,
             max(peak_reserved_bytes) AS reserved_bytes,
             max(peak_above_start_bytes) AS above_start_bytes,
+            max(last_ts_ns - first_ts_ns) AS window_ns,
             min(method) AS method,
             min(CAST(consistent AS BIGINT)) = 1 AS consistent
         FROM recordings
@@ -265,11 +268,21 @@ WITH
                 WHEN s.allocated_bytes > p.allocated_bytes THEN s.allocated_bytes
                 ELSE p.allocated_bytes
             END / 1073741824 AS peak_allocated_gib,
-            p.requested_bytes / 1073741824 AS peak_requested_gib,
+            CASE
+                WHEN s.requested_bytes > p.requested_bytes THEN s.requested_bytes
+                ELSE p.requested_bytes
+            END / 1073741824 AS peak_requested_gib,
             p.method,
-            p.active_bytes / 1073741824 AS peak_active_gib,
-            p.reserved_bytes / 1073741824 AS peak_reserved_gib,
+            CASE
+                WHEN s.active_bytes > p.active_bytes THEN s.active_bytes
+                ELSE p.active_bytes
+            END / 1073741824 AS peak_active_gib,
+            CASE
+                WHEN s.reserved_bytes > p.reserved_bytes THEN s.reserved_bytes
+                ELSE p.reserved_bytes
+            END / 1073741824 AS peak_reserved_gib,
             p.above_start_bytes / 1073741824 AS peak_above_start_gib,
+            p.window_ns / 1e9 AS window_s,
             s.allocated_bytes / 1073741824 AS current_allocated_gib,
             s.active_bytes / 1073741824 AS current_active_gib,
             s.reserved_bytes / 1073741824 AS current_reserved_gib,
@@ -312,7 +325,7 @@ WITH
 
 SELECT
     trace, peak_allocated_gib, peak_requested_gib, method, peak_active_gib, peak_reserved_gib,
-    peak_above_start_gib,
+    peak_above_start_gib, window_s,
     current_allocated_gib, current_active_gib, current_reserved_gib, current_requested_gib,
     active_over_allocated, requested_over_reserved, external_fragmentation_ratio,
     internal_fragmentation_ratio, scattered_ratio, num_segments, num_blocks, block_states,
