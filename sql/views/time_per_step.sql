@@ -1,16 +1,16 @@
 -- @view     time_per_step
 -- @summary  What a step of the devices consists of: mean over the steps that count, then over ranks; of the whole trace where there are no steps.
 -- @requires _windows busy_intervals
--- @reads    steps _waits collectives
+-- @reads    steps collectives collective_calls
 -- @null     no rank with steps has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   part VARCHAR dim - | step: all of it. It is the sum of compute; exposed_comm: communication without compute; exposed_other: copies, sets and graphs without both; idle: nothing. exposed_comm is the sum of exposed_transfer and exposed_wait: waiting for the last rank of a matched call to enter it. Beside them comm (hidden or not) and hidden_comm (with compute beside it).
+-- @column   part VARCHAR dim - | step: all of it. It is the sum of compute; exposed_comm: communication without compute; exposed_other: copies, sets and graphs without both; idle: nothing. Of exposed_comm exposed_transfer and exposed_wait: a matched call transfers for as long as the shortest of its events, at the end of each, and waits before. Beside them comm (hidden or not) and hidden_comm (with compute beside it).
 -- @column   per VARCHAR value - | step, or trace.
 -- @column   time_ms DOUBLE value ms lower | Time; of a rank with several devices their mean.
 -- @column   share_pct DOUBLE value pct | Share of the step; of hidden_comm, of comm.
 -- @column   window_count BIGINT value count | Steps of the rank that has most of them.
 -- @column   num_ranks BIGINT value count | Ranks.
--- @column   matched_pct DOUBLE value pct | Share of the communication (durations, in the whole trace) whose calls are matched between ranks; the rest counts as transfer, and where nothing is matched the two parts are NULL.
+-- @column   split_pct DOUBLE value pct | Of exposed_comm, the share that exposed_transfer and exposed_wait are; the rest are calls that are not matched over the ranks. Where none is matched, both are NULL.
 -- @caveat   Steps are those of avg_step_time, by the host: what the host launched before the end of a step and the device runs later is in the next one.
 -- @source   metrics 2.A (steps from start to start; of more than two neither the first nor the last) and 2.E (unions per rank and device)
 WITH
@@ -42,12 +42,25 @@ WITH
             AND NOT EXISTS (SELECT 1 FROM kept AS k WHERE k.trace = w.trace AND k.end_ns > k.start_ns)
     ),
 
-    waits AS (
+    -- A matched call transfers for as long as its shortest event, at the end of each of its events;
+    -- before that the rank waits for the others.
+    shares AS (
         SELECT
-            trace, rank, coalesce(device, -1) AS device_key,
-            array_agg({start_ns: ts_ns, end_ns: ts_ns + wait_ns}) AS waits
-        FROM _waits
-        WHERE wait_ns > 0
+            c.trace, c.rank, coalesce(c.device, -1) AS device_key,
+            c.ts_ns AS start_ns, c.ts_ns + c.dur_ns AS end_ns,
+            greatest(c.ts_ns, c.ts_ns + c.dur_ns - m.transfer_ns) AS transfer_ns
+        FROM collectives AS c
+        INNER JOIN collective_calls AS m
+            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
+        WHERE c.dur_ns > 0 AND m.transfer_ns IS NOT NULL
+    ),
+
+    calls AS (
+        SELECT
+            trace, rank, device_key,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) AS matched,
+            array_agg({start_ns: transfer_ns, end_ns: end_ns}) AS transfers
+        FROM shares
         GROUP BY trace, rank, device_key
     ),
 
@@ -79,11 +92,22 @@ WITH
         FROM lists
         UNION ALL
         SELECT
-            l.trace, l.rank, l.device_key, 'exposed_wait',
-            unnest(interval_subtract(interval_intersect(w.waits, l.comm), l.comp))
+            l.trace, l.rank, l.device_key, 'exposed_transfer',
+            unnest(interval_subtract(interval_intersect(c.transfers, l.comm), l.comp))
         FROM lists AS l
-        INNER JOIN waits AS w
-            ON w.trace = l.trace AND w.rank = l.rank AND w.device_key = l.device_key
+        INNER JOIN calls AS c
+            ON c.trace = l.trace AND c.rank = l.rank AND c.device_key = l.device_key
+        UNION ALL
+        SELECT
+            l.trace, l.rank, l.device_key, 'exposed_wait',
+            unnest(
+                interval_subtract(
+                    interval_intersect(interval_subtract(c.matched, c.transfers), l.comm), l.comp
+                )
+            )
+        FROM lists AS l
+        INNER JOIN calls AS c
+            ON c.trace = l.trace AND c.rank = l.rank AND c.device_key = l.device_key
     ),
 
     -- Disjoint spans, and how much of its kind lies before each of them.
@@ -97,7 +121,7 @@ WITH
     ),
 
     parts AS (
-        SELECT unnest(['compute', 'comm', 'exposed_comm', 'busy', 'exposed_wait']) AS part
+        SELECT unnest(['compute', 'comm', 'exposed_comm', 'busy', 'exposed_transfer', 'exposed_wait']) AS part
     ),
 
     asked AS (
@@ -142,52 +166,41 @@ WITH
             avg(time_ms ORDER BY rank) FILTER (WHERE part = 'compute') AS compute_ms,
             avg(time_ms ORDER BY rank) FILTER (WHERE part = 'comm') AS comm_ms,
             avg(time_ms ORDER BY rank) FILTER (WHERE part = 'exposed_comm') AS exposed_comm_ms,
+            avg(time_ms ORDER BY rank) FILTER (WHERE part = 'exposed_transfer') AS exposed_transfer_ms,
             avg(time_ms ORDER BY rank) FILTER (WHERE part = 'exposed_wait') AS exposed_wait_ms
         FROM rank_means
         GROUP BY trace, per
     ),
 
-    matches AS (
+    split AS (
         SELECT
-            trace,
-            100 * CAST(sum(dur_ns) FILTER (WHERE collective_id IS NOT NULL) AS DOUBLE)
-                / nullif(sum(dur_ns), 0) AS matched_pct
-        FROM collectives
-        WHERE dur_ns IS NOT NULL
-        GROUP BY trace
-    ),
-
-    known AS (
-        SELECT
-            m.trace, m.per, m.window_count, m.num_ranks, m.step_ms, m.busy_ms, m.compute_ms, m.comm_ms,
-            m.exposed_comm_ms,
-            CASE WHEN c.matched_pct > 0 THEN m.exposed_wait_ms END AS exposed_wait_ms,
-            coalesce(c.matched_pct, 0) AS matched_pct
-        FROM means AS m
-        LEFT JOIN matches AS c ON c.trace = m.trace
+            trace, per, window_count, num_ranks, step_ms, busy_ms, compute_ms, comm_ms, exposed_comm_ms,
+            exposed_transfer_ms, exposed_wait_ms,
+            100 * (exposed_transfer_ms + exposed_wait_ms) / nullif(exposed_comm_ms, 0) AS split_pct
+        FROM means
     ),
 
     items AS (
         SELECT
-            trace, per, window_count, num_ranks, step_ms, comm_ms, matched_pct,
+            trace, per, window_count, num_ranks, step_ms, comm_ms, split_pct,
             unnest([
                 {place: 1, part: 'step', time_ms: step_ms},
                 {place: 2, part: 'compute', time_ms: compute_ms},
                 {place: 3, part: 'exposed_comm', time_ms: exposed_comm_ms},
-                {place: 4, part: 'exposed_transfer', time_ms: exposed_comm_ms - exposed_wait_ms},
-                {place: 5, part: 'exposed_wait', time_ms: exposed_wait_ms},
+                {place: 4, part: 'exposed_transfer', time_ms: CASE WHEN split_pct > 0 THEN exposed_transfer_ms END},
+                {place: 5, part: 'exposed_wait', time_ms: CASE WHEN split_pct > 0 THEN exposed_wait_ms END},
                 {place: 6, part: 'exposed_other', time_ms: busy_ms - compute_ms - exposed_comm_ms},
                 {place: 7, part: 'idle', time_ms: step_ms - busy_ms},
                 {place: 8, part: 'comm', time_ms: comm_ms},
                 {place: 9, part: 'hidden_comm', time_ms: comm_ms - exposed_comm_ms}
             ]) AS item
-        FROM known
+        FROM split
     )
 
 SELECT
     trace, item.part AS part, per, item.time_ms AS time_ms,
     100 * item.time_ms / nullif(CASE item.part WHEN 'hidden_comm' THEN comm_ms ELSE step_ms END, 0) AS share_pct,
     window_count, num_ranks,
-    CASE WHEN item.part IN ('exposed_comm', 'exposed_transfer', 'exposed_wait') THEN matched_pct END AS matched_pct
+    CASE WHEN item.part = 'exposed_comm' THEN split_pct END AS split_pct
 FROM items
 ORDER BY trace, item.place

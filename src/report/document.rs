@@ -344,7 +344,7 @@ impl SheetColumn {
 /// Whether a ratio is a part of a whole, as others that are factors (an imbalance, a change) are not:
 /// by what its name ends in.
 fn is_share(name: &str) -> bool {
-    const SHARES: [&str; 20] = [
+    const SHARES: [&str; 21] = [
         "bubble_ratio",
         "classified_ratio",
         "communication_fraction",
@@ -356,6 +356,7 @@ fn is_share(name: &str) -> bool {
         "in_steps_ratio",
         "internal_ratio",
         "known_ratio",
+        "largest_fraction",
         "largest_stack_ratio",
         "overlap_ratio",
         "overlap_ratio_of_comm",

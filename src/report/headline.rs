@@ -64,13 +64,13 @@ const METRICS: [(&str, &[&str], &str); 8] = [
 /// The numbers that a trace has.
 pub fn headline(document: &Document) -> Vec<Tile> {
     let mut out = step(document);
+    out.extend(straggler(document));
     for (title, names, note) in METRICS {
         let mut known = names.iter().filter_map(|n| metric(document, n));
         if let Some(metric) = known.next() {
             out.push(of_metric(title, metric, note));
         }
     }
-    out.extend(straggler(document));
     out
 }
 
@@ -127,6 +127,9 @@ fn step(document: &Document) -> Vec<Tile> {
         if part == "exposed_comm" && !cell("exposed_wait", "time_ms").is_null() {
             let (transfer, wait) = (time("exposed_transfer"), time("exposed_wait"));
             note.push_str(&format!(": transfer {transfer}, waiting for ranks {wait}"));
+            if cell(part, "split_pct").as_f64().is_some_and(|split| split < 99.5) {
+                note.push_str("; the rest is of calls not matched between ranks");
+            }
         }
         out.push(tile(title, cell(part, "time_ms"), "ms", note));
     }

@@ -73,7 +73,12 @@ const SECTIONS: [Plan; 8] = [
         section: "stragglers",
         title: "STRAGGLERS",
         sheets: &["straggler_summary"],
-        nested: &["straggler.stragglers", "straggler.per_rank", "straggler_by_rank.by_kind"],
+        nested: &[
+            "straggler.stragglers",
+            "straggler.victims",
+            "straggler.per_rank",
+            "straggler_by_rank.by_kind",
+        ],
     },
     Plan {
         section: "devices",
@@ -82,6 +87,7 @@ const SECTIONS: [Plan; 8] = [
         nested: &[
             "idle_causes.by_rank",
             "idle_causes.by_operator",
+            "critical_path.by_rank",
             "critical_path.by_kind_ms",
             "critical_path.by_name",
         ],
@@ -171,7 +177,7 @@ fn findings(document: &Document) -> Option<Section> {
         let codes = minor.rows.iter().map(|row| human(minor.cell(row, "code"), None));
         let codes: Vec<String> = codes.collect();
         blocks.push(Block::Note(format!(
-            "of no consequence for the numbers, or of little: {}; `ccl-sql sql \"FROM trace_findings\"` says what they are",
+            "also noted: {}; `ccl-sql sql \"FROM trace_findings\"` says what they are",
             codes.join(", ")
         )));
     }

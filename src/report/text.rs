@@ -20,7 +20,7 @@ pub fn text(document: &Document) -> String {
     for section in sections(document) {
         out.push_str(&format!("\n\n{}\n{}\n", section.title, "-".repeat(section.title.width())));
         for block in &section.blocks {
-            text_block(&mut out, block);
+            block_within(&mut out, block, WIDTH);
         }
     }
     out
@@ -45,8 +45,13 @@ fn made_by(document: &Document) -> String {
     format!("made by ccl-sql {} of the trace {fingerprint}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// A block as plain text, an empty line before it.
+/// A block as plain text, an empty line before it; its tables are as wide as they are.
 pub(super) fn text_block(out: &mut String, block: &Block) {
+    block_within(out, block, usize::MAX);
+}
+
+/// A block as plain text; tables are cut and broken where they are wider than `width`.
+fn block_within(out: &mut String, block: &Block, width: usize) {
     out.push('\n');
     match block {
         Block::Facts(facts) => {
@@ -61,7 +66,7 @@ pub(super) fn text_block(out: &mut String, block: &Block) {
         Block::Table { caption, headings, numbers, rows } => {
             out.push_str(&wrap(caption, "  "));
             let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
-            for part in parts(headings, numbers, &rows) {
+            for part in parts(headings, numbers, &rows, width) {
                 table_part(out, headings, numbers, &rows, &part);
             }
         }
@@ -73,25 +78,31 @@ pub(super) fn text_block(out: &mut String, block: &Block) {
 const NARROW: usize = 28;
 
 /// Columns of a table with the width of each, in parts that fit the page: the further ones begin
-/// with the first column too.
-fn parts(headings: &[String], numbers: &[bool], rows: &[&[String]]) -> Vec<Vec<(usize, usize)>> {
+/// with the first column too, and with the names beside it.
+fn parts(
+    headings: &[String],
+    numbers: &[bool],
+    rows: &[&[String]],
+    most: usize,
+) -> Vec<Vec<(usize, usize)>> {
     let cells = |i: usize| rows.iter().map(move |row| row[i].width());
     let mut widths: Vec<usize> = (0..headings.len())
         .map(|i| cells(i).chain([headings[i].width()]).max().unwrap_or(0))
         .collect();
     let total = |widths: &[usize]| 4 + widths.iter().map(|w| w + 2).sum::<usize>();
-    if total(&widths) > WIDTH {
+    if total(&widths) > most {
         for (width, _) in widths.iter_mut().zip(numbers).filter(|(_, number)| !**number) {
             *width = (*width).min(NARROW);
         }
     }
-    let mut out: Vec<Vec<(usize, usize)>> = Vec::new();
-    let mut used = WIDTH + 1;
+    let names = 1 + numbers.iter().skip(1).take_while(|number| !**number).count();
+    let repeated: Vec<(usize, usize)> = widths.iter().copied().enumerate().take(names).collect();
+    let mut out: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
+    let mut used = 4;
     for (i, width) in widths.iter().copied().enumerate() {
-        if used + width > WIDTH {
-            let first = out.first().and_then(|part| part.first()).copied();
-            used = 4 + first.map_or(0, |(_, width)| width + 2);
-            out.push(first.into_iter().collect());
+        if used + width > most && i > names {
+            used = 4 + repeated.iter().map(|(_, width)| width + 2).sum::<usize>();
+            out.push(repeated.clone());
         }
         out.last_mut().expect("a part was begun").push((i, width));
         used += width + 2;
@@ -244,7 +255,8 @@ mod tests {
         let text = |t: &str| t.to_owned();
         let block = |headings: Vec<String>, numbers: Vec<bool>, rows| {
             let mut out = String::new();
-            text_block(&mut out, &Block::Table { caption: text("t"), headings, numbers, rows });
+            let caption = text("t");
+            block_within(&mut out, &Block::Table { caption, headings, numbers, rows }, WIDTH);
             out
         };
         let heads: Vec<String> = (0..12).map(|i| format!("heading {i:02}")).collect();

@@ -401,7 +401,7 @@ fn the_timeline_draws_no_overlap_that_is_not_there() {
         "{DRAWN}
         const both = ([compute, comm]) => {{
             const [a, b] = [columns(compute), columns(comm)];
-            return Math.max(...a.map((v, x) => (v || 0) + (b[x] || 0)));
+            return Math.max(...Array.from(a, (v, x) => (v || 0) + (b[x] || 0)));
         }};
         const [left, right] = pixels(0, 600000);
         const whole = drawn();

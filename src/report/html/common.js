@@ -140,7 +140,7 @@ function plotSection({id, title, nav, summary, sheet, sheets = [sheet], half, ma
   }
   for (const s of sheets.filter((t) => t.rows.length && !t.shown)) {
     part.body.append(disclosure(`Data: ${s.title || s.name}, ${s.rows.length} ${s.rows.length === 1 ? "row" : "rows"}`,
-      () => sheetTable(s, {})));
+      () => [sheetTable(s, {}), s.caveats.map((caveat) => el("p.sub", sentence(caveat)))]));
   }
   return item;
 }
@@ -251,6 +251,9 @@ function endPrint() {
 /** Shows the page that the sections make. */
 function show(title, kind) {
   document.body.prepend(topBar(title, kind));
+  // A card that has no other beside it has the whole line.
+  const halves = sections.filter((s) => s.root.classList.contains("half"));
+  if (halves.length % 2) halves[halves.length - 1].root.classList.remove("half");
   const from = DATA.provenance || {};
   PAGE.append(el("footer",
     el("span", `ccl-sql ${from.ccl_sql || ""}`),

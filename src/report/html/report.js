@@ -105,7 +105,7 @@ function timeline() {
   const step = sheet.rows.length ? sheet.at(sheet.rows[0], "step") : null;
   plotSection({
     summary: "What ran when. What is narrower than two pixels is a bar as high as the part of the pixel that it fills: zoom in to see it.",
-    id: "timeline", title: step === null ? "Timeline of a step" : `Timeline of step ${step}`, nav: "Timeline", sheet,
+    id: "timeline", title: step === null ? "Timeline of the trace" : `Timeline of step ${step}`, nav: "Timeline", sheet,
     make(part) {
       const item = timelinePlot(sheet, all.get("step_short_events"));
       part.controls.append(el("span.hint", "click, then wheel to zoom; drag to move"), ...item.buttons);
@@ -382,9 +382,11 @@ function causes() {
   tableSection("exposed-dims", "Exposed communication by dimension", nestedSheet("exposed_comm_by_group.by_dim"), {half: true, nav: "Groups", ...clip});
   tableSection("exposed-groups", "Exposed communication by process group", nestedSheet("exposed_comm_by_group.by_group"), {half: true, nav: "", ...clip});
   tableSection("straggler-causes", "Stragglers and why", nestedSheet("straggler.stragglers"), {half: true, nav: "Causes"});
+  tableSection("straggler-victims", "Late only because others were", nestedSheet("straggler.victims"), {half: true, nav: ""});
   tableSection("straggler-ranks", "Compute and waits by rank", nestedSheet("straggler.per_rank"), {half: true, nav: ""});
   tableSection("idle-causes", "Idle time by cause and rank", nestedSheet("idle_causes.by_rank"), {nav: "Idle"});
   tableSection("idle-operators", "What the host did in the meantime", nestedSheet("idle_causes.by_operator"), {half: true, nav: "", ...clip});
+  tableSection("path-ranks", "Critical path by rank", nestedSheet("critical_path.by_rank"), {nav: ""});
   tableSection("path-kinds", "Critical path by kind", nestedSheet("critical_path.by_kind_ms"), {half: true, nav: "Critical path"});
   tableSection("path-names", "Critical path by name", nestedSheet("critical_path.by_name"), {half: true, nav: "", ...clip});
   tableSection("network", "Network by rank and kind", all.get("network_by_rank"), {nav: "Network"});
@@ -484,7 +486,7 @@ function findings() {
   });
   if (rows.length) part.body.append(table("table-findings", rows));
   if (minor.length) {
-    part.body.append(disclosure(`Without effect on the numbers: ${minor.map((f) => f.code).join(", ")}`, () => table("table-minor-findings", minor)));
+    part.body.append(disclosure(`Also noted: ${minor.map((f) => f.code).join(", ")}`, () => table("table-minor-findings", minor)));
   }
 }
 
