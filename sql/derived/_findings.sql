@@ -1,41 +1,53 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
 -- @reads    collectives steps comm_args et_nodes et_links ranks
--- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
+-- @caveat   Spans are compared after shifting each rank of a group by its median end difference, so that a constant clock offset is no finding, and apart is what is further apart than these differences spread: three standard deviations, 1.4826 times their median deviation each, at most the shortest share of the call.
 WITH
+    -- Only what all ranks leave together: of a broadcast one may be gone before another comes.
     shares AS (
-        SELECT source, collective_id, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
+        SELECT
+            source, collective_id, coalesce(pg_id, -1) AS pg_key, rank, ts_ns AS start_ns,
+            ts_ns + dur_ns AS end_ns,
+            ts_ns + dur_ns - first_value(ts_ns + dur_ns) OVER (
+                PARTITION BY source, collective_id ORDER BY rank
+            ) AS difference_ns
         FROM collectives
         WHERE collective_id IS NOT NULL
-    ),
-
-    middles AS (
-        SELECT collective_id, min(end_ns) AS first_end_ns
-        FROM shares
-        GROUP BY collective_id
+            AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
     ),
 
     offsets AS (
-        SELECT s.source, s.rank, CAST(median(s.end_ns - m.first_end_ns) AS BIGINT) AS offset_ns
-        FROM shares AS s
-        INNER JOIN middles AS m ON m.collective_id = s.collective_id
-        GROUP BY s.source, s.rank
+        SELECT source, pg_key, rank, median(difference_ns) AS offset_ns
+        FROM shares
+        GROUP BY source, pg_key, rank
+    ),
+
+    spreads AS (
+        SELECT
+            o.source, o.pg_key, o.rank, o.offset_ns,
+            3 * 1.4826 * median(abs(s.difference_ns - o.offset_ns)) AS spread_ns
+        FROM offsets AS o
+        INNER JOIN shares AS s
+            ON s.source = o.source AND s.pg_key = o.pg_key AND s.rank = o.rank
+        GROUP BY o.source, o.pg_key, o.rank, o.offset_ns
     ),
 
     aligned AS (
         SELECT
-            s.collective_id,
+            s.source, s.collective_id,
             min(s.end_ns - o.offset_ns) AS first_end_ns,
-            max(s.start_ns - o.offset_ns) AS last_start_ns
+            max(s.start_ns - o.offset_ns) AS last_start_ns,
+            least(max(o.spread_ns), min(s.end_ns - s.start_ns)) AS spread_ns
         FROM shares AS s
-        INNER JOIN offsets AS o ON o.source = s.source AND o.rank = s.rank
-        GROUP BY s.collective_id
+        INNER JOIN spreads AS o
+            ON o.source = s.source AND o.pg_key = s.pg_key AND o.rank = s.rank
+        GROUP BY s.source, s.collective_id
     ),
 
     apart AS (
         SELECT count(*) AS finding_count
         FROM aligned
-        WHERE first_end_ns < last_start_ns
+        WHERE last_start_ns - first_end_ns > spread_ns
     ),
 
     -- Nodes that share their number with another of their file.
