@@ -1,5 +1,7 @@
 //! Documents from headers and schema: what `show` prints, `docs/metrics.md`, `docs/event_tables.md`.
 
+use serde_json::{Value, json};
+
 use super::header::Kind;
 use super::{Registry, SqlFile};
 use crate::schema::{Made, TABLES, Table};
@@ -61,6 +63,49 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
     section("Source", h.sources.clone());
     section("Versions", versions.iter().map(|v| format!("{} ({})", v.id(), v.path)).collect());
     out
+}
+
+/// A metric or view for programs.
+pub fn file_json(file: &SqlFile, versions: &[&SqlFile]) -> Value {
+    let h = &file.header;
+    let columns: Vec<Value> = h
+        .columns
+        .iter()
+        .map(|c| {
+            json!({"name": c.name, "type": c.ty, "unit": c.unit, "better": c.better, "doc": c.doc})
+        })
+        .collect();
+    let params: Vec<Value> = h
+        .params
+        .iter()
+        .map(|p| json!({"name": p.name, "type": p.ty, "default": p.default, "doc": p.doc}))
+        .collect();
+    let metric = h.kind == Kind::Metric;
+    json!({
+        "kind": if metric { "metric" } else { "view" },
+        "name": h.name, "version": metric.then_some(h.version), "area": metric.then_some(&h.area),
+        "summary": h.summary, "value": h.value, "unit": h.unit(),
+        "better": h.value_column().and_then(|c| c.better.as_deref()),
+        "params": params, "columns": columns, "requires": h.requires,
+        "profilers": metric.then_some(&h.profilers), "nvtx": metric.then_some(&h.nvtx),
+        "checks": h.checks.iter().map(|c| &c.right).collect::<Vec<_>>(),
+        "warns": h.warns.iter().map(|w| &w.right).collect::<Vec<_>>(),
+        "caveats": h.caveats, "nulls": h.nulls, "aliases": h.aliases, "sources": h.sources,
+        "versions": versions.iter().map(|v| v.header.version).collect::<Vec<_>>(),
+        "path": file.path, "sql": file.query(),
+    })
+}
+
+/// A table for programs.
+pub fn table_json(table: &Table) -> Value {
+    let trace = json!({"name": "trace", "type": "VARCHAR", "doc": "Name of the ingested trace."});
+    let columns =
+        table.columns.iter().map(|c| json!({"name": c.name, "type": c.ty.sql(), "doc": c.doc}));
+    json!({
+        "kind": if table.made == Made::Ingest { "table" } else { "derived table" },
+        "name": table.name, "row": table.doc,
+        "columns": std::iter::once(trace).chain(columns).collect::<Vec<Value>>(),
+    })
 }
 
 /// A table as plain text.

@@ -37,6 +37,7 @@ mod report;
 mod runs;
 mod simulated;
 mod tables;
+mod terminal;
 mod traps;
 mod xla;
 mod xla_real;

@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    _comm_fits _sized_calls _comm_events
 -- @value    bus_bw_gb_per_s
+-- @answer   collective || ' over ' || group_size || ' ranks' || coalesce(', ' || link, '')
 -- @coverage size_coverage_ratio | size and time of the calls are
 -- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
 -- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call

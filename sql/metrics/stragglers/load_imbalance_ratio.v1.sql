@@ -6,6 +6,7 @@
 -- @requires device_events
 -- @reads    _rank_times steps
 -- @value    load_imbalance_ratio
+-- @answer   'rank ' || slowest_rank || ' computes longest, rank ' || fastest_rank || ' shortest'
 -- @check    (SELECT count(DISTINCT rank) FROM device_events) > 1 | the trace has device events of one rank only
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that what computes inside them is not in the trace
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute

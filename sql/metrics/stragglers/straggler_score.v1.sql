@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    _waits _wait_causes _match_coverage _windows ranks
 -- @value    straggler_score
+-- @answer   'rank ' || straggler_rank || ' is waited for'
 -- @alias    straggler_metrics
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
