@@ -1,53 +1,53 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
 -- @reads    collectives steps comm_args et_nodes et_links ranks
--- @caveat   Spans are compared after shifting each rank of a group by its median end difference, so that a constant clock offset is no finding, and apart is what is further apart than these differences spread: three standard deviations, 1.4826 times their median deviation each, at most the shortest share of the call.
+-- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding, and widened by the median deviation from it, so that a rank that leaves its calls at different times is none; spans that overlap as recorded are none either.
 WITH
-    -- Only what all ranks leave together: of a broadcast one may be gone before another comes.
+    -- Kinds that no rank leaves before all have come; a root, or who sends, need not wait.
     shares AS (
-        SELECT
-            source, collective_id, coalesce(pg_id, -1) AS pg_key, rank, ts_ns AS start_ns,
-            ts_ns + dur_ns AS end_ns,
-            ts_ns + dur_ns - first_value(ts_ns + dur_ns) OVER (
-                PARTITION BY source, collective_id ORDER BY rank
-            ) AS difference_ns
+        SELECT source, collective_id, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
         FROM collectives
         WHERE collective_id IS NOT NULL
             AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
     ),
 
-    offsets AS (
-        SELECT source, pg_key, rank, median(difference_ns) AS offset_ns
+    late AS (
+        SELECT
+            source, collective_id, rank, start_ns, end_ns,
+            end_ns - min(end_ns) OVER (PARTITION BY collective_id) AS late_ns
         FROM shares
-        GROUP BY source, pg_key, rank
     ),
 
+    offsets AS (
+        SELECT source, rank, median(late_ns) AS offset_ns
+        FROM late
+        GROUP BY source, rank
+    ),
+
+    -- How far a rank's calls are from its offset, as a rule: so much is not known.
     spreads AS (
-        SELECT
-            o.source, o.pg_key, o.rank, o.offset_ns,
-            3 * 1.4826 * median(abs(s.difference_ns - o.offset_ns)) AS spread_ns
-        FROM offsets AS o
-        INNER JOIN shares AS s
-            ON s.source = o.source AND s.pg_key = o.pg_key AND s.rank = o.rank
-        GROUP BY o.source, o.pg_key, o.rank, o.offset_ns
+        SELECT l.source, l.rank, o.offset_ns, median(abs(l.late_ns - o.offset_ns)) AS spread_ns
+        FROM late AS l
+        INNER JOIN offsets AS o ON o.source = l.source AND o.rank = l.rank
+        GROUP BY l.source, l.rank, o.offset_ns
     ),
 
     aligned AS (
         SELECT
-            s.source, s.collective_id,
-            min(s.end_ns - o.offset_ns) AS first_end_ns,
-            max(s.start_ns - o.offset_ns) AS last_start_ns,
-            least(max(o.spread_ns), min(s.end_ns - s.start_ns)) AS spread_ns
-        FROM shares AS s
-        INNER JOIN spreads AS o
-            ON o.source = s.source AND o.pg_key = s.pg_key AND o.rank = s.rank
-        GROUP BY s.source, s.collective_id
+            l.collective_id,
+            min(l.end_ns - s.offset_ns + s.spread_ns) AS first_end_ns,
+            max(l.start_ns - s.offset_ns - s.spread_ns) AS last_start_ns,
+            -- As recorded: clocks of one host need no shift.
+            min(l.end_ns) < max(l.start_ns) AS are_apart
+        FROM late AS l
+        INNER JOIN spreads AS s ON s.source = l.source AND s.rank = l.rank
+        GROUP BY l.collective_id
     ),
 
     apart AS (
         SELECT count(*) AS finding_count
         FROM aligned
-        WHERE last_start_ns - first_end_ns > spread_ns
+        WHERE first_end_ns < last_start_ns AND are_apart
     ),
 
     -- Nodes that share their number with another of their file.
@@ -101,7 +101,7 @@ WITH
             CAST(NULL AS BIGINT) AS source_id,
             'calls-apart' AS code,
             finding_count,
-            'calls whose spans on the ranks do not overlap, clock offsets removed: perhaps matched wrongly, or ranks leave them at different times'
+            'calls whose spans on the ranks do not overlap, neither as recorded nor with clock offsets and their spread removed: perhaps matched wrongly'
                 AS message
         FROM apart
         UNION ALL

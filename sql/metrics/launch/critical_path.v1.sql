@@ -7,7 +7,7 @@
 -- @requires steps device_events launches
 -- @reads    _launch_calls _waits _wait_causes _clock_shifts host_events host_ranges
 -- @value    critical_path_ms
--- @answer   'step ' || step || ' of rank ' || rank
+-- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @null     no step of the rank has a duration, or none has the number asked for
