@@ -3,7 +3,7 @@
 -- @materialize session
 -- @requires _waits
 -- @reads    busy_intervals
--- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is inferred from times: the last rank of a call came late because of another as far as it had waited longer than the rank that waits now, since it last met all ranks of the call. What compute hides of a wait delays nobody, and a call in which compute hides most of the waiting is no meeting. Over several hops it is spread by the totals of the ranks, not call by call. Of a rank in more than 32 groups the busiest 32 count.
+-- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is inferred from times: the last rank of a call came late because of another as far as it had waited longer than the rank that waits now, since it last met all ranks of the call. What compute hides of a wait delays nobody, and a call in which compute hides most of the waiting is no meeting and delays nobody. Over several hops it is spread by the totals of the ranks, not call by call. Of a rank in more than 32 groups the busiest 32 count.
 -- @source   delays and propagating wait states (Böhme, Geimer, Wolf, Arnold 2010, Identifying the root causes of wait states in large-scale parallel applications)
 WITH RECURSIVE
     spans AS (
@@ -88,7 +88,8 @@ WITH RECURSIVE
     marks AS (
         SELECT
             e.trace, e.source, e.collective_id, e.rank, e.wait_ns, e.aligned, e.last_rank,
-            e.is_last, e.place, e.exposed_ns, r.group_key,
+            e.is_last, e.place, r.group_key,
+            CASE WHEN m.is_met THEN e.exposed_ns ELSE 0 END AS exposed_ns,
             g.group_key = r.group_key AS is_call,
             c.outer_key IS NOT NULL AND m.is_met AS is_meeting
         FROM exposed AS e
@@ -102,7 +103,7 @@ WITH RECURSIVE
         INNER JOIN rank_groups AS r ON r.trace = e.trace AND r.rank = e.rank
         LEFT JOIN contained AS c
             ON c.trace = e.trace AND c.group_key = r.group_key AND c.outer_key = g.group_key
-        WHERE e.exposed_ns > 0 OR c.outer_key IS NOT NULL
+        WHERE (m.is_met AND e.exposed_ns > 0) OR c.outer_key IS NOT NULL
     ),
 
     sections AS (
@@ -124,7 +125,7 @@ WITH RECURSIVE
                 PARTITION BY trace, rank, aligned, group_key, section
             ) AS section_ns
         FROM sections
-        WHERE NOT is_meeting
+        WHERE NOT is_meeting AND exposed_ns > 0
         GROUP BY trace, rank, aligned, group_key, section, last_rank
     ),
 

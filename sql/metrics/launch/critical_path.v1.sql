@@ -5,9 +5,9 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires steps device_events launches
--- @reads    _launch_calls _waits _clock_shifts host_events host_ranges
+-- @reads    _launch_calls _waits _wait_causes _clock_shifts host_events host_ranges
 -- @value    critical_path_ms
--- @answer   'step ' || step || ' of rank ' || rank
+-- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @null     no step of the rank has a duration, or none has the number asked for
@@ -19,14 +19,14 @@
 -- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   critical_path_ms DOUBLE value ms lower | The sum of the segments: all of step_ms.
--- @column   rank BIGINT value - | The rank on which the path spends most time (the lowest of equals).
--- @column   rank_pct DOUBLE value pct | How much of the path is on that rank.
--- @column   reason VARCHAR value - | The kind of segment that takes most of that: what the rank is on the path for.
+-- @column   rank BIGINT value - | The rank on which the path spends most time (the lowest of equals); time of a victim, which is late mostly because it waited for another, is that of its cause.
+-- @column   rank_pct DOUBLE value pct | How much of the path is on that rank and its victims.
+-- @column   reason VARCHAR value - | The kind of segment that takes most of the path on that rank itself.
 -- @column   end_rank BIGINT value - | The rank on which the path ends: the one whose step is looked at.
 -- @column   step BIGINT value - | The step looked at.
 -- @column   step_ms DOUBLE value ms lower | The step: from its start on the host, or the end of what was launched before it where that is later, to its end on the host, or the end of what it launched where that is later.
 -- @column   ends_on VARCHAR value - | device, where what the step launched ends after it; else host.
--- @column   by_rank LIST value - | Of each rank on the path, the one with most time first: rank, time_ms, reason, and time by kind.
+-- @column   by_rank LIST value - | Of each rank on the path, the one with most time first: rank, cause_rank (of a victim), time_ms, reason, and time by kind.
 -- @column   by_kind_ms MAP value ms lower | Time on the path by kind: compute, comm, copy (sets too), host (between a synchronisation and a launch), launch (from the return of the call to the start), sync (from the end of a device event to the return of the call that waited for it), wait (nothing runs that explains it: between two events).
 -- @column   by_name LIST value - | Names on the path with most time: kind, name, segments, time.
 -- @column   segments_count BIGINT value count | Segments of the path.
@@ -574,15 +574,37 @@ WITH RECURSIVE
         GROUP BY trace, rank
     ),
 
+    caused AS (
+        SELECT
+            t.trace, t.rank, t.rank_ns, t.reason, t.by_kind_ms, c.cause_rank,
+            coalesce(c.cause_rank, t.rank) AS origin_rank
+        FROM rank_times AS t
+        INNER JOIN clocks AS k ON k.trace = t.trace AND k.rank = t.rank
+        LEFT JOIN _wait_causes AS c
+            ON c.trace = t.trace AND c.rank = t.rank AND c.aligned = k.aligned
+    ),
+
     rank_lists AS (
         SELECT
             trace,
             array_agg({
-                rank: rank, time_ms: rank_ns / 1e6, reason: reason,
+                rank: rank, cause_rank: cause_rank, time_ms: rank_ns / 1e6, reason: reason,
                 by_kind_ms: by_kind_ms
             } ORDER BY rank_ns DESC, rank) AS by_rank
-        FROM rank_times
+        FROM caused
         GROUP BY trace
+    ),
+
+    foremost AS (
+        SELECT
+            trace, origin_rank AS rank, sum(rank_ns) AS rank_ns,
+            -- Of the rank itself, where the path is on it at all.
+            (array_agg(reason ORDER BY rank = origin_rank DESC, rank_ns DESC, rank))[1] AS reason
+        FROM caused
+        GROUP BY trace, origin_rank
+        QUALIFY row_number() OVER (
+            PARTITION BY trace ORDER BY sum(rank_ns) DESC, origin_rank
+        ) = 1
     ),
 
     kinds AS (
@@ -627,9 +649,8 @@ WITH RECURSIVE
 
     final AS (
         SELECT
-            b.trace, s.dur_ns / 1e6 AS critical_path_ms, r.by_rank[1].rank AS rank,
-            100 * r.by_rank[1].time_ms / (s.dur_ns / 1e6) AS rank_pct,
-            r.by_rank[1].reason AS reason, b.end_rank, b.step,
+            b.trace, s.dur_ns / 1e6 AS critical_path_ms, l.rank,
+            100.0 * l.rank_ns / s.dur_ns AS rank_pct, l.reason, b.end_rank, b.step,
             (b.end_ns - b.start_ns) / 1e6 AS step_ms,
             CASE WHEN b.end_ns > b.step_end_ns THEN 'device' ELSE 'host' END AS ends_on,
             r.by_rank, k.by_kind_ms, coalesce(n.by_name, []) AS by_name, s.segments_count,
@@ -637,6 +658,7 @@ WITH RECURSIVE
         FROM bounds AS b
         INNER JOIN segment_lists AS s ON s.trace = b.trace
         INNER JOIN rank_lists AS r ON r.trace = b.trace
+        INNER JOIN foremost AS l ON l.trace = b.trace
         INNER JOIN kind_maps AS k ON k.trace = b.trace
         INNER JOIN alignment AS a ON a.trace = b.trace
         LEFT JOIN name_lists AS n ON n.trace = b.trace

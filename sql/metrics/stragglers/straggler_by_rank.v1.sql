@@ -6,7 +6,7 @@
 -- @requires collectives
 -- @reads    _waits _wait_causes _match_coverage ranks
 -- @value    last_pct
--- @answer   'rank ' || straggler_rank || ' is last most often'
+-- @answer   'rank ' || straggler_rank || ' is last most often' || CASE WHEN len(victims) > 0 THEN ', leaving victims out' ELSE '' END
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @null     no call was found on every ingested rank of its group
