@@ -8,7 +8,7 @@
 -- @reads    _token_times
 -- @value    mean_s
 -- @null     the record has a median alone
--- @check    EXISTS (SELECT 1 FROM _token_times WHERE measure = 'tpot') | the trace has no record of a benchmark with a request of two tokens or more, and no engine step that decodes (ranges of --step-range are such where their names say prefill, extend or decode)
+-- @check    EXISTS (SELECT 1 FROM _token_times WHERE measure = 'tpot') | the trace has no record of a benchmark with a request of two tokens or more, and no engine step that decodes
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_s DOUBLE value s lower | Mean over the requests with two tokens or more; with method engine_steps the steps that decode alone (after the first step, where the marker does not say it), mean of each rank, then of ranks.
 -- @column   p50_s DOUBLE value s lower | Median, interpolated; NULL where several records have no details of requests.
@@ -20,6 +20,7 @@
 -- @column   step_count BIGINT value count | Engine steps that they rest on; NULL for benchmarks.
 -- @warn     method = 'engine_steps' | it is of engine steps and no latency of a request: waiting in the queue, further chunks of the prompt and all work between the steps are missing
 -- @warn     record_count > 1 | requests of {record_count} records are pooled; means of summaries weigh the answered requests of each
+-- @caveat   Ranges that --step-range chooses are steps of an engine where their names say prefill, extend or decode.
 -- @source   metrics 2.B tpot_s (defect D17)
 WITH
     final AS (
