@@ -156,7 +156,13 @@ WITH
                 WHEN plain LIKE '%reducescatter%' THEN 'reduce_scatter'
                 WHEN plain LIKE '%allreduce%' OR plain LIKE '%crossdevicereduce%' THEN 'all_reduce'
                 WHEN plain LIKE '%allgather%' THEN 'all_gather'
-                WHEN plain LIKE '%alltoall%' OR plain LIKE '%deepep::%' OR plain LIKE '%pplx::%'
+                -- The exchange of tokens between experts, by the names of its libraries.
+                WHEN plain LIKE '%alltoall%' OR plain LIKE '%::ep::%' OR plain LIKE '%deepep::%'
+                    OR plain LIKE '%hybridep::%' OR plain LIKE '%pplx::%'
+                    OR by_kernel AND (
+                        plain LIKE '%a2adispatch%' OR plain LIKE '%a2acombine%'
+                        OR plain LIKE '%epdispatch%' OR plain LIKE '%epcombine%'
+                    )
                     THEN 'all_to_all'
                 WHEN plain LIKE '%broadcast%' THEN 'broadcast'
                 WHEN plain LIKE '%sendrecv%' OR plain LIKE '%collectivepermute%' THEN 'send_recv'

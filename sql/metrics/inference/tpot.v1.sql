@@ -8,7 +8,7 @@
 -- @reads    _token_times
 -- @value    mean_s
 -- @null     the record has a median alone
--- @check    EXISTS (SELECT 1 FROM _token_times WHERE measure = 'tpot') | the trace has no record of a benchmark with a request of two tokens or more, and no engine step that decodes
+-- @check    EXISTS (SELECT 1 FROM _token_times WHERE measure = 'tpot') | the trace has no record of a benchmark with a request of two tokens or more, and no engine step that decodes (ranges of --step-range are such where their names say prefill, extend or decode)
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_s DOUBLE value s lower | Mean over the requests with two tokens or more; with method engine_steps the steps that decode alone (after the first step, where the marker does not say it), mean of each rank, then of ranks.
 -- @column   p50_s DOUBLE value s lower | Median, interpolated; NULL where several records have no details of requests.

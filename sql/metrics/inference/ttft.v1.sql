@@ -8,7 +8,7 @@
 -- @reads    _token_times
 -- @value    mean_s
 -- @null     the record has a median alone
--- @check    EXISTS (SELECT 1 FROM _token_times WHERE measure = 'ttft') | the trace has no record of a benchmark with the time to the first token, and no engine step that reads a prompt
+-- @check    EXISTS (SELECT 1 FROM _token_times WHERE measure = 'ttft') | the trace has no record of a benchmark with the time to the first token, and no engine step that reads a prompt (ranges of --step-range are such where their names say prefill, extend or decode)
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_s DOUBLE value s lower | Mean time to the first token over the requests; with method engine_steps the first step of a rank that reads a prompt, mean over ranks.
 -- @column   p50_s DOUBLE value s lower | Median, interpolated; NULL where several records have no details of requests.

@@ -4,7 +4,7 @@
 -- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy _windows _traffic_dims collectives collective_calls process_groups
+-- @reads    _busy _windows _traffic_dims _kernel_coverage collectives collective_calls process_groups
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') || coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name, CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
@@ -22,6 +22,7 @@
 -- @column   grouped_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose process group the trace states.
 -- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where none is stated: name, description, dimension, size, ranks that call it, calls of all these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \ compute|), of it exposed_transfer_ms and exposed_wait_ms by the calls of the group, and alone_ms (|comm of the group \ (compute and the comm of other groups)|).
 -- @column   by_dim LIST value - | The same of each parallel dimension (dp, tp, pp, ep, cp, unknown), its groups together.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of none. While a call of one group waits and one of another transfers, the trace transfers and the first group waits.
 -- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution, without those that it only guesses
 WITH
