@@ -4,7 +4,11 @@
 -- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
 -- @grain    trace
 -- @requires device_events
+<<<<<<< HEAD
 -- @reads    _busy _windows _traffic_dims collectives collective_calls process_groups _kernel_coverage
+=======
+-- @reads    _busy _windows _traffic_dims _kernel_coverage collectives collective_calls process_groups
+>>>>>>> s17-meaning
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') || coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name, CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
