@@ -105,6 +105,16 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The error for programs: level, code, message, where, facts and hint; null for what it lacks.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "level": "error", "code": self.code, "message": self.message,
+            "where": self.place, "facts": self.facts, "hint": self.hint,
+        })
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render("error"))
@@ -167,6 +177,37 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
+/// What to try in place of a name that is not there: the nearest one, those that hold the word or one
+/// near to it, or `otherwise`.
+pub fn suggest(word: &str, names: &[&str], otherwise: &str) -> String {
+    if let Some(near) = nearest(word, names.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let mut low = word.to_lowercase();
+    if !names.iter().any(|n| n.to_lowercase().contains(&low)) {
+        let parts = names.iter().flat_map(|n| n.split('_')).filter(|part| part.len() > 3);
+        match nearest(word, parts) {
+            Some(part) => low = part.to_lowercase(),
+            None => return otherwise.to_owned(),
+        }
+    }
+    let mut held: Vec<&str> =
+        names.iter().copied().filter(|n| n.to_lowercase().contains(&low)).collect();
+    held.sort_unstable();
+    held.dedup();
+    match (&held[..], low.len()) {
+        ([], _) | (_, 0..3) => otherwise.to_owned(),
+        ([one], _) => format!("did you mean `{one}`?"),
+        (some, _) => {
+            let more = match some.len().saturating_sub(6) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            format!("these names hold `{low}`: {}{more}", some[..some.len().min(6)].join(", "))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +227,23 @@ mod tests {
     #[test]
     fn codes_are_sorted_and_unique() {
         assert!(CODES.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn parts_of_names_are_found() {
+        let names = ["collective_bandwidth", "copy_bandwidth", "iter_time"];
+        assert_eq!(suggest("iter_tim", &names, "-"), "did you mean `iter_time`?");
+        assert_eq!(
+            suggest("Bandwidth", &names, "-"),
+            "these names hold `bandwidth`: collective_bandwidth, copy_bandwidth"
+        );
+        assert_eq!(
+            suggest("bandwith", &names, "-"),
+            "these names hold `bandwidth`: collective_bandwidth, copy_bandwidth"
+        );
+        assert_eq!(suggest("collective", &names, "-"), "did you mean `collective_bandwidth`?");
+        assert_eq!(suggest("e", &names, "-"), "-");
+        assert_eq!(suggest("nothing", &names, "-"), "-");
     }
 
     #[test]

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::completions::{areas, metrics, names, traces};
+use crate::report::Format as Form;
 
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
 #[derive(Debug, Parser)]
@@ -19,6 +23,7 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
     /// Directory of the ingested traces
     #[arg(
@@ -29,7 +34,7 @@ pub struct Global {
         default_value = "ccl-data"
     )]
     pub data: PathBuf,
-    /// Form of the result [default: of report and compare by the ending of -o; else text, table]
+    /// Form of the result [default: by the ending of -o; else text or a table]
     #[arg(long, global = true, value_enum)]
     pub format: Option<Format>,
     /// Write the result to FILE, whole or not at all; report and compare also take a folder (DIR/)
@@ -59,6 +64,18 @@ pub struct Global {
     /// When to colour messages
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
+    /// Form of errors and notes on standard error; JSON is an object a line
+    #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = Errors::Text)]
+    pub errors: Errors,
+}
+
+/// Forms of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Errors {
+    /// Sentences
+    Text,
+    /// level, code, message, where, facts, hint
+    Json,
 }
 
 /// When to colour.
@@ -75,7 +92,7 @@ pub enum Color {
 /// Forms of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Aligned columns
+    /// Aligned columns; one metric of one trace is a card
     Table,
     /// JSON with value, unit, details and provenance
     Json,
@@ -85,14 +102,31 @@ pub enum Format {
     Parquet,
     /// The bare value
     Value,
-    /// Text for people (report)
+    /// Text for people
     Text,
-    /// Markdown (report)
+    /// Markdown
     Md,
     /// A page that needs nothing beside it (report, compare)
     Html,
     /// A workbook (report, compare)
     Xlsx,
+}
+
+impl Format {
+    /// The form itself.
+    pub fn form(self) -> Form {
+        match self {
+            Self::Table => Form::Table,
+            Self::Json => Form::Json,
+            Self::Csv => Form::Csv,
+            Self::Parquet => Form::Parquet,
+            Self::Value => Form::Value,
+            Self::Text => Form::Text,
+            Self::Md => Form::Markdown,
+            Self::Html => Form::Html,
+            Self::Xlsx => Form::Xlsx,
+        }
+    }
 }
 
 /// Commands.
@@ -137,9 +171,9 @@ pub enum Command {
         after_help = "Example: ccl-sql completions bash > ~/.local/share/bash-completion/completions/ccl-sql"
     )]
     Completions(CompletionsArgs),
-    /// Print the manual page
-    #[command(after_help = "Example: ccl-sql man | man -l -")]
-    Man,
+    /// Print the manual page, of the program or of a command
+    #[command(after_help = "Example: ccl-sql man metric | man -l -")]
+    Man(ManArgs),
 }
 
 /// `R=FILE`.
@@ -250,13 +284,17 @@ impl ProfileMode {
 #[derive(Debug, Args)]
 pub struct MetricArgs {
     /// Metrics, each NAME or NAME@VERSION
-    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all",
+          add = ArgValueCompleter::new(metrics))]
     pub names: Vec<String>,
     /// Every metric
     #[arg(long)]
     pub all: bool,
+    /// With --format value: trace, metric and value a line, parted by tabs
+    #[arg(long)]
+    pub label: bool,
     /// Traces by name, or by path: a path is ingested first [default: all traces]
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
     pub trace: Vec<String>,
     /// Parameter of a metric
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
@@ -276,7 +314,7 @@ pub struct MetricArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Traces by name, or by path: a path is ingested first [default: all traces]
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
     pub trace: Vec<String>,
     /// Parameter of the metrics that have it
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
@@ -290,10 +328,10 @@ pub struct ReportArgs {
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Baseline: an ingested trace, or the folder of a run, which is ingested first
-    #[arg(value_name = "BASE")]
+    #[arg(value_name = "BASE", add = ArgValueCompleter::new(traces))]
     pub base: String,
     /// Runs to compare with it
-    #[arg(value_name = "TEST", required = true)]
+    #[arg(value_name = "TEST", required = true, add = ArgValueCompleter::new(traces))]
     pub tests: Vec<String>,
     /// Changes up to PCT percent are Similar
     #[arg(long, value_name = "PCT", default_value_t = 1.0, value_parser = percent)]
@@ -326,18 +364,36 @@ pub enum What {
     Functions,
 }
 
+impl What {
+    /// The word of the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Metrics => "metrics",
+            Self::Traces => "traces",
+            Self::Tables => "tables",
+            Self::Functions => "functions",
+        }
+    }
+}
+
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list
     #[arg(value_enum, default_value_t = What::Metrics)]
     pub what: What,
+    /// Only what has WORD in its name, its other names or its summary
+    pub word: Option<String>,
+    /// Only metrics of this area
+    #[arg(long, add = ArgValueCompleter::new(areas))]
+    pub area: Option<String>,
 }
 
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// Metric (NAME or NAME@VERSION), view, table or function
+    #[arg(add = ArgValueCompleter::new(names))]
     pub name: String,
 }
 
@@ -369,6 +425,14 @@ pub struct CheckArgs {
     /// Write sql/metrics.lock and the generated documents, in the project's folder
     #[arg(long)]
     pub write: bool,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Command that the page is of; with -o DIR/ all pages are written
+    #[arg(add = ArgValueCompleter::new(super::completions::commands))]
+    pub command: Option<String>,
 }
 
 /// Options of `completions`.

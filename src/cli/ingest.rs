@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::ingest::log::Severity;
 use crate::ingest::record::Asked;
 use crate::ingest::{self, Options, Outcome, Summary};
+use crate::report::units::human;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
@@ -92,15 +93,15 @@ fn summary(context: &Context, s: &Summary) {
     if s.ranks_read < s.ranks {
         ranks.push_str(&format!(" ({} read)", s.ranks_read));
     }
-    let megabytes = s.bytes as f64 / 1e6;
+    let size = human(&s.bytes.into(), Some("bytes"));
+    let rate = human(&(s.bytes as f64 / s.seconds.max(1e-9)).into(), Some("bytes_per_s"));
     let findings: u64 = s.findings.iter().map(|(_, f)| f.count).sum();
     printer.note(&format!(
-        "{}: {}, {ranks}, {} events, {megabytes:.1} MB in {:.2} s ({:.0} MB/s), {}",
+        "{}: {}, {ranks}, {} events, {size} in {:.2} s ({rate}), {}",
         s.trace,
         s.sources.join("+"),
         s.events,
         s.seconds,
-        megabytes / s.seconds.max(1e-9),
         match findings {
             0 => "no findings".to_owned(),
             1 => "1 finding".to_owned(),

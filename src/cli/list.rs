@@ -1,13 +1,14 @@
 //! `list` and `show`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::args::{ListArgs, ShowArgs, What};
+use super::output::table_form;
 use crate::error::{Error, Result, nearest};
 use crate::functions::FUNCTIONS;
-use crate::registry::docs;
-use crate::report::Grid;
+use crate::registry::{SqlFile, docs};
+use crate::report::{Entry, Format, Grid, entries, pretty};
 use crate::schema::{self, Made, TABLES};
 
 fn text(value: &str) -> Value {
@@ -19,28 +20,120 @@ fn text(value: &str) -> Value {
 
 /// Runs `list`.
 pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
-    context.printer.grid(&grid(context, args.what))
+    let format = table_form(context, "list")?;
+    if let Some(area) = &args.area {
+        known_area(context, args.what, area)?;
+    }
+    let metrics: Vec<&SqlFile> = context
+        .registry
+        .metrics()
+        .filter(|f| args.area.as_ref().is_none_or(|area| f.header.area == *area))
+        .collect();
+    let mut grid = match args.what {
+        What::Metrics => of_metrics(&metrics),
+        what => grid(context, what),
+    };
+    if let Some(word) = args.word.as_deref().map(str::to_lowercase) {
+        let of_metric = |row: &[Value]| {
+            metrics.iter().find(|f| row[0] == f.header.name.as_str()).map(|f| &f.header.aliases)
+        };
+        grid.rows.retain(|row| {
+            let aliases = match args.what {
+                What::Metrics => of_metric(row),
+                _ => None,
+            };
+            row.iter()
+                .filter_map(Value::as_str)
+                .chain(aliases.into_iter().flatten().map(String::as_str))
+                .any(|text| text.to_lowercase().contains(&word))
+        });
+        if grid.rows.is_empty() {
+            let what = args.what.name();
+            let message = format!("none of the {what} has `{word}` in its name or description");
+            return Err(Error::new("nothing-found", message)
+                .hint(format!("`ccl-sql list {what}` shows them all")));
+        }
+    }
+    let bytes = match (format, args.what) {
+        (Format::Table, What::Traces) => grid.table(context.printer.layout()),
+        (Format::Table, what) => people(&grid, what, context.printer.width()).into_bytes(),
+        (format, _) => grid.bytes(format, usize::MAX)?,
+    };
+    context.printer.result(&bytes)
+}
+
+fn known_area(context: &Context, what: What, area: &str) -> Result<()> {
+    if what != What::Metrics {
+        return Err(Error::new("usage", "only metrics have an area")
+            .hint(format!("ccl-sql list metrics --area {area}")));
+    }
+    let mut areas: Vec<&str> = context.registry.metrics().map(|f| f.header.area.as_str()).collect();
+    areas.sort_unstable();
+    areas.dedup();
+    if areas.contains(&area) {
+        return Ok(());
+    }
+    let error = Error::new("usage", format!("no metric is of the area `{area}`"));
+    Err(match nearest(area, areas.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint(format!("the areas: {}", areas.join(", "))),
+    })
+}
+
+/// Names with what they are, in groups.
+fn people(grid: &Grid, what: What, width: Option<usize>) -> String {
+    let word = |row: &[Value], i: usize| row[i].as_str().unwrap_or("-").to_owned();
+    let mut rows: Vec<Entry> = grid
+        .rows
+        .iter()
+        .map(|row| match what {
+            What::Metrics => Entry {
+                group: word(row, 1),
+                name: word(row, 0),
+                kind: word(row, 2),
+                text: word(row, 6),
+            },
+            What::Functions => Entry {
+                group: String::new(),
+                name: format!("{}{}", word(row, 0), word(row, 1)),
+                kind: String::new(),
+                text: word(row, 2),
+            },
+            What::Tables | What::Traces => Entry {
+                group: format!("{}s", word(row, 1)),
+                name: word(row, 0),
+                kind: String::new(),
+                text: word(row, 3),
+            },
+        })
+        .collect();
+    if what == What::Metrics {
+        rows.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
+    }
+    entries(&rows, width)
+}
+
+fn of_metrics(metrics: &[&SqlFile]) -> Grid {
+    let rows = metrics.iter().map(|f| {
+        let h = &f.header;
+        vec![
+            h.name.clone().into(),
+            text(&h.area),
+            h.unit().map_or(Value::Null, Value::from),
+            h.profilers.join(" ").into(),
+            text(&h.nvtx),
+            h.version.into(),
+            h.summary.clone().into(),
+        ]
+    });
+    let columns = ["metric", "area", "unit", "sources", "nvtx", "version", "summary"];
+    Grid::of_rows(&columns, rows.collect())
 }
 
 /// What there is, a row each.
 pub fn grid(context: &Context, what: What) -> Grid {
     match what {
-        What::Metrics => {
-            let rows = context.registry.metrics().map(|f| {
-                let h = &f.header;
-                vec![
-                    h.name.clone().into(),
-                    text(&h.area),
-                    h.unit().map_or(Value::Null, Value::from),
-                    h.profilers.join(" ").into(),
-                    text(&h.nvtx),
-                    h.version.into(),
-                    h.summary.clone().into(),
-                ]
-            });
-            let columns = ["metric", "area", "unit", "sources", "nvtx", "version", "summary"];
-            Grid::of_rows(&columns, rows.collect())
-        }
+        What::Metrics => of_metrics(&context.registry.metrics().collect::<Vec<_>>()),
         What::Traces => {
             let rows = context.store.manifests().into_iter().map(|(_, m)| {
                 let ranks = m.ranks();
@@ -72,7 +165,7 @@ pub fn grid(context: &Context, what: What) -> Grid {
                         v.header.summary.clone().into(),
                     ]
                 });
-            Grid::of_rows(&["table", "kind", "columns", "a row is"], tables.chain(views).collect())
+            Grid::of_rows(&["table", "kind", "columns", "row"], tables.chain(views).collect())
         }
         What::Functions => {
             let rows = FUNCTIONS.iter().map(|(name, signature, doc)| {
@@ -85,42 +178,83 @@ pub fn grid(context: &Context, what: What) -> Grid {
 
 /// Runs `show`.
 pub fn show(context: &Context, args: &ShowArgs) -> Result<()> {
-    context.printer.result(definition(context, &args.name)?.as_bytes())
+    let format = table_form(context, "show")?;
+    let found = find(context, &args.name)?;
+    match format {
+        Format::Table => context.printer.result(found.text(context).as_bytes()),
+        Format::Json => context.printer.result(&pretty(&found.json(context))),
+        _ => Err(Error::new("usage", "a definition is text or JSON").hint("--format json")),
+    }
 }
 
 /// The definition of a metric, view, table or function.
 pub fn definition(context: &Context, name: &str) -> Result<String> {
+    Ok(find(context, name)?.text(context))
+}
+
+/// What a name stands for.
+enum Found<'c> {
+    File(&'c SqlFile),
+    Table(&'static schema::Table),
+    Function(&'static str, &'static str, &'static str),
+}
+
+impl Found<'_> {
+    fn text(&self, context: &Context) -> String {
+        match self {
+            Self::File(file) => {
+                let versions = context.registry.versions(&file.header.name);
+                docs::file(file, &versions) + "\n" + &file.text
+            }
+            Self::Table(table) => docs::table(table),
+            Self::Function(name, signature, doc) => format!("{name}{signature}\n\n{doc}\n"),
+        }
+    }
+
+    fn json(&self, context: &Context) -> Value {
+        match self {
+            Self::File(file) => {
+                docs::file_json(file, &context.registry.versions(&file.header.name))
+            }
+            Self::Table(table) => docs::table_json(table),
+            Self::Function(name, signature, doc) => {
+                json!({"kind": "function", "name": name, "signature": signature, "result": doc})
+            }
+        }
+    }
+}
+
+fn find<'c>(context: &'c Context, name: &str) -> Result<Found<'c>> {
     let registry = &context.registry;
     if let Some(view) = registry.view(name) {
-        return Ok(docs::file(view, &[]) + "\n" + &view.text);
+        return Ok(Found::File(view));
     }
     if let Some(table) = schema::table(name) {
-        return Ok(docs::table(table));
+        return Ok(Found::Table(table));
     }
     if let Some((name, signature, doc)) = FUNCTIONS.iter().find(|(n, _, _)| *n == name) {
-        return Ok(format!("{name}{signature}\n\n{doc}\n"));
+        return Ok(Found::Function(name, signature, doc));
     }
     match registry.metric(name) {
-        Ok(file) => {
-            let versions = registry.versions(&file.header.name);
-            Ok(docs::file(file, &versions) + "\n" + &file.text)
-        }
+        Ok(file) => Ok(Found::File(file)),
         Err(error) if name.contains('@') => Err(error),
         Err(_) => {
-            let names = registry
+            let names: Vec<&str> = registry
                 .metrics()
                 .map(|f| f.header.name.as_str())
                 .chain(registry.views().map(|f| f.header.name.as_str()))
                 .chain(TABLES.iter().map(|t| t.name))
-                .chain(FUNCTIONS.iter().map(|f| f.0));
+                .chain(FUNCTIONS.iter().map(|f| f.0))
+                .collect();
             let error = Error::new(
                 "metric-unknown",
                 format!("there is no metric, view, table or function `{name}`"),
             );
-            Err(match nearest(name, names) {
-                Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint("`ccl-sql list` shows metrics, `ccl-sql list tables` the rest"),
-            })
+            Err(error.hint(crate::error::suggest(
+                name,
+                &names,
+                "`ccl-sql list` shows metrics, `ccl-sql list tables` the rest",
+            )))
         }
     }
 }

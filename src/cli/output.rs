@@ -1,4 +1,4 @@
-//! Where a report or a comparison goes, and in which form.
+//! Where a result goes, and in which form.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -42,7 +42,8 @@ pub fn target(context: &Context) -> Result<Target> {
 /// The form asked for; else what the ending of the file says, else `default`.
 ///
 /// # Errors
-/// `usage` for one that is not among `allowed`, `output-terminal` for a workbook to a terminal.
+/// `usage` for one that is not among `allowed` or that the ending contradicts, `output-terminal` for
+/// a workbook or Parquet to a terminal.
 pub fn form(
     context: &Context,
     command: &str,
@@ -52,45 +53,106 @@ pub fn form(
 ) -> Result<Format> {
     let names = || {
         let names: Vec<&str> = allowed.iter().map(|f| name(*f)).collect();
-        format!("its forms: {}", names.join(", "))
+        let other = match allowed.contains(&Format::Html) {
+            true => "",
+            false => "; `ccl-sql report` writes pages and workbooks",
+        };
+        format!("its forms: {}{other}", names.join(", "))
     };
-    let format = match (context.printer.asked(), target) {
-        (Some(format), _) => format,
-        (None, Target::File(path)) => match path.extension() {
-            Some(ending) => {
-                let ending = ending.to_string_lossy().to_lowercase();
-                let named = allowed.iter().find(|f| endings(**f).contains(&ending.as_str()));
-                *named.ok_or_else(|| {
-                    Error::new("usage", format!("{command} has no form with the ending .{ending}"))
-                        .at(path.display().to_string())
-                        .hint(format!("name one with --format; {}", names()))
-                })?
+    let ending = match target {
+        Target::File(path) => path.extension().map(|e| (path, e.to_string_lossy().to_lowercase())),
+        _ => None,
+    };
+    let format = match (context.printer.asked(), ending) {
+        (Some(format), Some((path, ending))) => {
+            let says_another = FORMATS.iter().any(|f| endings(*f).contains(&&*ending));
+            if says_another && !endings(format).contains(&&*ending) {
+                let message =
+                    format!("--format {} and the ending .{ending} are two forms", name(format));
+                return Err(Error::new("usage", message)
+                    .at(path.display().to_string())
+                    .hint("leave --format away, or give the file another ending"));
             }
-            None => default,
-        },
-        (None, _) => default,
+            format
+        }
+        (Some(format), None) => format,
+        (None, Some((path, ending))) => {
+            let named = allowed.iter().find(|f| endings(**f).contains(&&*ending));
+            *named.ok_or_else(|| {
+                Error::new("usage", format!("{command} has no form with the ending .{ending}"))
+                    .at(path.display().to_string())
+                    .hint(format!("name one with --format; {}", names()))
+            })?
+        }
+        (None, None) => default,
     };
     if !allowed.contains(&format) {
         return Err(
             Error::new("usage", format!("{command} has no form {}", name(format))).hint(names())
         );
     }
-    if format == Format::Xlsx && *target == Target::Stdout && std::io::stdout().is_terminal() {
-        return Err(Error::new("output-terminal", "a workbook is not for a terminal")
-            .hint("write it to a file with -o FILE.xlsx"));
+    if *target == Target::Stdout && std::io::stdout().is_terminal() {
+        let what = match format {
+            Format::Xlsx => "a workbook",
+            Format::Parquet => "Parquet",
+            _ => return Ok(format),
+        };
+        return Err(Error::new("output-terminal", format!("{what} is not for a terminal"))
+            .hint(format!("write it to a file with -o FILE.{}", name(format))));
     }
     Ok(format)
 }
 
+/// The form of what is a single table, as [`form`] has it; text is the table for people.
+///
+/// # Errors
+/// As [`form`], and `usage` for a folder.
+pub fn table_form(context: &Context, command: &str) -> Result<Format> {
+    let target = target(context)?;
+    if let Target::Folder(folder) = &target {
+        return Err(Error::new(
+            "usage",
+            format!("{command} writes one file, and this is a folder"),
+        )
+        .at(folder.display().to_string())
+        .hint(format!("name the file: -o {}", folder.join(format!("{command}.csv")).display())));
+    }
+    let allowed = [
+        Format::Table,
+        Format::Json,
+        Format::Csv,
+        Format::Parquet,
+        Format::Markdown,
+        Format::Value,
+        Format::Text,
+    ];
+    match form(context, command, &target, &allowed, Format::Table)? {
+        Format::Text => Ok(Format::Table),
+        format => Ok(format),
+    }
+}
+
+const FORMATS: [Format; 9] = [
+    Format::Table,
+    Format::Json,
+    Format::Csv,
+    Format::Parquet,
+    Format::Value,
+    Format::Text,
+    Format::Markdown,
+    Format::Html,
+    Format::Xlsx,
+];
+
 fn endings(format: Format) -> &'static [&'static str] {
     match format {
-        Format::Text | Format::Table => &["txt"],
+        Format::Text | Format::Table | Format::Value => &["txt"],
         Format::Markdown => &["md"],
         Format::Json => &["json"],
         Format::Csv => &["csv"],
+        Format::Parquet => &["parquet"],
         Format::Html => &["html", "htm"],
         Format::Xlsx => &["xlsx"],
-        Format::Parquet | Format::Value => &[],
     }
 }
 

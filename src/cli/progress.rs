@@ -1,86 +1,157 @@
 //! How far an ingest or a batch of metrics is: one line on a terminal, nothing anywhere else.
+//!
+//! The line is drawn over again and again. Whatever else is written to the terminal goes through
+//! [`beside`], or a dead copy of the line would stay above it.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::SIGINT;
 
+use super::printer::clean;
 use crate::ingest::watch::{Watch, Watcher};
 
-/// A bar for each job, in bytes of its files.
-struct Bar(ProgressBar);
+/// The bar on the screen.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// The watcher for an ingest: nobody where stderr is no terminal, or the user wants quiet.
-pub fn watcher(quiet: bool) -> Watcher {
-    if quiet || !std::io::stderr().is_terminal() {
-        return Watcher::default();
+/// Whether files are being read, which an interrupted ingest keeps.
+static READING: AtomicBool = AtomicBool::new(false);
+
+fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
+    // A bar is as good as any after a panic elsewhere.
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn draw(length: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    style(&bar, template);
+    *shown() = Some(bar.clone());
+    bar
+}
+
+fn style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
     }
-    Watcher::new(Arc::new(Bar(ProgressBar::hidden())))
+}
+
+fn clear() {
+    if let Some(bar) = shown().take() {
+        bar.disable_steady_tick();
+        bar.finish_and_clear();
+        // Whoever still holds it draws no more.
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+/// Does something that writes to the terminal, with the bar out of the way.
+pub fn beside<T>(write: impl FnOnce() -> T) -> T {
+    let bar = shown().clone();
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// From now on Ctrl-C leaves a clean line, and `say` is told whether an ingest was under way.
+pub fn listen(say: impl FnOnce(bool) + Send + 'static) {
+    // Without the listener Ctrl-C still ends the program.
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT]) else { return };
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            clear();
+            say(READING.load(Ordering::Relaxed));
+            // What the signal does to a program that does not listen: the shell sees it.
+            let _ = signal_hook::low_level::emulate_default_handler(SIGINT);
+        }
+    });
+}
+
+/// A bar for each job, in bytes of its files; None where nobody looks.
+struct Bar {
+    visible: bool,
+    job: Mutex<Option<ProgressBar>>,
+}
+
+/// The watcher for an ingest; it draws nothing where stderr is no terminal, or the user wants quiet.
+pub fn watcher(quiet: bool) -> Watcher {
+    let visible = !quiet && std::io::stderr().is_terminal();
+    Watcher::new(Arc::new(Bar { visible, job: Mutex::new(None) }))
 }
 
 impl Bar {
-    fn style(&self, template: &str) {
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.0.set_style(style.progress_chars("=> "));
-        }
+    fn job(&self) -> MutexGuard<'_, Option<ProgressBar>> {
+        self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watch for Bar {
     fn start(&self, job: &str, bytes: u64) {
-        self.0.reset();
-        self.0.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-        self.0.set_length(bytes);
-        self.0.set_prefix(super::printer::clean(job));
-        self.style("{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}");
-        self.0.enable_steady_tick(Duration::from_millis(200));
+        READING.store(true, Ordering::Relaxed);
+        if self.visible {
+            let bar =
+                draw(bytes, "{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}");
+            bar.set_prefix(clean(job));
+            bar.enable_steady_tick(Duration::from_millis(200));
+            *self.job() = Some(bar);
+        }
     }
 
     fn read(&self, bytes: u64) {
-        self.0.inc(bytes);
+        if let Some(bar) = &*self.job() {
+            bar.inc(bytes);
+        }
     }
 
     fn phase(&self, what: &'static str) {
-        self.style("{prefix}: {msg} {spinner}");
-        self.0.set_message(what);
+        if let Some(bar) = &*self.job() {
+            style(bar, "{prefix}: {msg} {spinner}");
+            bar.set_message(what);
+        }
     }
 
     fn end(&self) {
-        self.0.disable_steady_tick();
-        self.0.finish_and_clear();
+        READING.store(false, Ordering::Relaxed);
+        if self.job().take().is_some() {
+            clear();
+        }
     }
 }
 
 /// How far a batch of metrics is.
-pub struct Steps(ProgressBar);
+pub struct Steps(Option<ProgressBar>);
 
 impl Steps {
     /// `total` steps; silent for a few, which are done at once, and where nobody looks.
     pub fn new(quiet: bool, total: usize) -> Self {
-        if quiet || total < 10 || !std::io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
-        }
-        let bar = Bar(ProgressBar::new(total as u64));
-        bar.style("{prefix} [{bar:30}] {pos}/{len} {msg}");
-        Self(bar.0)
+        let visible = !quiet && total >= 10 && std::io::stderr().is_terminal();
+        Self(visible.then(|| draw(total as u64, "{prefix} [{bar:30}] {pos}/{len} {msg}")))
     }
 
     /// The next one begins.
     pub fn next(&self, trace: &str, metric: &str) {
-        self.0.inc(1);
-        self.0.set_prefix(super::printer::clean(trace));
-        self.0.set_message(super::printer::clean(metric));
+        if let Some(bar) = &self.0 {
+            bar.inc(1);
+            bar.set_prefix(clean(trace));
+            bar.set_message(clean(metric));
+        }
     }
 
     /// The last `count` ones are done again.
     pub fn back(&self, count: usize) {
-        self.0.set_position(self.0.position().saturating_sub(count as u64));
+        if let Some(bar) = &self.0 {
+            bar.set_position(bar.position().saturating_sub(count as u64));
+        }
     }
 }
 
 impl Drop for Steps {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        if self.0.is_some() {
+            clear();
+        }
     }
 }

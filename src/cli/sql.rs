@@ -6,12 +6,23 @@ use arrow::array::RecordBatch;
 
 use super::Context;
 use super::args::SqlArgs;
+use super::output::table_form;
+use super::shell::split::{Splitter, Task};
+use super::shell::{asks, plan};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::report::Grid;
+use crate::report::stream::Stream;
+use crate::report::{Format, Grid, table_of};
+
+/// Rows of a table that a terminal shows.
+const TERMINAL_ROWS: usize = 1000;
+
+/// Bytes that wait before they are written.
+const PIECE: usize = 1 << 16;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
+    let format = table_form(context, "sql")?;
     let text = match (&args.sql, &args.file) {
         (_, Some(path)) => std::fs::read_to_string(path).map_err(|e| crate::error::io(path, &e))?,
         (Some(sql), None) if sql == "-" => {
@@ -22,10 +33,172 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
             text
         }
         (Some(sql), None) => sql.clone(),
-        (None, None) => return Err(Error::new("usage", "there is no statement")),
+        (None, None) => String::new(),
     };
+    let statements = statements(&text)?;
+    let several = statements.iter().filter(|sql| asks(sql)).count() > 1;
+    if several && format == Format::Parquet {
+        return Err(Error::new(
+            "usage",
+            "a Parquet file holds one table, and several are asked for",
+        )
+        .hint("write each statement into a file of its own"));
+    }
     let engine = open(context, args.sandbox)?;
-    context.printer.grid(&query(&engine, &text)?)
+    let mut sink = Sink { context, format, several, results: 0, waiting: Vec::new(), open: true };
+    for (i, sql) in statements.iter().enumerate() {
+        let done = sink.statement(&engine, sql);
+        if let Err(error) = done {
+            // What came before the fault was asked for too.
+            sink.end()?;
+            return Err(match statements.len() {
+                1 => error,
+                n => error.at(format!("statement {} of {n}", i + 1)),
+            });
+        }
+    }
+    sink.end()
+}
+
+/// The statements of a text, without their semicolons.
+fn statements(text: &str) -> Result<Vec<String>> {
+    let mut splitter = Splitter::default();
+    let mut items = splitter.feed(text);
+    items.extend(splitter.finish());
+    let statements: Vec<String> = items
+        .into_iter()
+        .map(|item| match item.task {
+            Task::Statement(sql) => Ok(sql),
+            Task::Command(line) => Err(Error::new("usage", format!("`{line}` is no SQL"))
+                .hint("dot commands are those of `ccl-sql shell`")),
+        })
+        .collect::<Result<_>>()?;
+    if statements.is_empty() {
+        return Err(Error::new("usage", "there is no statement")
+            .hint("ccl-sql sql \"SELECT ...\", or - to read standard input"));
+    }
+    Ok(statements)
+}
+
+/// Where results go, one after the other.
+struct Sink<'c> {
+    context: &'c Context,
+    format: Format,
+    /// Whether more than one statement asks for rows.
+    several: bool,
+    results: usize,
+    waiting: Vec<u8>,
+    /// Whether anybody reads.
+    open: bool,
+}
+
+impl Sink<'_> {
+    fn statement(&mut self, engine: &Engine<'_>, sql: &str) -> Result<()> {
+        engine.admit(sql)?;
+        let mut statement = engine.connection.prepare(sql)?;
+        let mut batches = statement.stream_arrow([])?;
+        let schema = batches.get_schema();
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        // What DuckDB gives for a statement that has no result is none of the user's data.
+        if !asks(sql) && matches!(names[..], ["Count" | "Success"]) {
+            for batch in batches {
+                let grid = Grid::of_batches(vec![batch?]);
+                if let (["Count"], [row]) = (&names[..], &grid.rows[..]) {
+                    self.context.printer.note(&format!("rows: {}", row[0]));
+                }
+            }
+            return Ok(());
+        }
+        self.begin();
+        let empty = RecordBatch::new_empty(schema.clone());
+        match self.format {
+            Format::Table if names == ["explain_key", "explain_value"] => {
+                let all = batches.collect::<Result<Vec<_>, _>>()?;
+                self.waiting.extend(plan(&Grid::of_batches(all)).into_bytes());
+            }
+            Format::Table => {
+                let limit = self.context.printer.width().map_or(usize::MAX, |_| TERMINAL_ROWS);
+                let (kept, more) = first(&mut batches, limit)?;
+                let kept = if kept.is_empty() { vec![empty] } else { kept };
+                let layout = self.context.printer.layout();
+                table_of(&kept, layout, &mut |piece| self.write(&piece))?;
+                if more {
+                    let note = format!("(the first {limit} rows; -o FILE.csv writes all)\n");
+                    self.write(note.as_bytes())?;
+                }
+            }
+            Format::Parquet => {
+                let all = batches.collect::<Result<Vec<_>, _>>()?;
+                let batches = if all.is_empty() { vec![empty] } else { all };
+                let grid = Grid { batches, ..Grid::default() };
+                self.waiting.extend(grid.bytes(Format::Parquet, usize::MAX)?);
+            }
+            format => {
+                let mut stream = Stream::new(format);
+                let head = stream.rows(&Grid::of_batches(vec![empty]))?;
+                self.write(&head)?;
+                for batch in batches {
+                    let piece = stream.rows(&Grid::of_batches(vec![batch?]))?;
+                    if !self.write(&piece)? {
+                        return Ok(());
+                    }
+                }
+                self.write(&stream.end())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What parts a result from the one before.
+    fn begin(&mut self) {
+        match (self.format, self.results) {
+            (Format::Json, 0) if self.several => self.waiting.extend(b"[\n"),
+            (Format::Json, _) if self.several => self.waiting.extend(b",\n"),
+            (Format::Table | Format::Csv | Format::Markdown, 1..) => self.waiting.push(b'\n'),
+            _ => {}
+        }
+        self.results += 1;
+    }
+
+    /// Bytes on their way; false when nobody reads them. A file appears whole, at the end.
+    fn write(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.open {
+            self.waiting.extend(bytes);
+            if self.waiting.len() > PIECE && !self.context.printer.into_file() {
+                self.open = self.context.printer.stdout(&std::mem::take(&mut self.waiting))?;
+            }
+        }
+        Ok(self.open)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.several && self.format == Format::Json && self.results > 0 {
+            self.write(b"]\n")?;
+        }
+        if self.results == 0 || !self.open {
+            return Ok(());
+        }
+        self.context.printer.result(&std::mem::take(&mut self.waiting))
+    }
+}
+
+/// The first rows of a result, and whether there are more.
+fn first(
+    batches: &mut dyn Iterator<Item = duckdb::Result<RecordBatch>>,
+    limit: usize,
+) -> Result<(Vec<RecordBatch>, bool)> {
+    let mut out = Vec::new();
+    let mut left = limit;
+    for batch in batches {
+        let batch = batch?;
+        if batch.num_rows() > left {
+            out.push(batch.slice(0, left));
+            return Ok((out, true));
+        }
+        left -= batch.num_rows();
+        out.push(batch);
+    }
+    Ok((out, false))
 }
 
 /// A connection on all traces, with every table and view.
@@ -37,17 +210,4 @@ pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
     }
     engine.make_all()?;
     Ok(engine)
-}
-
-/// Runs the statements of a text; the result is that of the last one.
-pub fn query(engine: &Engine<'_>, text: &str) -> Result<Grid> {
-    engine.admit(text)?;
-    let mut statement = engine.connection.prepare(text)?;
-    let arrow = statement.query_arrow([])?;
-    let schema = arrow.get_schema();
-    let mut batches: Vec<RecordBatch> = arrow.collect();
-    if batches.is_empty() {
-        batches.push(RecordBatch::new_empty(schema));
-    }
-    Ok(Grid::of_batches(batches))
 }

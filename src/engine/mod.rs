@@ -153,7 +153,7 @@ impl<'r> Engine<'r> {
         self.admit_file(view, view.query())?;
         let kind = if self.kept.contains(name) { "TABLE" } else { "VIEW" };
         let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
-        self.connection.execute_batch(&sql).map_err(|e| Error::from(e).at(view.path.clone()))
+        self.connection.execute_batch(&sql).map_err(|e| run::explained(self.registry, view, e))
     }
 
     fn make_table(&self, table: &Table) -> Result<()> {
@@ -347,8 +347,10 @@ fn select_only(connection: &Connection, sql: &str) -> Result<usize> {
 pub fn lint_probe(connection: &Connection, file: &SqlFile) -> Result<Probe> {
     let tree = |sql: &str| syntax_tree(connection, sql);
     let mut probe = Probe { tree: tree(file.query())?, ..Probe::default() };
-    for check in &file.header.checks {
-        probe.check_trees.push(tree(&format!("SELECT ({})", check.left))?);
+    let header = &file.header;
+    let expressions = header.checks.iter().chain(&header.warns).map(|pair| &pair.left);
+    for expression in expressions.chain(&header.answer) {
+        probe.expression_trees.push(tree(&format!("SELECT ({expression})"))?);
     }
     if probe.tree.get("error").and_then(Value::as_bool) == Some(true) {
         return Ok(probe);
@@ -366,11 +368,12 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
         probe.params.push(statement.parameter_name(i)?);
     }
     // Parameters take the type of their declaration, so that DESCRIBE can bind.
-    let mut sql = file.query().to_owned();
-    for param in &file.header.params {
-        sql = sql.replace(&format!("${}", param.name), &format!("CAST(NULL AS {})", param.ty));
-    }
-    let mut describe = connection.prepare(&format!("DESCRIBE {sql}"))?;
+    let typed = |sql: &str| {
+        file.header.params.iter().fold(sql.to_owned(), |sql, param| {
+            sql.replace(&format!("${}", param.name), &format!("CAST(NULL AS {})", param.ty))
+        })
+    };
+    let mut describe = connection.prepare(&format!("DESCRIBE {}", typed(file.query())))?;
     let mut rows = describe.query([])?;
     while let Some(row) = rows.next()? {
         probe.columns.push((row.get(0)?, row.get(1)?));
@@ -378,6 +381,7 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
     for check in &file.header.checks {
         connection.prepare(&format!("SELECT CAST(({}) AS BOOLEAN)", check.left))?;
     }
+    connection.prepare(&typed(&run::with_remarks(file)))?;
     Ok(())
 }
 

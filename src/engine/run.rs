@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::{Engine, json};
 use crate::error::{Error, Result, nearest};
 use crate::ingest::manifest::Manifest;
-use crate::registry::SqlFile;
-use crate::registry::header::Param;
+use crate::registry::header::{Header, Pair, Param};
+use crate::registry::{Registry, SqlFile, lint, units};
 use crate::schema::SCHEMA_VERSION;
 use crate::sql_text::sql_name;
 
@@ -37,8 +37,10 @@ pub struct MetricResult {
     pub details: Map<String, Value>,
     /// Parameters as they were used.
     pub params: Map<String, Value>,
-    /// What the reader should know.
+    /// What the reader should know of this trace; what always holds is in the metric's definition.
     pub warnings: Vec<String>,
+    /// What a person reads beside the value, as the rank that is meant.
+    pub answer: Option<String>,
     /// Hash of the query.
     pub sql_sha256: String,
     /// Hash over the bytes that the trace was made from.
@@ -61,6 +63,7 @@ impl MetricResult {
             details: Map::new(),
             params: Map::new(),
             warnings: Vec::new(),
+            answer: None,
             sql_sha256: file.sha256(),
             trace_fingerprint: manifest.fingerprint(),
             batch: None,
@@ -191,7 +194,7 @@ pub fn run(
             return Ok(out);
         }
     }
-    let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
+    let fail = |e: duckdb::Error| explained(engine.registry, file, e);
     engine.admit_file(file, file.query())?;
     for check in &header.checks {
         let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
@@ -203,11 +206,11 @@ pub fn run(
             return Ok(out);
         }
     }
-    let mut statement = engine.connection.prepare(file.query()).map_err(fail)?;
-    let named: Vec<(&str, &dyn ToSql)> =
-        bound.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect();
-    let batches: Vec<RecordBatch> = statement.query_arrow(&named[..]).map_err(fail)?.collect();
-    let rows = json::rows(&batches);
+    let sql = with_remarks(file);
+    engine.admit_file(file, &sql)?;
+    let ask = |bound: &[(&str, SqlValue)]| query(engine, &sql, bound).map_err(fail);
+    let batches = ask(&bound)?;
+    let mut rows = json::rows(&batches);
     if rows.len() > 1 {
         return Err(Error::new(
             "check-failed",
@@ -216,7 +219,7 @@ pub fn run(
         .at(file.path.clone())
         .hint("its grain is one row per trace: aggregate, or use LIST and MAP columns"));
     }
-    let Some(mut row) = rows.into_iter().next() else {
+    let Some(mut row) = rows.pop() else {
         out.reason = Some(
             header
                 .nulls
@@ -226,6 +229,10 @@ pub fn run(
         );
         return Ok(out);
     };
+    let holds: Vec<bool> = (0..header.warns.len())
+        .map(|i| row.shift_remove(&remark(i)) == Some(Value::Bool(true)))
+        .collect();
+    let answer = row.shift_remove(ANSWER);
     row.shift_remove("trace");
     let value_name = header.value.as_deref().unwrap_or_default();
     out.value = row.get(value_name).cloned().unwrap_or(Value::Null);
@@ -243,11 +250,121 @@ pub fn run(
         }
     }
     if !out.value.is_null() {
-        out.warnings.extend(header.caveats.iter().cloned());
+        let said: Vec<&Pair> =
+            header.warns.iter().zip(holds).filter(|(_, holds)| *holds).map(|(w, _)| w).collect();
+        out.warnings.extend(said.iter().map(|w| filled(&w.right, header, &row)));
+        for (i, param) in header.params.iter().enumerate() {
+            let explained = said.iter().any(|w| names_param(&w.left, &param.name));
+            if explained || !params.contains_key(&param.name) {
+                continue;
+            }
+            let (default, _) = bind(param, param.default.as_deref())?;
+            if bound[i].1 == default {
+                continue;
+            }
+            let mut without = bound.clone();
+            without[i].1 = default;
+            if ask(&without)? == batches {
+                out.warnings.push(format!(
+                    "{} changes nothing for this trace: the answer is the same without it",
+                    param.name
+                ));
+            }
+        }
+        out.answer = answer.and_then(|a| a.as_str().map(str::to_owned));
     }
     out.details = row;
-    out.batch = batches.into_iter().find(|b| b.num_rows() > 0);
+    let remarks = header.warns.len() + usize::from(header.answer.is_some());
+    out.batch = match batches.into_iter().find(|b| b.num_rows() > 0) {
+        Some(batch) if remarks > 0 => {
+            let own: Vec<usize> = (0..batch.num_columns().saturating_sub(remarks)).collect();
+            Some(batch.project(&own)?)
+        }
+        batch => batch,
+    };
     Ok(out)
+}
+
+/// The column of the answer for people.
+const ANSWER: &str = "@answer";
+
+/// The column that says whether the warning at place `i` of the header holds.
+fn remark(i: usize) -> String {
+    format!("@warn {i}")
+}
+
+/// The query, and after its columns what the header makes of its row: warnings, and the answer.
+pub(super) fn with_remarks(file: &SqlFile) -> String {
+    let header = &file.header;
+    let mut sql = String::new();
+    for (i, warn) in header.warns.iter().enumerate() {
+        sql.push_str(&format!(", CAST(({}) AS BOOLEAN) AS {}", warn.left, sql_name(&remark(i))));
+    }
+    if let Some(answer) = &header.answer {
+        sql.push_str(&format!(", CAST(({answer}) AS VARCHAR) AS {}", sql_name(ANSWER)));
+    }
+    match sql.is_empty() {
+        true => file.query().to_owned(),
+        false => format!("SELECT result.*{sql}\nFROM (\n{}\n) AS result", file.query()),
+    }
+}
+
+fn query(
+    engine: &Engine<'_>,
+    sql: &str,
+    bound: &[(&str, SqlValue)],
+) -> Result<Vec<RecordBatch>, duckdb::Error> {
+    let mut statement = engine.connection.prepare(sql)?;
+    // One that nothing names cannot be bound.
+    let known: Vec<String> = (1..=statement.parameter_count())
+        .map(|i| statement.parameter_name(i))
+        .collect::<Result<_, _>>()?;
+    let named: Vec<(&str, &dyn ToSql)> = bound
+        .iter()
+        .filter(|(name, _)| known.iter().any(|k| k == name))
+        .map(|(name, value)| (*name, value as &dyn ToSql))
+        .collect();
+    Ok(statement.query_arrow(&named[..])?.collect())
+}
+
+/// Whether an expression names a parameter.
+fn names_param(expression: &str, name: &str) -> bool {
+    expression.split('$').skip(1).any(|rest| {
+        rest.strip_prefix(name).is_some_and(|after| {
+            !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        })
+    })
+}
+
+/// A message with the values of the columns that it names between braces.
+fn filled(message: &str, header: &Header, row: &Map<String, Value>) -> String {
+    let mut out = message.to_owned();
+    for name in lint::placeholders(message) {
+        let unit = header.columns.iter().find(|c| c.name == name).and_then(|c| c.unit.as_deref());
+        let value = row.get(name).unwrap_or(&Value::Null);
+        out = out.replace(&format!("{{{name}}}"), &units::human(value, unit));
+    }
+    out
+}
+
+/// What is wrong with a query; of a table that the header does not list, how to list it.
+pub(super) fn explained(registry: &Registry, file: &SqlFile, error: duckdb::Error) -> Error {
+    let error = Error::from(error).at(file.path.clone());
+    let Some((_, rest)) = error.message.split_once("Table with name ") else { return error };
+    let Some((table, _)) = rest.split_once(" does not exist") else { return error };
+    let tables = crate::schema::TABLES.iter().map(|t| t.name);
+    let known: Vec<&str> = tables.chain(registry.views().map(|v| v.header.name.as_str())).collect();
+    if known.contains(&table) {
+        let message = format!("the query reads `{table}`, which its header does not list");
+        return Error::new("sql", message).at(file.path.clone()).hint(format!(
+            "add `-- @requires {table}`, or `-- @reads {table}` where it may be empty"
+        ));
+    }
+    let message = format!("the query reads `{table}`, and there is no such table or view");
+    Error::new("sql", message).at(file.path.clone()).hint(match nearest(table, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ccl-sql list tables` shows them".to_owned(),
+    })
 }
 
 /// The reason of a metric that lacks tables.

@@ -8,7 +8,7 @@ use duckdb::types::Value as SqlValue;
 use serde_json::Value;
 
 use super::{Engine, json};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::schema;
 use crate::sql_text::sql_name;
@@ -37,7 +37,7 @@ pub fn rows(
     for input in header.inputs() {
         engine.make(input)?;
     }
-    let fail = |e: duckdb::Error| Error::from(e).at(file.path.clone());
+    let fail = |e: duckdb::Error| super::run::explained(engine.registry, file, e);
     engine.admit_file(file, file.query())?;
     let mut statement = engine.connection.prepare(file.query()).map_err(fail)?;
     let named: Vec<(&str, &dyn ToSql)> =

@@ -1,5 +1,7 @@
 //! Documents from headers and schema: what `show` prints, `docs/metrics.md`, `docs/event_tables.md`.
 
+use serde_json::{Value, json};
+
 use super::header::Kind;
 use super::{Registry, SqlFile};
 use crate::schema::{Made, TABLES, Table};
@@ -54,12 +56,56 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
     }
     section("Needs", vec![h.requires.join(", ")].into_iter().filter(|l| !l.is_empty()).collect());
     section("Applies only if not", h.checks.iter().map(|c| c.right.clone()).collect());
+    section("Warns of a trace", h.warns.iter().map(|w| w.right.clone()).collect());
     section("Beware", h.caveats.clone());
     section("NULL means", h.nulls.clone());
     section("Also called", h.aliases.clone());
     section("Source", h.sources.clone());
     section("Versions", versions.iter().map(|v| format!("{} ({})", v.id(), v.path)).collect());
     out
+}
+
+/// A metric or view for programs.
+pub fn file_json(file: &SqlFile, versions: &[&SqlFile]) -> Value {
+    let h = &file.header;
+    let columns: Vec<Value> = h
+        .columns
+        .iter()
+        .map(|c| {
+            json!({"name": c.name, "type": c.ty, "unit": c.unit, "better": c.better, "doc": c.doc})
+        })
+        .collect();
+    let params: Vec<Value> = h
+        .params
+        .iter()
+        .map(|p| json!({"name": p.name, "type": p.ty, "default": p.default, "doc": p.doc}))
+        .collect();
+    let metric = h.kind == Kind::Metric;
+    json!({
+        "kind": if metric { "metric" } else { "view" },
+        "name": h.name, "version": metric.then_some(h.version), "area": metric.then_some(&h.area),
+        "summary": h.summary, "value": h.value, "unit": h.unit(),
+        "better": h.value_column().and_then(|c| c.better.as_deref()),
+        "params": params, "columns": columns, "requires": h.requires,
+        "profilers": metric.then_some(&h.profilers), "nvtx": metric.then_some(&h.nvtx),
+        "checks": h.checks.iter().map(|c| &c.right).collect::<Vec<_>>(),
+        "warns": h.warns.iter().map(|w| &w.right).collect::<Vec<_>>(),
+        "caveats": h.caveats, "nulls": h.nulls, "aliases": h.aliases, "sources": h.sources,
+        "versions": versions.iter().map(|v| v.header.version).collect::<Vec<_>>(),
+        "path": file.path, "sql": file.query(),
+    })
+}
+
+/// A table for programs.
+pub fn table_json(table: &Table) -> Value {
+    let trace = json!({"name": "trace", "type": "VARCHAR", "doc": "Name of the ingested trace."});
+    let columns =
+        table.columns.iter().map(|c| json!({"name": c.name, "type": c.ty.sql(), "doc": c.doc}));
+    json!({
+        "kind": if table.made == Made::Ingest { "table" } else { "derived table" },
+        "name": table.name, "row": table.doc,
+        "columns": std::iter::once(trace).chain(columns).collect::<Vec<Value>>(),
+    })
 }
 
 /// A table as plain text.
@@ -114,6 +160,9 @@ pub fn metrics_page(registry: &Registry) -> String {
         ));
         for check in &h.checks {
             out.push_str(&format!("\n- No value when: {}.\n", check.right));
+        }
+        for warn in &h.warns {
+            out.push_str(&format!("\n- Warns of a trace: {}.\n", warn.right));
         }
         for caveat in &h.caveats {
             out.push_str(&format!("\n- Beware: {caveat}\n"));

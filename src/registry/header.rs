@@ -48,7 +48,7 @@ pub struct Column {
     pub doc: String,
 }
 
-/// `@check expression | message` and `@coverage column | what`.
+/// `@check expression | message`, `@warn expression | message` and `@coverage column | what`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// The part before the bar.
@@ -82,6 +82,10 @@ pub struct Header {
     pub checks: Vec<Pair>,
     /// `@coverage`.
     pub coverage: Vec<Pair>,
+    /// `@warn`: boolean SQL over the row of the result, and what to know where it holds.
+    pub warns: Vec<Pair>,
+    /// `@answer`: text in SQL over the row of the result, which a person reads beside the value.
+    pub answer: Option<String>,
     /// `@param`.
     pub params: Vec<Param>,
     /// `@column`.
@@ -201,6 +205,8 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                 value: None,
                 checks: Vec::new(),
                 coverage: Vec::new(),
+                warns: Vec::new(),
+                answer: None,
                 params: Vec::new(),
                 columns: Vec::new(),
                 aliases: Vec::new(),
@@ -220,6 +226,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
             tag,
             "check"
                 | "coverage"
+                | "warn"
                 | "param"
                 | "column"
                 | "alias"
@@ -268,6 +275,11 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
             }
             "check" => h.checks.push(pair(rest, true).ok_or_else(no_bar)?),
             "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),
+            "warn" if h.kind == Kind::Metric => {
+                h.warns.push(pair(rest, true).ok_or_else(no_bar)?);
+            }
+            "answer" if h.kind == Kind::Metric => h.answer = Some(rest.to_owned()),
+            "warn" | "answer" => return Err(fault(path, number, format!("@{tag} is for metrics"))),
             "alias" => h.aliases.extend(words()),
             "caveat" => h.caveats.push(rest.to_owned()),
             "heading" => h.headings.push(pair(rest, false).ok_or_else(no_bar)?),
@@ -352,6 +364,7 @@ mod tests {
 
     const METRIC: &str = "-- @metric x_ratio\n-- @version 2\n-- @area a\n-- @summary S.\n-- @grain trace\n\
         -- @requires steps device_events\n-- @value x_ratio\n-- @check (SELECT a | b) > 1 | no x\n\
+        -- @warn x_ratio > 1 || $min > 3 | x is {x_ratio}\n-- @answer 'x' || x_ratio\n\
         -- @param min BIGINT 3 | Least.\n-- @param top BIGINT NULL | Most.\n\
         -- @column trace VARCHAR dim - | The trace.\n-- @column x_ratio DOUBLE value ratio higher | X.\n\
         -- @source here\nSELECT 1\n";
@@ -362,6 +375,9 @@ mod tests {
         assert_eq!((h.kind, h.name.as_str(), h.version), (Kind::Metric, "x_ratio", 2));
         assert_eq!(h.requires, ["steps", "device_events"]);
         assert_eq!(h.checks[0].left, "(SELECT a | b) > 1");
+        assert_eq!(h.warns[0].left, "x_ratio > 1 || $min > 3");
+        assert_eq!(h.warns[0].right, "x is {x_ratio}");
+        assert_eq!(h.answer.as_deref(), Some("'x' || x_ratio"));
         assert_eq!(h.params[0].default.as_deref(), Some("3"));
         assert_eq!(h.params[1].default, None);
         assert_eq!(h.unit(), Some("ratio"));
@@ -377,9 +393,15 @@ mod tests {
             ("-- @area a", "-- area a", "x.sql:3", "a line of the header is no tag"),
             ("@value x_ratio", "@value y", "x.sql:1", "@value names no @column"),
             (
+                "-- @warn x_ratio > 1 || $min > 3 |",
+                "-- @warn",
+                "x.sql:9",
+                "@warn needs `left | right`",
+            ),
+            (
                 "x_ratio DOUBLE value",
                 "x_ratio DOUBLE worth",
-                "x.sql:12",
+                "x.sql:14",
                 "@column has an unknown role or direction",
             ),
         ] {

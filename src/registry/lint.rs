@@ -106,8 +106,8 @@ pub struct Probe {
     pub params: Vec<String>,
     /// What the engine says when the query cannot be prepared or run.
     pub error: Option<String>,
-    /// Trees of the `@check` expressions, as `SELECT (expression)`.
-    pub check_trees: Vec<Value>,
+    /// Trees of the expressions of `@check`, `@warn` and `@answer`, as `SELECT (expression)`.
+    pub expression_trees: Vec<Value>,
 }
 
 fn fault(file: &SqlFile, message: String, hint: &str) -> Error {
@@ -173,6 +173,17 @@ pub fn file(registry: &Registry, file: &SqlFile, probe: &Probe) -> Vec<Error> {
         return out;
     }
     path(file, &mut out);
+    for warn in &h.warns {
+        for name in placeholders(&warn.right) {
+            if !h.columns.iter().any(|c| c.name == name) {
+                out.push(fault(
+                    file,
+                    format!("the message of @warn names `{name}`, which is no column"),
+                    "write a column of the result between the braces",
+                ));
+            }
+        }
+    }
     tables(registry, file, probe, &mut out);
     params(file, probe, &mut out);
     if h.kind == Kind::Metric || !h.columns.is_empty() {
@@ -197,6 +208,11 @@ pub fn file(registry: &Registry, file: &SqlFile, probe: &Probe) -> Vec<Error> {
         }
     }
     out
+}
+
+/// The names between braces of a message: `{lag_us}`.
+pub fn placeholders(message: &str) -> impl Iterator<Item = &str> {
+    message.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
 }
 
 fn difference(wanted: &[&str], given: &[&str]) -> String {
@@ -234,7 +250,7 @@ fn reach(registry: &Registry, name: &str, seen: &mut BTreeSet<String>) {
 fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
     let h = &file.header;
     let mut used = base_tables(&probe.tree);
-    for tree in &probe.check_trees {
+    for tree in &probe.expression_trees {
         used.extend(base_tables(tree));
     }
     let listed: BTreeSet<String> = h.inputs().map(str::to_owned).collect();

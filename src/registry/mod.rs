@@ -3,12 +3,13 @@
 pub mod docs;
 pub mod header;
 pub mod lint;
+pub mod units;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use self::header::{Header, Kind};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result, nearest, suggest};
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/sql_files.rs"));
@@ -279,12 +280,18 @@ impl Registry {
         };
         let canonical = self.aliases.get(name).map_or(name, String::as_str);
         let Some(versions) = self.metrics.get(canonical) else {
-            let known = self.metrics.keys().chain(self.aliases.keys()).map(String::as_str);
+            // Other names count where no name is near.
+            let names: Vec<&str> = self.metrics.keys().map(String::as_str).collect();
+            let all: Vec<&str> =
+                names.iter().copied().chain(self.aliases.keys().map(String::as_str)).collect();
+            let near = nearest(name, all.iter().copied());
+            let otherwise = "`ccl-sql list metrics` shows them all";
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => suggest(name, &names, &suggest(name, &all, otherwise)),
+            };
             let error = Error::new("metric-unknown", format!("there is no metric `{name}`"));
-            return Err(match nearest(name, known) {
-                Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint("`ccl-sql list metrics` shows them all"),
-            });
+            return Err(error.hint(hint));
         };
         let found = match version {
             None => versions.values().next_back(),

@@ -18,13 +18,15 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// A header line, then a line per row.
-pub fn write(grid: &Grid) -> String {
+/// A header line unless it was written before, then a line per row.
+pub fn write(grid: &Grid, header: bool) -> String {
     let mut out = String::new();
-    let header: Vec<String> =
-        grid.columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
-    out.push_str(&header.join(","));
-    out.push('\n');
+    if header {
+        let names: Vec<String> =
+            grid.columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
+        out.push_str(&names.join(","));
+        out.push('\n');
+    }
     for row in &grid.rows {
         let fields: Vec<String> = row.iter().map(field).collect();
         out.push_str(&fields.join(","));

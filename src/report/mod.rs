@@ -1,6 +1,7 @@
 //! Results as bytes: one file per format. Values keep the unit of their column everywhere.
 
 pub mod books;
+pub mod card;
 pub mod changes;
 mod csv;
 pub mod document;
@@ -10,9 +11,9 @@ pub mod html;
 mod line;
 mod nested;
 pub mod section;
+pub mod stream;
 mod table;
 pub mod text;
-pub mod units;
 pub mod workbook;
 
 use std::path::Path;
@@ -27,8 +28,10 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
+pub use self::table::{Entry, Layout, entries, table_of, texts};
 use crate::engine::json;
 use crate::error::{Error, Result};
+pub use crate::registry::units;
 
 /// The forms of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub enum Format {
     Value,
     /// A report for people.
     Text,
-    /// A report in Markdown.
+    /// Markdown.
     Markdown,
     /// A page that needs nothing beside it.
     Html,
@@ -106,31 +109,36 @@ impl Grid {
         line::write(self).into_bytes()
     }
 
+    /// The rows as aligned columns: of a screen those that have room.
+    pub fn table(&self, layout: Layout) -> Vec<u8> {
+        table::write(self, usize::MAX, layout).into_bytes()
+    }
+
+    /// The bare values of the value column, a line each.
+    fn values(&self) -> Vec<u8> {
+        let mut out = String::new();
+        for row in &self.rows {
+            out.push_str(&row.get(self.value_column).map(bare).unwrap_or_default());
+            out.push('\n');
+        }
+        out.into_bytes()
+    }
+
     /// The bytes in a format. Cells of a table that are longer than `max_cell` characters are cut.
     ///
     /// # Errors
     /// `io` when Parquet cannot be built.
     pub fn bytes(&self, format: Format, max_cell: usize) -> Result<Vec<u8>> {
         Ok(match format {
-            Format::Table => table::write(self, max_cell).into_bytes(),
-            Format::Csv => csv::write(self).into_bytes(),
+            Format::Table => table::write(self, max_cell, Layout::default()).into_bytes(),
+            Format::Csv => csv::write(self, true).into_bytes(),
             Format::Json => pretty(&self.objects()),
-            Format::Value => {
-                let mut out = String::new();
-                for row in &self.rows {
-                    match row.get(self.value_column) {
-                        Some(Value::String(text)) => out.push_str(text),
-                        Some(other) => out.push_str(&other.to_string()),
-                        None => {}
-                    }
-                    out.push('\n');
-                }
-                out.into_bytes()
-            }
+            Format::Markdown => text::table(self, true).into_bytes(),
+            Format::Value => self.values(),
             Format::Parquet => self.parquet()?,
-            Format::Text | Format::Markdown | Format::Html | Format::Xlsx => {
+            Format::Text | Format::Html | Format::Xlsx => {
                 return Err(Error::new("usage", "a single table has no such form")
-                    .hint("table, json, csv, parquet or value"));
+                    .hint("table, json, csv, parquet, md or value"));
             }
         })
     }
@@ -181,6 +189,14 @@ impl Grid {
             arrays.push(array);
         }
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    }
+}
+
+/// A value as scripts read it: text without quotes, all else as in JSON.
+pub fn bare(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::Grid;
 use super::document::Document;
 use super::section::{Block, Section, sections};
+use super::table::filled;
 use super::units::plain_text;
 
 /// Columns at which sentences are broken.
@@ -151,33 +153,14 @@ fn pad(text: &str, width: usize, right: bool) -> String {
 
 /// A sentence in lines of at most [`WIDTH`] columns.
 fn wrap(text: &str, indent: &str) -> String {
-    filled(text, indent, &format!("{indent}  "))
+    filled(text, indent, &format!("{indent}  "), WIDTH)
 }
 
 /// A remark beside what it is of: further lines begin where the first one does.
 fn hung(start: &str, remark: &str) -> String {
     // Long values leave no room: then it goes on below.
     let column = if start.width() > WIDTH / 2 { 6 } else { start.width() };
-    filled(remark, start, &" ".repeat(column))
-}
-
-fn filled(text: &str, first: &str, further: &str) -> String {
-    let mut out = String::new();
-    let mut line = first.to_owned();
-    let mut begun = false;
-    for word in text.split(' ') {
-        if begun && line.width() + word.width() > WIDTH {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = further.to_owned();
-        }
-        line.push_str(word);
-        line.push(' ');
-        begun = true;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
-    out
+    filled(remark, start, &" ".repeat(column), WIDTH)
 }
 
 fn markdown_block(out: &mut String, block: &Block) {
@@ -206,6 +189,20 @@ fn markdown_block(out: &mut String, block: &Block) {
         }
         Block::Note(note) => out.push_str(&format!("{}\n", escape(note))),
     }
+}
+
+/// A table of Markdown with the values as they are; without its heading where that is written.
+pub(super) fn table(grid: &Grid, heading: bool) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut out = String::new();
+    if heading {
+        out.push_str(&line(grid.columns.iter().map(|c| escape(c)).collect()));
+        out.push_str(&line(grid.columns.iter().map(|_| "---".to_owned()).collect()));
+    }
+    for row in &grid.rows {
+        out.push_str(&line(row.iter().map(|v| escape(&super::table::text(v))).collect()));
+    }
+    out
 }
 
 /// Text that Markdown takes as it stands: no markup, no HTML, no address that would become a link,

@@ -36,6 +36,7 @@ mod real_memory;
 mod report;
 mod runs;
 mod tables;
+mod terminal;
 mod traps;
 mod xla;
 mod xla_real;

@@ -4,7 +4,7 @@
 -- @summary  Bus bandwidth of the communication calls by kind, message size, group size and link, against the link of the card.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_calls _sized_calls
+-- @reads    _bus_calls _sized_calls _comm_events
 -- @value    p50_gb_per_s
 -- @coverage size_coverage_ratio | one message size of all ranks, group size and time are
 -- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
@@ -22,8 +22,8 @@
 -- @column   calls_with_size BIGINT value calls | Calls that count.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_size LIST value - | By collective, size (the power of two at or below the message), group_size and link: calls, message_bytes, p10, p50, p90 and p99 of the bus bandwidth, link_bw_gb_per_s of the card (Gbit/s / 8), limit_pct (100 x p50 / it).
--- @caveat   An all-to-all whose splits differ has no bus bandwidth and does not count.
--- @caveat   An event that is not matched over the ranks holds the waiting for late ranks.
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls) | all-to-alls whose splits differ have no bus bandwidth and do not count
+-- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw and 7.2 nccl_summary_implicit_sync
 WITH
     calls AS (

@@ -4,7 +4,7 @@
 -- @summary  Bus bandwidth of an all-to-all: median over the calls of (n - 1) / n x message size / transfer time.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_kinds _sized_calls
+-- @reads    _bus_kinds _sized_calls _comm_events
 -- @value    busbw_alltoall_gb_per_s
 -- @alias    busbw_alltoall bandwidth_utilization_alltoall_group_6 bandwidth_utilization_alltoall
 -- @coverage size_coverage_ratio | one message size of all ranks, group size and time are
@@ -26,8 +26,8 @@
 -- @column   calls_with_size BIGINT value calls | Calls that count.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_group LIST value - | By group size and link: calls, calls_with_size, message_bytes, p10, p50, p90, mean and weighted bandwidth, link_bw_gb_per_s, utilization_pct.
--- @caveat   An event that is not matched over the ranks holds the waiting for late ranks: of one rank's trace the figure is a lower bound.
--- @caveat   An all-to-all whose splits differ has no bus bandwidth and does not count: see all_to_all_imbalance_ratio for those.
+-- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective = 'all_to_all' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | all-to-alls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose splits differ have no bus bandwidth and do not count: see all_to_all_imbalance_ratio for those
 -- @caveat   The tool that set the older name gives 2^30 bytes per second of the events of one rank (7.4 % lower).
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw (defects D35, D36)
 SELECT

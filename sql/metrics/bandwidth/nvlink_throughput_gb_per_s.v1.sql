@@ -22,7 +22,7 @@
 -- @column   by_device LIST value - | Each device and direction: links, bytes, and the rate of all its links together, mean over its samples.
 -- @column   peak_kernels LIST value - | Kernels of the trace that ran while the rate was highest, the ten names with most time in it; NULL where there are none, or their times have no epoch.
 -- @caveat   Counters of NVML move in steps: samples taken more often than the driver refreshes them show zeros and peaks that are none.
--- @caveat   Nothing ties a device of NVML to a rank: peak_kernels are of all ranks, and rest on the clocks of host and profiler being one.
+-- @warn     peak_kernels IS NOT NULL | nothing ties a device of NVML to a rank: peak_kernels are of all ranks, and rest on the clocks of host and profiler being one
 -- @source   metrics 2.D nvlink_throughput
 WITH
     intervals AS (

@@ -28,7 +28,7 @@
 -- @column   largest_calls LIST value - | Of the largest calls: collective_id, pg_id, group_size, ranks_seen, dtype, step, total_bytes, total_elements, wall_us, throughput_gb_per_s (total / wall), largest, least and mean duration of a rank, largest and least throughput of a rank (its bytes / its duration), imbalance_ratio, received_imbalance_ratio, start_skew_us, end_skew_us, and by rank: sent_bytes, received_bytes, duration_us, wait_us (last start - own start).
 -- @column   summary LIST value - | By group and type: calls, mean, median, least and largest bytes, wall and throughput, mean and largest imbalance_ratio, start and end skew, total_wall_ms.
 -- @caveat   Times of several ranks are compared as recorded: where clocks differ, the offset is in wall and skew; see -p align=true. Sizes do not depend on clocks.
--- @caveat   Where not every rank of the group was ingested, the ranks that are missing do not count (ranks_seen).
+-- @warn     len(list_filter(largest_calls, lambda c: c.ranks_seen < c.group_size)) > 0 | not every rank of the groups was ingested: those that are missing do not count (ranks_seen)
 -- @source   metrics 7.2 nccl_all2allv and nccl_summary_all2allv (there in MiB, GiB/s)
 WITH
     shares AS (

@@ -21,7 +21,9 @@
 -- @column   calls BIGINT value calls | Calls of more than one rank that are not known to be empty, barriers left out: a matched call once (the message is the largest of a rank), an unmatched event as it is.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   from_events_gb_per_s DOUBLE value gb_per_s | The same ratio over the events of all ranks: waiting for late ranks included.
--- @caveat   An all-to-all whose splits differ has no bus bandwidth and does not count.
+-- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls) | all-to-alls whose splits differ have no bus bandwidth and do not count
+-- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE group_size IS NULL) = 0 | n_chips changes nothing: the trace states the group of each call, and that counts
 -- @caveat   The tool that set the name takes (n - 1) for every bus factor and all chips for n, and waiting for transfer: of an all_reduce its figure is n/2 times the bus bandwidth of its events.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D avg_comm_bandwidth_GBps (defects D34, D36)
 WITH

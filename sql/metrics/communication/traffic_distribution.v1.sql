@@ -23,7 +23,8 @@
 -- @column   total_comm_calls BIGINT value calls | Calls, all ranks.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose wire bytes are known (barriers, which carry none, left out).
 -- @column   mode VARCHAR value - | What told the dimensions apart: description, card, stride or kernel_name.
--- @caveat   Mode stride takes groups of neighbouring ranks as tensor parallel and the others as data parallel; mode kernel_name knows only all-to-all (ep), send and receive (pp) and reduce-scatter (dp).
+-- @warn     mode = 'stride' | nothing names the dimensions: groups of neighbouring ranks are taken as tensor parallel, the others as data parallel
+-- @warn     mode = 'kernel_name' | nothing names the dimensions: all-to-all is taken as expert, send and receive as pipeline, reduce-scatter as data parallel; all else is unknown
 -- @source   metrics 2.C traffic_distribution and 1.4 (defect D30: bytes, not durations; each call once)
 WITH
     totals AS (

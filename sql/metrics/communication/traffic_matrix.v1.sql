@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    process_groups ranks
 -- @value    pair_imbalance_ratio
+-- @answer   'rank ' || heaviest_src || ' to rank ' || heaviest_dst || ' carries most'
 -- @coverage pair_coverage_ratio | size and partners of the calls are
 -- @check    (SELECT count(message_bytes) FROM collectives) > 0 | the trace states no message size of any call
 -- @check    (SELECT max(message_bytes) FROM collectives) > 0 | every call of known size carries 0 bytes

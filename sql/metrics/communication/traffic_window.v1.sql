@@ -25,7 +25,9 @@
 -- @column   method VARCHAR value - | steps, or whole_trace.
 -- @column   mode VARCHAR value - | What told the dimensions apart: description, card, stride or kernel_name.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known; NULL without steps.
--- @caveat   Windows of dimensions that communicate at the same time overlap, so that their sum may exceed the time in which a rank communicates (comm_time_per_step_s). Mode kernel_name knows only all-to-all (ep), send and receive (pp) and reduce-scatter (dp).
+-- @caveat   Windows of dimensions that communicate at the same time overlap, so that their sum may exceed the time in which a rank communicates (comm_time_per_step_s).
+-- @warn     mode = 'stride' | nothing names the dimensions: groups of neighbouring ranks are taken as tensor parallel, the others as data parallel
+-- @warn     mode = 'kernel_name' | nothing names the dimensions: all-to-all is taken as expert, send and receive as pipeline, reduce-scatter as data parallel; all else is unknown
 -- @source   metrics 2.C traffic_window (both meanings; defect D32: launch steps, dimensions from groups)
 WITH
     events AS (

@@ -26,6 +26,7 @@
 -- @column   by_group_size LIST value - | Of each group size what hockney_fit_ring says.
 -- @column   flag VARCHAR value - | What is odd about the fit: alpha_clamped, beta_clamped, theil_sen_differs; or why there is none: few_calls, one_size, group_too_small.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the all_reduce calls whose size and time are known.
+-- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE collective = 'all_reduce' AND group_size IS NULL) = 0 | n_chips changes nothing: the trace states the group of each all-reduce, and that counts
 -- @caveat   Any algorithm is described as a ring: T = 2(n - 1) x (alpha + beta x S / n). The tool that set the name fits every event with the waiting in it, takes all chips for n, and lets alpha fall below 0.
 -- @source   Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (ring all-reduce); metrics 4.3 (defect D33)
 WITH

@@ -4,8 +4,9 @@
 -- @summary  Hockney model T = alpha + beta x S of the calls of each kind, group size and link class, and the bus bandwidth that large messages come near.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_fits _sized_calls
+-- @reads    _comm_fits _sized_calls _comm_events
 -- @value    bus_bw_gb_per_s
+-- @answer   collective || ' over ' || group_size || ' ranks' || coalesce(', ' || link, '')
 -- @coverage size_coverage_ratio | size and time of the calls are
 -- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
 -- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
@@ -21,8 +22,8 @@
 -- @column   flag VARCHAR value - | What is odd about its fit.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, alpha_s, beta_s_per_byte, bandwidth_bytes_per_s, bus_bw_gb_per_s, n_half_bytes, r2, samples, sizes, flag.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
--- @caveat   An all_to_all whose ranks send unlike amounts is in no fit: no single message size describes it.
--- @caveat   Time is the least over the ranks of a call; of a call seen on one rank only, waiting for the others is in it.
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose ranks send unlike amounts are in no fit: no single message size describes them
+-- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: their fits are of more than the transfer
 -- @source   Hockney, Parallel Computing 20, 1994; nccl-tests doc/PERFORMANCE.md (bus factors); metrics 4.3
 WITH
     fits AS (

@@ -23,7 +23,7 @@
 -- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Its link bandwidth: that of the card, in Gbit/s, / 8.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s, utilization_pct, samples, flag.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
--- @caveat   An all_to_all whose ranks send unlike amounts is in no fit: no single message size describes it.
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose ranks send unlike amounts are in no fit: no single message size describes them
 -- @caveat   Bus bandwidth is that of one direction: a card that states both directions together halves the percentage.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus bandwidth); metrics 2.D (defects D35, D36, D39)
 WITH

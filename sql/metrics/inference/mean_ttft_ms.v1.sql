@@ -14,7 +14,7 @@
 -- @column   method VARCHAR value - | requests (each request that the benchmark recorded), else summary (the figure that it wrote).
 -- @column   requests BIGINT value count | Requests that it rests on; NULL where nothing says how many.
 -- @column   record_count BIGINT value count | Records that it rests on.
--- @caveat   Requests of all records are pooled, and means of summaries weigh the answered requests of each: not the plain mean over files.
+-- @warn     record_count > 1 | requests of {record_count} records are pooled, and means of summaries weigh the answered requests of each: not the plain mean over files
 -- @source   metrics 2.B ttft_s: mean_ttft_ms of results_json
 WITH
     final AS (

@@ -15,7 +15,7 @@
 -- @column   duration_s DOUBLE value s | Their duration; NULL with method recorded.
 -- @column   record_count BIGINT value count | Records that it rests on.
 -- @column   method VARCHAR value - | totals (sums over the records, divided), or recorded (mean of the rates that the records have, where none has count and duration).
--- @caveat   Records of several runs count as one run after the other: a sweep over request rates gives the mean over its time, and runs that overlapped give too little.
+-- @warn     record_count > 1 | {record_count} records count as one run after the other: a sweep over request rates gives the mean over its time, and runs that overlapped give too little
 -- @source   metrics 2.B output_throughput (defect D18)
 WITH
     final AS (

@@ -18,8 +18,8 @@
 -- @column   requests BIGINT value count | Requests that the figures rest on; NULL where nothing says how many.
 -- @column   record_count BIGINT value count | Records that they rest on; NULL for engine steps.
 -- @column   step_count BIGINT value count | Engine steps that they rest on; NULL for benchmarks.
--- @caveat   With method engine_steps it is no latency of a request: waiting in the queue, further chunks of the prompt and all work between the steps are missing, and where the recording began late the first step of a marker without numbers may be a decode (defect D17).
--- @caveat   Requests of all records are pooled; means of summaries weigh the answered requests of each.
+-- @warn     method = 'engine_steps' | it is of engine steps and no latency of a request: waiting in the queue, further chunks of the prompt and all work between the steps are missing
+-- @warn     record_count > 1 | requests of {record_count} records are pooled; means of summaries weigh the answered requests of each
 -- @source   metrics 2.B ttft_s (defect D17)
 WITH
     final AS (

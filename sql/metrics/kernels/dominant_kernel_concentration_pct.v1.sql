@@ -6,6 +6,7 @@
 -- @requires kernel_times
 -- @reads    device_events
 -- @value    dominant_kernel_concentration_pct
+-- @answer   dominant_kernel
 -- @alias    dominant_kernel_concentration
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace

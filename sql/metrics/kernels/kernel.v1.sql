@@ -6,6 +6,7 @@
 -- @requires kernel_times
 -- @reads    _rank_list device_events host_times kernel_classes
 -- @value    largest_class_pct
+-- @answer   largest_class
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @coverage classified_ratio | what the kernels do is, by their time,

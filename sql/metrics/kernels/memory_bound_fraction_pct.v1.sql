@@ -25,8 +25,8 @@
 -- @column   by_class LIST value - | By class of kernels, and copy_event and set_event for what is no kernel: time_ms (all ranks), pct; whether it counts as memory bound.
 -- @column   per_rank MAP value pct | Share of each rank by the method that counts.
 -- @caveat   By classes copies and sets count in both parts; asynchronous copies of XLA, which run beside other work, in neither.
--- @caveat   By classes it is a guess from names: a fused kernel counts as what its name shows first, and GEMMs of few rows (decoding) are memory bound too, but do not count.
--- @caveat   XLA counts the operands and results of each operation: what stays on the chip counts as memory traffic.
+-- @warn     method = 'classes' | it is a guess from the names of kernels: a fused kernel counts as what its name shows first, and GEMMs of few rows (decoding), which are memory bound too, do not count
+-- @warn     method = 'roofline' | the bytes are operands and results of each operation: what stays on the chip counts as memory traffic
 -- @source   metrics 2.F memory_bound_fraction_pct (defects D46, D47: the share of kernels with few blocks is low_sm_coverage_fraction_pct; copies count); Williams et al., Roofline (CACM 52, 2009)
 WITH
     formats AS (

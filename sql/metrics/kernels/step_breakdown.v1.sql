@@ -6,6 +6,7 @@
 -- @requires kernel_times
 -- @reads    _kernel_sums _step_times _mean_step_times device_events host_events kernel_classes launches step_events
 -- @value    largest_part_pct
+-- @answer   largest_part
 -- @alias    break_down_steps
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace

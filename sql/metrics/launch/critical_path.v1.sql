@@ -7,6 +7,7 @@
 -- @requires steps device_events launches
 -- @reads    _launch_calls host_events host_ranges
 -- @value    critical_path_ms
+-- @answer   'step ' || step || ' of rank ' || rank
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
 -- @null     no step of the rank has a duration, or none has the number asked for
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own

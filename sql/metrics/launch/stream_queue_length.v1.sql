@@ -17,7 +17,7 @@
 -- @column   empty_pct DOUBLE value pct lower | Share of that time in which the queue is empty, averaged likewise.
 -- @column   launch_known_ratio DOUBLE value ratio | Share of the device events whose launch is in the trace.
 -- @column   by_stream LIST value - | Of each rank, device and stream: operations, time from its first launch to its last start, mean, p95 and max of the length, share of the time with an empty queue.
--- @caveat   An operation that begins before its launch (clocks of host and device differ) counts as launched when it begins: then queues are longer than they look.
+-- @warn     (SELECT count(*) FROM launches WHERE launch_delay_ns < 0) > 0 | some operations begin before their launch (clocks of host and device differ) and count as launched when they begin: queues are longer than they look
 -- @caveat   An empty queue is no harm while the device works at the last operation; with an idle device it means that the host is too slow: see idle_causes. Operations of one CUDA graph on a stream are one operation.
 -- @source   peers queue length (HTA get_queue_length_time_series: one more when a call enqueues, one less when the device begins); HTA averages over the changes of the length, this over time
 WITH

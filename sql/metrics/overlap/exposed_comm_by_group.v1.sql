@@ -7,6 +7,7 @@
 -- @reads    _busy _windows collectives process_groups
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
+-- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') || coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name, CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
 -- @coverage grouped_ratio | the process group
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device

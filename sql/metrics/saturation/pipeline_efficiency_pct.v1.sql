@@ -14,7 +14,7 @@
 -- @column   method VARCHAR value - | steps, or window where the trace has no steps.
 -- @column   expected_pct DOUBLE value pct | 100 x m / (m + p - 1) of the card: p stages, m micro-batches.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @caveat   Without a pipeline it is the share of step time that the devices work: the bubble is then no matter of stages.
+-- @warn     coalesce((SELECT max(pp) FROM cards), 1) = 1 | no card states a pipeline: it is the share of step time that the devices work, and the bubble is no matter of stages
 -- @source   metrics 2.F pipeline_efficiency_pct (defect D44)
 WITH
     plans AS (

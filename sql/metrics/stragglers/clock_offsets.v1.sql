@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    _clock_offsets ranks
 -- @value    max_offset_us
+-- @answer   CASE WHEN ranks_apart_count = 0 THEN 'no offset is larger than its uncertainty' ELSE 'rank ' || max_offset_rank || ' is furthest off' END
 -- @null     no call that all ranks leave together (all_reduce, all_gather, reduce_scatter, all_to_all, barrier) was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    launches process_groups ranks
 -- @value    suspect_ranks_count
+-- @answer   CASE WHEN len(suspect_ranks) = 0 THEN 'no rank is suspect' ELSE 'suspect: rank ' || list_aggregate(list_transform(suspect_ranks[1:8], lambda r: CAST(r AS VARCHAR)), 'string_agg', ', ') || CASE WHEN len(suspect_ranks) > 8 THEN ' and more' ELSE '' END END
 -- @coverage grouped_ratio | the process group
 -- @null     no process group has calls of two ingested ranks
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks

@@ -4,8 +4,9 @@
 -- @summary  Compute time of the rank that computes longest, over the mean of the ranks: 1 is balanced.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times
+-- @reads    _rank_times steps
 -- @value    load_imbalance_ratio
+-- @answer   'rank ' || slowest_rank || ' computes longest, rank ' || fastest_rank || ' shortest'
 -- @check    (SELECT count(DISTINCT rank) FROM device_events) > 1 | the trace has device events of one rank only
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that what computes inside them is not in the trace
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute
@@ -21,7 +22,7 @@
 -- @column   num_ranks BIGINT value count | Ranks with device events.
 -- @column   per_rank LIST value - | Compute and kernel time of each rank, and compute over the mean.
 -- @caveat   The tool that set the name counts waiting inside kernels of communication as load, and so hides imbalance (kernel_max_over_min_ratio).
--- @caveat   Ranks whose traces cover different numbers of steps differ for that alone.
+-- @warn     (SELECT count(DISTINCT step_count) > 1 FROM (SELECT rank, count(*) AS step_count FROM steps GROUP BY rank) AS counts) | the traces of the ranks cover different numbers of steps, and differ for that alone
 -- @source   metrics 2.I load_imbalance_ratio (defect D63)
 WITH
     times AS (

@@ -6,6 +6,7 @@
 -- @requires ranks
 -- @reads    _rank_times _step_times _waits _match_coverage steps
 -- @value    load_imbalance_pct
+-- @answer   CASE WHEN num_stragglers = 0 THEN 'no rank is a straggler' ELSE list_aggregate(list_transform(stragglers[1:3], lambda s: 'rank ' || s.rank || CASE s.reason WHEN 'compute' THEN ' computes longer' WHEN 'waited_for' THEN ' is waited for' ELSE ' computes longer and is waited for' END), 'string_agg', ', ') || CASE WHEN num_stragglers > 3 THEN ' and ' || (num_stragglers - 3) || ' more' ELSE '' END END
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @null     no rank computes on a device

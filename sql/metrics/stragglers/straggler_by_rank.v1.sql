@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    _waits _match_coverage ranks
 -- @value    last_pct
+-- @answer   'rank ' || straggler_rank || ' is last most often'
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks

@@ -6,6 +6,7 @@
 -- @requires collectives
 -- @reads    _waits _match_coverage _windows ranks
 -- @value    straggler_score
+-- @answer   'rank ' || straggler_rank || ' is waited for'
 -- @alias    straggler_metrics
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @null     no call was found on every ingested rank of its group, or the windows are empty

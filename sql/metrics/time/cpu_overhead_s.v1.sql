@@ -17,7 +17,7 @@
 -- @column   exposed_pct DOUBLE value pct | 100 x overhead / main_op_s, of all ranks: the share of host work that is not hidden.
 -- @column   per_rank MAP value s | Overhead of each rank.
 -- @column   window_basis VARCHAR value - | steps or whole_trace, or mixed where some ranks have no steps.
--- @caveat   In traces of nsys, operators are the outermost ranges of NVTX that are no annotation (steps, FSDP::, nccl:, Optimizer.): a range of your own around a whole step counts all of it.
+-- @warn     (SELECT count(*) FROM device_events WHERE source = 'nsys') > 0 | operators are the outermost ranges of NVTX that are no annotation (steps, FSDP::, nccl:, Optimizer.): a range of your own around a whole step counts all of it.
 -- @caveat   The profiler itself slows operators down.
 -- @source   metrics 2.A cpu_overhead_s
 WITH

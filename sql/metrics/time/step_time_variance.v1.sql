@@ -6,6 +6,7 @@
 -- @requires steps
 -- @reads    _step_times
 -- @value    step_time_cv_pct
+-- @answer   'step ' || slowest_step || ' is slowest'
 -- @alias    time_variance step_time_cv
 -- @null     no rank has two steps that count, or they take no time
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -281,7 +281,7 @@ pub fn tables(context: &Context, engine: &Engine<'_>, pattern: Option<&str>) -> 
         .collect();
     match pattern {
         Some(pattern) if rows.is_empty() => Err(no_table(pattern, &known)),
-        _ => Ok(Grid::of_rows(&["table", "kind", "columns", "a row is"], rows)),
+        _ => Ok(Grid::of_rows(&["table", "kind", "columns", "row"], rows)),
     }
 }
 

@@ -8,7 +8,7 @@
 
 mod commands;
 mod complete;
-mod split;
+pub(super) mod split;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, ErrorKind, IsTerminal, Write};
@@ -323,8 +323,7 @@ impl Shell<'_> {
             batches.push(RecordBatch::new_empty(schema));
         }
         let grid = Grid::of_batches(batches);
-        let asks = begins_with(sql, &["SELECT", "FROM", "WITH", "VALUES", "("])
-            || code_of(sql).to_uppercase().contains("RETURNING");
+        let asks = asks(sql);
         // What DuckDB gives for a statement that has no result is none of the user's data.
         match (&grid.columns[..], &grid.rows[..]) {
             ([name], []) if !asks && (name == "Count" || name == "Success") => return Ok(()),
@@ -451,6 +450,7 @@ impl Shell<'_> {
         let args = MetricArgs {
             names: vec![name],
             all: false,
+            label: false,
             trace: Vec::new(),
             param,
             n_chips: None,
@@ -475,9 +475,30 @@ fn printable(text: &str) -> String {
 }
 
 /// A plan of EXPLAIN as it is drawn.
-fn plan(grid: &Grid) -> String {
+pub(super) fn plan(grid: &Grid) -> String {
     let texts = grid.rows.iter().filter_map(|row| row.get(1)?.as_str());
     texts.map(|text| printable(text.trim_end()) + "\n").collect()
+}
+
+/// Whether a statement gives rows of the user's.
+pub(super) fn asks(sql: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "SELECT",
+        "FROM",
+        "WITH",
+        "VALUES",
+        "(",
+        "DESCRIBE",
+        "SHOW",
+        "SUMMARIZE",
+        "EXPLAIN",
+        "PIVOT",
+        "UNPIVOT",
+        "TABLE",
+        "CALL",
+        "PRAGMA",
+    ];
+    begins_with(sql, WORDS) || code_of(sql).to_uppercase().contains("RETURNING")
 }
 
 fn begins_with(sql: &str, words: &[&str]) -> bool {

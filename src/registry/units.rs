@@ -1,4 +1,5 @@
-//! Numbers for people: the text, Markdown and HTML reports. Tables for programs keep their values.
+//! Numbers for people: cards on the terminal, the text, Markdown and HTML reports. Forms for programs
+//! keep their values.
 //!
 //! The rules are simple enough to be said twice, here and in the JavaScript of a page; both give
 //! the same text for the same value. `D` digits are those of JavaScript's `toExponential(D - 1)`:
@@ -36,6 +37,8 @@
 //!    text (U+202A-202E, 2066-2069) are left out.
 
 use serde_json::{Number, Value};
+
+use super::lint::UNITS;
 
 /// A step of a scaled unit: the power of ten, the spelling.
 type Step = (i32, &'static str);
@@ -112,6 +115,21 @@ fn spelling(unit: &str) -> Option<Spelling> {
         "flops_per_byte" => fixed(4, " FLOP/B"),
         _ => None,
     }
+}
+
+/// The unit that the name of a field ends in, as `wait_ms`; None for a point in time, of which a
+/// rounded number says nothing.
+pub fn of_name(name: &str) -> Option<&'static str> {
+    if ["ts_ns", "start_ns", "end_ns"].iter().any(|time| name.ends_with(time)) {
+        return None;
+    }
+    UNITS
+        .into_iter()
+        .filter(|unit| {
+            let before = name.strip_suffix(unit);
+            before.is_some_and(|b| b.is_empty() || b.ends_with('_'))
+        })
+        .max_by_key(|unit| unit.len())
 }
 
 /// A value as people read it, with its unit; the rules are those of the module.
@@ -253,7 +271,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::registry::lint::UNITS;
 
     #[test]
     fn numbers_are_written_as_people_read_them() {
@@ -317,6 +334,23 @@ mod tests {
             assert!(zero.starts_with('0') && !zero.contains('_'), "`{unit}`: {zero}");
             let own = spelling(unit).expect("seen above");
             assert!(own.steps.is_empty() || own.steps.iter().any(|s| s.0 == own.power), "{unit}");
+        }
+    }
+
+    #[test]
+    fn fields_end_in_their_units() {
+        for (name, unit) in [
+            ("wait_ms", Some("ms")),
+            ("bus_bw_gb_per_s", Some("gb_per_s")),
+            ("tokens_per_s", Some("tokens_per_s")),
+            ("calls", Some("calls")),
+            ("duration_s", Some("s")),
+            ("max_link", None),
+            ("recalls", None),
+            ("start_ns", None),
+            ("first_start_ns", None),
+        ] {
+            assert_eq!(of_name(name), unit, "{name}");
         }
     }
 

@@ -1,0 +1,50 @@
+//! `man`: the manual page of the program, of a command, or all of them into a folder.
+
+use super::Context;
+use super::args::ManArgs;
+use super::output::{Files, Target, target};
+use crate::error::{Error, Result, nearest};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &ManArgs) -> Result<()> {
+    let command = super::command();
+    match (&args.command, target(context)?) {
+        (None, Target::Folder(folder)) => {
+            let mut files = Files::new(context);
+            files.prepare(&Target::Folder(folder.clone()))?;
+            files.add(&folder.join("ccl-sql.1"), &page(command.clone(), "ccl-sql")?)?;
+            for sub in command.get_subcommands().filter(|s| !s.is_hide_set()) {
+                let name = format!("ccl-sql-{}", sub.get_name());
+                files.add(&folder.join(format!("{name}.1")), &page(sub.clone(), &name)?)?;
+            }
+            files.commit()
+        }
+        (Some(_), Target::Folder(folder)) => {
+            Err(Error::new("usage", "a folder is for the pages of all commands")
+                .at(folder.display().to_string())
+                .hint("leave the name of the command away, or name a file"))
+        }
+        (None, _) => context.printer.result(&page(command, "ccl-sql")?),
+        (Some(name), _) => {
+            let Some(sub) = command.find_subcommand(name) else {
+                let names = command.get_subcommands().map(clap::Command::get_name);
+                let error = Error::new("usage", format!("there is no command `{name}`"));
+                return Err(match nearest(name, names) {
+                    Some(near) => error.hint(format!("did you mean `{near}`?")),
+                    None => error.hint("`ccl-sql --help` lists them"),
+                });
+            };
+            let title = format!("ccl-sql-{}", sub.get_name());
+            context.printer.result(&page(sub.clone(), &title)?)
+        }
+    }
+}
+
+fn page(command: clap::Command, title: &str) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    clap_mangen::Man::new(command.display_name(title.to_owned()))
+        .title(title)
+        .render(&mut out)
+        .map_err(|e| Error::new("io", e.to_string()))?;
+    Ok(out)
+}
