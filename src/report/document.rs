@@ -42,8 +42,6 @@ pub struct Metric {
     pub better: Option<String>,
     /// The column of its value.
     pub value_name: String,
-    /// Those of its warnings that hold for every trace.
-    pub caveats: Vec<String>,
     /// Its details that are lists and maps, as tables.
     pub tables: Vec<Sheet>,
     /// What it says of the trace.
@@ -88,6 +86,7 @@ impl Document {
             let (value, unit) = metric.shown();
             page["value"] = value;
             page["unit"] = unit.into();
+            page["answer"] = metric.result.answer.clone().into();
             page["tables"] = metric.tables.iter().map(|s| s.in_percent().json()).collect();
             let mut shares = Vec::new();
             for (name, detail) in page["details"].as_object_mut().into_iter().flatten() {
@@ -112,7 +111,6 @@ impl Metric {
             area: file.header.area.clone(),
             better,
             value_name: file.header.value.clone().unwrap_or_default(),
-            caveats: file.header.caveats.clone(),
             tables: nested::tables(file, &result),
             result,
         }

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::document::{Sheet, SheetColumn};
+use super::units::of_name;
 use crate::engine::run::MetricResult;
 use crate::registry::SqlFile;
-use crate::registry::lint::UNITS;
 
 /// Most rows of such a table; the JSON of the metric has all.
 const MOST_ROWS: usize = 2000;
@@ -87,13 +87,11 @@ fn of_rows(rows: Vec<Map<String, Value>>) -> Sheet {
     }
 }
 
-/// A column with its unit: that of the metric, else the longest one that its name ends in.
+/// A column with its unit: that of the metric, else what its name ends in.
 fn named(name: &str, unit: Option<&str>) -> SheetColumn {
-    let suffix = |unit: &&str| name.strip_suffix(*unit).is_some_and(|rest| rest.ends_with('_'));
-    let said = UNITS.into_iter().filter(suffix).max_by_key(|unit| unit.len());
     SheetColumn {
         name: name.to_owned(),
-        unit: unit.or(said).map(str::to_owned),
+        unit: unit.or_else(|| of_name(name)).map(str::to_owned),
         ..SheetColumn::default()
     }
 }
@@ -122,7 +120,7 @@ mod tests {
             ("rank", None),
             ("wait_us", Some("us")),
             ("bw_gb_per_s", Some("gb_per_s")),
-            ("calls", None),
+            ("calls", Some("calls")),
         ];
         assert_eq!(heads, columns(&want));
         assert_eq!(rows, json!([[0, 1.5, null, null], [1, null, 2, 3]]));

@@ -223,7 +223,10 @@ fn fact(metric: &Metric) -> [String; 3] {
     let (value, unit) = metric.shown();
     let first = metric.summary.split(['.', ':', ';']).next().unwrap_or_default();
     let spread = spread(metric);
-    let remark = if spread.is_empty() { first.to_owned() } else { format!("{spread}; {first}") };
+    let answer = result.answer.clone().unwrap_or_default();
+    let said: Vec<&str> =
+        [&*answer, &*spread, first].into_iter().filter(|text| !text.is_empty()).collect();
+    let remark = said.join("; ");
     [result.metric.clone(), human(&value, unit), plain_text(&remark)]
 }
 
@@ -254,13 +257,9 @@ fn reasons(metrics: &[&Metric]) -> Vec<String> {
 /// figures, and not among what holds for every trace.
 fn warnings(metrics: &[&Metric], general: &[&str]) -> Vec<String> {
     gathered(metrics.iter().flat_map(|m| {
-        let own = own_warnings(m).filter(|w| !general.contains(w));
+        let own = m.result.warnings.iter().map(|w| &**w).filter(|w| !general.contains(w));
         own.map(|w| (&*m.result.metric, w))
     }))
-}
-
-fn own_warnings(metric: &Metric) -> impl Iterator<Item = &str> {
-    metric.result.warnings.iter().filter(|w| !metric.caveats.contains(w)).map(|w| &**w)
 }
 
 /// Warnings of more than half of the metrics: they hold for the report, and are said once.
@@ -268,9 +267,9 @@ fn general(document: &Document) -> Vec<&str> {
     let known: Vec<&Metric> =
         document.metrics.iter().filter(|m| !m.result.value.is_null()).collect();
     let mut out: Vec<&str> = Vec::new();
-    for warning in known.iter().flat_map(|m| own_warnings(m)) {
-        let count = known.iter().filter(|m| own_warnings(m).any(|w| w == warning)).count();
-        if 2 * count > known.len() && known.len() > 1 && !out.contains(&warning) {
+    for warning in known.iter().flat_map(|m| &m.result.warnings) {
+        let count = known.iter().filter(|m| m.result.warnings.contains(warning)).count();
+        if 2 * count > known.len() && known.len() > 1 && !out.contains(&warning.as_str()) {
             out.push(warning);
         }
     }

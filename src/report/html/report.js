@@ -434,7 +434,7 @@ function metricTable() {
       cell: (m) => (valued(m) ? el("b", human(m.value, m.unit)) : el("span.none", "n/a"))},
     {title: "better", value: (m) => m.better, doc: "Which direction is better", cell: (m) => (m.better === "higher" ? "↑ higher" : m.better === "lower" ? "↓ lower" : "")},
     {title: "what it is, or why there is none", value: (m) => (valued(m) ? m.summary : m.reason), cls: "wide",
-      cell: (m) => (valued(m) ? name(sentence(m.summary)) : el("span.none", name(sentence(m.reason || "no value")))), hint: (m) => m.summary},
+      cell: (m) => (valued(m) ? el("span", m.answer ? el("b", name(sentence(m.answer)), " ") : null, name(sentence(m.summary))) : el("span.none", name(sentence(m.reason || "no value")))), hint: (m) => m.summary},
     {title: "version", numeric: true, value: (m) => m.version, doc: "Version of the definition"},
     {title: "details", value: (m) => (m.warnings || []).length, cell: details, screen: true, doc: "Warnings and the other single values of the metric"},
   ];
