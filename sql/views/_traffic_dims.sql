@@ -50,8 +50,6 @@ WITH
         HAVING count(DISTINCT dim) = 1
     ),
 
-<<<<<<< HEAD
-=======
     -- The only dimension of a card is that of calls of the whole job, whose group nothing states.
     only_plan AS (
         SELECT trace, max(degree) AS degree, min(dim) AS card_dim
@@ -61,7 +59,6 @@ WITH
         HAVING count(DISTINCT dim) = 1
     ),
 
->>>>>>> s17-meaning
     -- The annotation around the launch; of calls on the host (gloo) the call is one itself.
     ranged AS (
         SELECT c.trace, c.event_id, m.dim AS range_dim
@@ -70,18 +67,6 @@ WITH
         INNER JOIN _range_meanings AS m
             ON m.trace = c.trace AND m.event_id = coalesce(l.range_event_id, c.event_id)
         WHERE m.dim IS NOT NULL
-<<<<<<< HEAD
-    ),
-
-    -- The only dimension of a card is that of calls of the whole job, whose group nothing states.
-    only_plan AS (
-        SELECT trace, max(degree) AS degree, min(dim) AS card_dim
-        FROM degrees
-        WHERE degree > 1
-        GROUP BY trace
-        HAVING count(DISTINCT dim) = 1
-=======
->>>>>>> s17-meaning
     ),
 
     calls AS (
@@ -102,13 +87,8 @@ WITH
         LEFT JOIN strides AS s ON s.trace = c.trace AND s.pg_id = c.pg_id
         LEFT JOIN plan AS p
             ON p.trace = c.trace AND p.degree = c.group_size AND c.group_source = 'stated'
-<<<<<<< HEAD
-        LEFT JOIN ranged AS r ON r.trace = c.trace AND r.event_id = c.event_id
-        LEFT JOIN only_plan AS o ON o.trace = c.trace AND o.degree = c.group_size
-=======
         LEFT JOIN only_plan AS o ON o.trace = c.trace AND o.degree = c.group_size
         LEFT JOIN ranged AS r ON r.trace = c.trace AND r.event_id = c.event_id
->>>>>>> s17-meaning
     ),
 
     modes AS (
