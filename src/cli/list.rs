@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::args::{ListArgs, ShowArgs, What};
+use super::{select, trace};
 use crate::error::{Error, Result, nearest};
 use crate::functions::FUNCTIONS;
 use crate::registry::docs;
@@ -85,7 +86,13 @@ pub fn grid(context: &Context, what: What) -> Grid {
 
 /// Runs `show`.
 pub fn show(context: &Context, args: &ShowArgs) -> Result<()> {
-    context.printer.result(definition(context, &args.name)?.as_bytes())
+    match definition(context, &args.name) {
+        Ok(text) => context.printer.result(text.as_bytes()),
+        Err(error) => match select::named(context, &args.name) {
+            Some(trace) => trace::show(context, &trace),
+            None => Err(error),
+        },
+    }
 }
 
 /// The definition of a metric, view, table or function.
@@ -112,12 +119,15 @@ pub fn definition(context: &Context, name: &str) -> Result<String> {
                 .map(|f| f.header.name.as_str())
                 .chain(registry.views().map(|f| f.header.name.as_str()))
                 .chain(TABLES.iter().map(|t| t.name))
-                .chain(FUNCTIONS.iter().map(|f| f.0));
+                .chain(FUNCTIONS.iter().map(|f| f.0))
+                .map(str::to_owned)
+                .chain(context.store.traces())
+                .collect::<Vec<String>>();
             let error = Error::new(
                 "metric-unknown",
-                format!("there is no metric, view, table or function `{name}`"),
+                format!("there is no metric, view, table, function or trace `{name}`"),
             );
-            Err(match nearest(name, names) {
+            Err(match nearest(name, names.iter().map(String::as_str)) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error.hint("`ccl-sql list` shows metrics, `ccl-sql list tables` the rest"),
             })

@@ -8,12 +8,15 @@ mod compare;
 mod ingest;
 mod list;
 mod metric;
+mod old;
 mod output;
 mod printer;
 mod progress;
 mod report;
+mod select;
 mod shell;
 mod sql;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -25,6 +28,7 @@ use crate::engine::Settings;
 use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
 use crate::ingest::Store;
+use crate::ingest::manifest::Manifest;
 use crate::registry::Registry;
 
 /// What the commands share.
@@ -57,8 +61,9 @@ impl Context {
     /// The traces to query, with derived tables as this version makes them.
     fn directories(&self, traces: &[String]) -> Result<Vec<std::path::PathBuf>> {
         let derive = self.derive();
-        for (directory, manifest) in self.store.manifests() {
-            if traces.contains(&manifest.trace) {
+        for directory in traces.iter().map(|trace| self.store.directory(trace)) {
+            // What is wrong with one is said below.
+            if let Ok(manifest) = Manifest::read(&directory) {
                 self.store.refresh(&directory, manifest, &derive)?;
             }
         }
@@ -68,7 +73,8 @@ impl Context {
 
 /// Runs the program: 0 done, 1 input unusable or nothing to answer with, 2 wrong command line.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let (args, hint) = old::rewritten(std::env::args_os());
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
             let code = u8::try_from(e.exit_code()).unwrap_or(2);
@@ -78,6 +84,9 @@ pub fn main() -> ExitCode {
         }
     };
     let printer = Printer::new(&cli.global);
+    if let Some(hint) = hint {
+        printer.note(&hint);
+    }
     match run(cli, &printer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(errors) => {
@@ -120,6 +129,8 @@ fn run(cli: Cli, printer: &Printer) -> Result<(), Vec<Error>> {
         Command::Board(args) => board::run(&context, args),
         Command::List(args) => list::list(&context, args).map_err(one),
         Command::Show(args) => list::show(&context, args).map_err(one),
+        Command::Rename(args) => trace::rename(&context, args).map_err(one),
+        Command::Remove(args) => trace::remove(&context, args),
         Command::Shell(args) => shell::run(&context, args),
         Command::Sql(args) => sql::run(&context, args).map_err(one),
         Command::Check(args) => check::run(&context, args),
