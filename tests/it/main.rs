@@ -36,6 +36,7 @@ mod real_memory;
 mod report;
 mod runs;
 mod scale;
+mod selection;
 mod simulated;
 mod tables;
 mod terminal;
