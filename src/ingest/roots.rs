@@ -8,7 +8,7 @@ use super::card::{self, Card, Given};
 use super::discover::{self, Candidate, Kind};
 use super::input::Place;
 use super::log::Log;
-use super::{Options, Outcome, names, snapshots, store, xla};
+use super::{Options, Outcome, names, snapshots, xla};
 use crate::error::{Error, Result};
 
 /// A folder that holds the files of one job (or of several unrelated traces).
