@@ -67,7 +67,8 @@ WITH
     times AS (
         SELECT
             t.trace, t.rank, t.window_ns,
-            t.compute_ns, t.comm_ns, w.wait_ns,
+            -- A device that only gets copies is no rank of compute.
+            CASE WHEN t.kernel_ns > 0 THEN t.compute_ns END AS compute_ns, t.comm_ns, w.wait_ns,
             w.step_wait_ns / CASE WHEN w.in_steps THEN coalesce(s.step_count, 1) ELSE 1 END AS step_wait_ns,
             coalesce(w.times_last, 0) AS times_last, coalesce(w.calls, 0) AS calls, w.aligned,
             c.caused_ns, c.handed_ns, c.origin_ns, c.cause_rank
