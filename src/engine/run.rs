@@ -352,16 +352,16 @@ pub(super) fn explained(registry: &Registry, file: &SqlFile, error: duckdb::Erro
     let error = Error::from(error).at(file.path.clone());
     let Some((_, rest)) = error.message.split_once("Table with name ") else { return error };
     let Some((table, _)) = rest.split_once(" does not exist") else { return error };
-    let views = || registry.views().map(|v| v.header.name.as_str());
-    let known = || crate::schema::TABLES.iter().map(|t| t.name).chain(views());
-    if known().any(|name| name == table) {
+    let tables = crate::schema::TABLES.iter().map(|t| t.name);
+    let known: Vec<&str> = tables.chain(registry.views().map(|v| v.header.name.as_str())).collect();
+    if known.contains(&table) {
         let message = format!("the query reads `{table}`, which its header does not list");
         return Error::new("sql", message).at(file.path.clone()).hint(format!(
             "add `-- @requires {table}`, or `-- @reads {table}` where it may be empty"
         ));
     }
     let message = format!("the query reads `{table}`, and there is no such table or view");
-    Error::new("sql", message).at(file.path.clone()).hint(match nearest(table, known()) {
+    Error::new("sql", message).at(file.path.clone()).hint(match nearest(table, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ccl-sql list tables` shows them".to_owned(),
     })
