@@ -48,6 +48,25 @@ pub struct MetricResult {
 }
 
 impl MetricResult {
+    /// Nothing yet: no value, no reason.
+    pub fn empty(manifest: &Manifest, file: &SqlFile) -> Self {
+        let header = &file.header;
+        Self {
+            metric: header.name.clone(),
+            version: header.version,
+            trace: manifest.trace.clone(),
+            value: Value::Null,
+            unit: header.unit().map(str::to_owned),
+            reason: None,
+            details: Map::new(),
+            params: Map::new(),
+            warnings: Vec::new(),
+            sql_sha256: file.sha256(),
+            trace_fingerprint: manifest.fingerprint(),
+            batch: None,
+        }
+    }
+
     /// The JSON object of one metric on one trace.
     pub fn json(&self) -> Value {
         serde_json::json!({
@@ -140,20 +159,7 @@ pub fn run(
     params: &Params,
 ) -> Result<MetricResult> {
     let header = &file.header;
-    let mut out = MetricResult {
-        metric: header.name.clone(),
-        version: header.version,
-        trace: manifest.trace.clone(),
-        value: Value::Null,
-        unit: header.unit().map(str::to_owned),
-        reason: None,
-        details: Map::new(),
-        params: Map::new(),
-        warnings: Vec::new(),
-        sql_sha256: file.sha256(),
-        trace_fingerprint: manifest.fingerprint(),
-        batch: None,
-    };
+    let mut out = MetricResult::empty(manifest, file);
     let mut bound = Vec::new();
     for param in &header.params {
         let text = params.get(&param.name).or(param.default.as_ref());

@@ -223,24 +223,23 @@ function costs() {
         cell: (row) => (missing(at(column)(row)) ? el("span.none", "–") : human(at(column)(row), unit))});
       const percent = (group, title, column, doc) => ({group, title, numeric: true, doc, value: at(column), hint: (row) => hintOf(at(column)(row)),
         cell: (row) => delta(at(column)(row), at("status")(row))});
-      const group = (text, node = () => text) => ({title: text, node});
-      const [first, second] = [base, runOf(comparisons[i].test)].map((run) => group(run.label, () => runName(run)));
+      const group = (title, node = () => title) => ({title, node});
+      const [first, second] = [base, runOf(comparisons[i].test)].map((run) => group(`in a ${per}`, () => [runName(run), ` in a ${per}`]));
       const difference = group(`difference in a ${per}`);
       const columns = [
         {title: sheetName === "Kernel_Cmp" ? "kernel" : "operator", value: at(sheet.columns[0].name), cell: (row) => el("span.mono.clip", {title: plain(row[0])}, name(human(row[0])))},
         sheet.has("class") ? {title: "class", value: at("class"), cls: "text"} : null,
-        number(first, `ms in a ${per}`, "base_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
-        number(first, "kernels", "base_kernel_count", "count", "Kernels of a rank"),
-        number(first, "mean", "base_mean_us", "us", "Mean duration of a kernel"),
-        number(second, `ms in a ${per}`, "test_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
-        number(second, "kernels", "test_kernel_count", "count", "Kernels of a rank"),
-        number(second, "mean", "test_mean_us", "us", "Mean duration of a kernel"),
         number(difference, "time", "diff_total_ms", "ms", "test - base"),
         percent(difference, "change", "total_change_pct", "(test - base) / base"),
         percent(difference, `of a ${per}`, "effect_pct", "What the difference is of a step of the base (of its window without steps); + is longer"),
-        percent(difference, "change of the mean", "mean_change_pct", "(test - base) / base of the mean duration"),
         {group: difference, title: "status", value: at("status"), cell: (row) => badge(at("status")(row), at("effect_pct")(row))},
-        {group: difference, title: "found in", value: at("found_in"), cls: "text"},
+        percent(difference, "of the mean", "mean_change_pct", "(test - base) / base of the mean duration"),
+        number(first, "time", "base_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
+        number(first, "kernels", "base_kernel_count", "count", "Kernels of a rank"),
+        number(first, "mean", "base_mean_us", "us", "Mean duration of a kernel"),
+        number(second, "time", "test_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
+        number(second, "kernels", "test_kernel_count", "count", "Kernels of a rank"),
+        number(second, "mean", "test_mean_us", "us", "Mean duration of a kernel"),
       ].filter(Boolean);
       const extra = (keep) => choice("Found in", [["all", "all"], ["both", "both"], ["baseline", "base only"], ["test", "test only"]], "all",
         (v) => keep(v === "all" ? () => true : (row) => at("found_in")(row) === v));
@@ -374,24 +373,20 @@ const STEP_COLUMNS = [["step_time_ms", "step time", "ms"], ["overlap_ratio", "ov
 
 function steps() {
   runsSection({
-    id: "steps", title: "Steps", sheet: "step_overlap", summary: "Mean over the ranks of a run, by the order of its steps.",
+    id: "steps", title: "Steps", sheet: "step_overlap_mean", summary: "Mean over the ranks of a run, by the order of its steps.",
     make(part, list) {
       let what = STEP_COLUMNS[0];
-      const lines = list.map(({run, sheet}) => ({run, sheet, steps: [...sheet.by("step")].sort(([a], [b]) => compareCells(a, b))}));
-      const most = Math.max(...lines.map((l) => l.steps.length));
-      const mean = (l, i) => {
-        if (i >= l.steps.length) return null;
-        const known = l.steps[i][1].map((row) => l.sheet.at(row, what[0])).filter((v) => v !== null);
-        return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
-      };
+      const lines = list.map(({run, sheet}) => ({run, sheet, rows: [...sheet.rows].sort((a, b) => compareCells(sheet.at(a, "step"), sheet.at(b, "step")))}));
+      const most = Math.max(...lines.map((l) => l.rows.length));
+      const mean = (l, i) => (i < l.rows.length ? l.sheet.at(l.rows[i], what[0]) : null);
       const places = Array.from({length: most}, (_, i) => i);
       const item = plot({
         id: "plot-steps", height: () => 300, label: `Times of up to ${most} steps of ${list.length} runs.`,
         build: () => standingBars({
           categories: places.map((i) => String(i + 1)), unit: what[2], axisName: "step of the trace, in order", yName: what[1], most: 200,
           series: lines.map((l) => ({name: l.run.label, colour: colourOf(l.run), type: most > 20 ? "line" : "bar", values: places.map((i) => mean(l, i))})),
-          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.steps.length
-            ? [`${l.run.label} (step ${l.steps[i][0]})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
+          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.rows.length
+            ? [`${l.run.label} (step ${l.sheet.at(l.rows[i], "step")})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
         }),
       });
       const known = STEP_COLUMNS.filter(([c]) => list.some(({sheet}) => sheet.rows.some((row) => sheet.at(row, c) !== null)));
