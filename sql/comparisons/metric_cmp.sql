@@ -135,7 +135,7 @@ WITH
     weighed AS (
         SELECT
             place, metric, version, unit, better, base, test, change_pct, noise_pct, base_steps,
-            test_steps, within_noise, effect_pct, gain_pct, is_per_step,
+            test_steps, within_noise, effect_pct, gain_pct, is_per_step, is_alike,
             gain_pct IS NULL OR coalesce(basis = 'measurement', false) AS has_no_status,
             coalesce(basis = 'measurement', false) AS is_measurement,
             coalesce(is_of_run AND NOT is_alike, false) AS is_unlike,
@@ -149,7 +149,7 @@ WITH
 
 SELECT
     metric, version, unit, better, base, test, test - base AS diff, change_pct,
-    CASE WHEN NOT is_unlike THEN effect_pct END AS effect_pct,
+    CASE WHEN coalesce(is_alike, true) THEN effect_pct END AS effect_pct,
     CASE
         WHEN has_no_status OR is_unlike THEN NULL
         WHEN NOT is_beyond OR coalesce(within_noise, false) OR is_trifle OR is_other_way THEN 'Similar'

@@ -15,7 +15,7 @@
 -- @column   test_total_ms DOUBLE value ms lower | The same in the test.
 -- @column   diff_total_ms DOUBLE value ms lower | Test - baseline; a run without kernels of the operator counts as 0.
 -- @column   total_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100; NULL where only the test has kernels of the operator.
--- @column   effect_pct DOUBLE value pct lower | The difference, of a step of the baseline (of the window of a run): positive is longer.
+-- @column   effect_pct DOUBLE value pct lower | The difference, of a step of the baseline (of the window of a run): positive is longer; NULL for runs without steps and with unlike numbers of kernels, where only the means compare.
 -- @column   base_mean_us DOUBLE value us lower | Mean duration of a kernel in the baseline.
 -- @column   test_mean_us DOUBLE value us lower | The same in the test.
 -- @column   mean_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100.
@@ -126,7 +126,9 @@ SELECT
     op_name,
     CASE WHEN is_stepped THEN 'step' ELSE 'run' END AS unit,
     found_in, base_kernel_count, test_kernel_count, base_total_ms, test_total_ms, diff_total_ms,
-    total_change_pct, effect_pct, base_mean_us, test_mean_us,
+    total_change_pct,
+    CASE WHEN coalesce(is_alike, true) THEN effect_pct END AS effect_pct,
+    base_mean_us, test_mean_us,
     100 * (test_mean_us - base_mean_us) / nullif(base_mean_us, 0) AS mean_change_pct,
     CASE
         WHEN NOT is_alike THEN NULL

@@ -1,6 +1,7 @@
 //! `board`: a static leaderboard over traces, with a report of each.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
@@ -36,7 +37,8 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let index = folder.join("index.html");
     vacant(&index, context.global.force).map_err(one)?;
     let shown = shown_metrics(context).map_err(one)?;
-    let files = files(context, &shown).map_err(one)?;
+    let thresholds = thresholds(context).map_err(one)?;
+    let files = files(context, &shown, &thresholds).map_err(one)?;
     let params: Params = args.param.iter().cloned().collect();
     check_params(&files, &params).map_err(one)?;
     let views = page_views(context).map_err(one)?;
@@ -66,11 +68,11 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
         results.extend(answers);
     }
     drop(batch);
-    let graded = graded(context, &files, &results).map_err(one)?;
+    let graded = graded(context, &directories, &files, &results).map_err(one)?;
     let board = json!({
         "board": 1, "provenance": provenance(None), "traces": listed,
         "configurations": configurations.as_ref().map(Sheet::json),
-        "metrics": described(&files, &graded), "results": graded.json(),
+        "metrics": described(&files, &thresholds), "results": graded.json(),
     });
     let definitions: Vec<Definition> = files
         .iter()
@@ -93,12 +95,22 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The metrics of a report, then those besides that have thresholds.
-fn files<'c>(context: &'c Context, shown: &[(String, &'c SqlFile)]) -> Result<Vec<&'c SqlFile>> {
-    let mut files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
+/// What grades rest on.
+fn thresholds(context: &Context) -> Result<Sheet> {
     let engine = Engine::open(&[], &context.registry, &context.settings())?;
-    let thresholds = rows(&engine, view(context, "metric_thresholds")?, &[], MOST_ROWS)?.rows;
-    for name in thresholds.iter().filter_map(|row| row.first()?.as_str()) {
+    let file = view(context, "metric_thresholds")?;
+    Ok(Sheet::new(file, rows(&engine, file, &[], MOST_ROWS)?))
+}
+
+/// The metrics of a report, then those besides that have thresholds.
+fn files<'c>(
+    context: &'c Context,
+    shown: &[(String, &'c SqlFile)],
+    thresholds: &Sheet,
+) -> Result<Vec<&'c SqlFile>> {
+    let mut files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
+    for row in &thresholds.rows {
+        let name = thresholds.cell(row, "metric").as_str().unwrap_or_default();
         files.push(context.registry.metric(name)?);
     }
     let mut seen = BTreeSet::new();
@@ -127,13 +139,19 @@ fn add(all: &mut Option<Sheet>, document: &Document) {
     }
 }
 
-/// Values with their grades, by the comparison `board`.
-fn graded(context: &Context, files: &[&SqlFile], results: &[MetricResult]) -> Result<Sheet> {
+/// Values with their grades, by the comparison `board`, which reads what the traces and their cards
+/// say of model and hardware.
+fn graded(
+    context: &Context,
+    directories: &[PathBuf],
+    files: &[&SqlFile],
+    results: &[MetricResult],
+) -> Result<Sheet> {
     let file = context
         .registry
         .comparison("board")
         .ok_or_else(|| Error::new("sql-file", "there is no comparison `board`"))?;
-    let engine = Engine::open(&[], &context.registry, &context.settings())?;
+    let engine = Engine::open(directories, &context.registry, &context.settings())?;
     engine.lock_down()?;
     engine.fill_results(&result_rows(files, results))?;
     // The trace is no matter of course here: all columns are kept.
@@ -141,7 +159,7 @@ fn graded(context: &Context, files: &[&SqlFile], results: &[MetricResult]) -> Re
 }
 
 /// What a reader of the board needs to know of each metric.
-fn described(files: &[&SqlFile], graded: &Sheet) -> Vec<Value> {
+fn described(files: &[&SqlFile], thresholds: &Sheet) -> Vec<Value> {
     files
         .iter()
         .map(|file| {
@@ -159,9 +177,9 @@ fn described(files: &[&SqlFile], graded: &Sheet) -> Vec<Value> {
             ] {
                 out.insert(key.to_owned(), value);
             }
-            let row = graded.rows.iter().find(|row| *graded.cell(row, "metric") == *h.name);
-            for key in ["good", "poor"] {
-                let value = row.map_or(Value::Null, |row| graded.cell(row, key).clone());
+            let row = thresholds.rows.iter().find(|row| *thresholds.cell(row, "metric") == *h.name);
+            for key in ["basis", "good", "poor"] {
+                let value = row.map_or(Value::Null, |row| thresholds.cell(row, key).clone());
                 out.insert(key.to_owned(), value);
             }
             Value::Object(out)

@@ -49,7 +49,7 @@ const PAGE_SHEETS: [&str; 12] = [
 ];
 
 /// What a workbook holds besides the sheets of the text.
-const BOOK_SHEETS: [&str; 12] = [
+const BOOK_SHEETS: [&str; 19] = [
     "gpu_timeline_by_rank",
     "step_overlap",
     "collective_sizes",
@@ -60,8 +60,15 @@ const BOOK_SHEETS: [&str; 12] = [
     "nccl_all2allv",
     "nccl_summary_all2allv",
     "kernel_summary_by_rank",
+    "ops_summary_by_category",
+    "ops_summary_by_category_by_rank",
     "ops_summary_by_rank",
+    "ops_unique_args",
+    "ops_unique_args_by_rank",
+    "short_kernel_histogram",
+    "short_kernel_histogram_by_rank",
     "short_kernels_summary",
+    "short_kernels_summary_by_rank",
 ];
 
 /// Runs the command.
@@ -86,7 +93,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
-    let mut out = Output::new(context, target, format).map_err(one)?;
+    let mut out = Output::new(context, target, format, directories.len()).map_err(one)?;
     let mut errors = Vec::new();
     for directory in &directories {
         let answers = batch.trace(directory).map_err(one)?;
@@ -168,17 +175,20 @@ struct Output<'c> {
     files: Files<'c>,
     /// Names in the folder, and the time that they hold.
     names: Option<(Names, String)>,
+    /// Traces that there will be.
+    traces: usize,
 }
 
 impl<'c> Output<'c> {
-    fn new(context: &'c Context, target: Target, format: Format) -> Result<Self> {
+    fn new(context: &'c Context, target: Target, format: Format, traces: usize) -> Result<Self> {
         let mut files = Files::new(context);
         files.prepare(&target)?;
         let names = match &target {
             Target::Folder(folder) => Some((Names::new(folder), timestamp()?)),
             _ => None,
         };
-        Ok(Self { context, target, format, bytes: Vec::new(), documents: Vec::new(), files, names })
+        let (bytes, documents) = (Vec::new(), Vec::new());
+        Ok(Self { context, target, format, bytes, documents, files, names, traces })
     }
 
     fn add(&mut self, document: &Document) -> Result<()> {
@@ -197,8 +207,12 @@ impl<'c> Output<'c> {
             let path = names.path(&stem(document, time), &document.trace, &ending(self.format));
             return self.files.add(&path, &rendered(document, self.format)?);
         }
-        // Workbooks lie in the folders that tools before have made, below one for the trace.
-        let folder = names.path(&safe(&document.trace), "trace", "");
+        // Workbooks lie in the folders that tools before have made, of several traces below one for
+        // each.
+        let folder = match &self.target {
+            Target::Folder(folder) if self.traces == 1 => folder.clone(),
+            _ => names.path(&safe(&document.trace), "trace", ""),
+        };
         for (name, bytes) in books::report_files(document)? {
             self.files.add(&folder.join(name), &bytes)?;
         }

@@ -574,7 +574,8 @@ fn a_comparison_holds_its_runs_side_by_side() {
             runs: at('plot-breakdown').yAxis[0].data,
             dashboard: [...document.querySelectorAll('#table-dashboard tbody tr')].map((r) => [...r.children].map((c) => c.textContent)),
             groups: [...document.querySelectorAll('#table-dashboard .groups th')].map((c) => c.textContent),
-            worse: document.querySelectorAll('#table-dashboard .badge.worse').length,
+            worse: document.querySelectorAll('#table-dashboard .badge.worse.small').length,
+            better: document.querySelectorAll('#table-dashboard .badge.better.large').length,
             differs: [...document.querySelectorAll('#table-configuration tr.differs th')].map((c) => c.textContent),
             ranking: cells('table-ranking', 1)};
         document.querySelectorAll('#table-metrics thead tr:last-child button')[4].click();
@@ -607,14 +608,17 @@ fn a_comparison_holds_its_runs_side_by_side() {
             "GPU_total_time",
             "100.0 ms",
             "90.00 ms",
-            "+10.0 %",
+            "-10.0 %",
+            "-8.00 %",
             "▲ Better",
             "90.00 ms",
-            "+20.0 %",
+            "-20.0 %",
+            "-8.00 %",
             "▲ Better"
         ])
     );
-    assert_eq!(value["worse"], 2);
+    // The size of a badge is that of its effect.
+    assert_eq!((&value["worse"], &value["better"]), (&json!(2), &json!(2)));
     assert_eq!(value["differs"], json!(["trace", "NCCL_NTHREADS"]));
     assert_eq!(value["ranking"], json!(["run2", "run0base"]));
     assert_eq!(value["change"], json!(["+100 %", "-50.0 %", "-90.0 %"]));

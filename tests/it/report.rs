@@ -312,6 +312,37 @@ fn workbooks_of_several_traces_are_written_together_or_not_at_all() {
 }
 
 #[test]
+fn workbooks_of_one_trace_lie_where_scripts_look_for_them() {
+    report(&["--trace", EXAMPLE, "--format", "xlsx", "-o", "tracelens_analysis/"]).done();
+    let folder = data().join("tracelens_analysis");
+    let names = below(&folder);
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert!(
+        names.contains(&"collective_reports/collective_all_ranks.xlsx".to_owned()),
+        "{names:?}"
+    );
+    let book = parts(&folder.join("individual_reports/rank3_individual_report.xlsx"));
+    let pages: Vec<&str> = book["xl/workbook.xml"]
+        .split("<sheet name=\"")
+        .skip(1)
+        .filter_map(|s| s.split('"').next())
+        .collect();
+    assert_eq!(
+        pages,
+        [
+            "gpu_timeline",
+            "ops_summary_by_category",
+            "ops_summary",
+            "ops_unique_args",
+            "kernel_summary",
+            "short_kernel_histogram",
+            "short_kernels_summary",
+            "coll_analysis",
+        ]
+    );
+}
+
+#[test]
 fn outputs_that_cannot_be_are_refused_before_the_work() {
     let taken = data().join("taken.txt");
     std::fs::write(&taken, "mine").expect("written");

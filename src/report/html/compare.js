@@ -223,24 +223,23 @@ function costs() {
         cell: (row) => (missing(at(column)(row)) ? el("span.none", "–") : human(at(column)(row), unit))});
       const percent = (group, title, column, doc) => ({group, title, numeric: true, doc, value: at(column), hint: (row) => hintOf(at(column)(row)),
         cell: (row) => delta(at(column)(row), at("status")(row))});
-      const group = (text, node = () => text) => ({title: text, node});
-      const [first, second] = [base, runOf(comparisons[i].test)].map((run) => group(run.label, () => runName(run)));
+      const group = (title, node = () => title) => ({title, node});
+      const [first, second] = [base, runOf(comparisons[i].test)].map((run) => group(`in a ${per}`, () => [runName(run), ` in a ${per}`]));
       const difference = group(`difference in a ${per}`);
       const columns = [
         {title: sheetName === "Kernel_Cmp" ? "kernel" : "operator", value: at(sheet.columns[0].name), cell: (row) => el("span.mono.clip", {title: plain(row[0])}, name(human(row[0])))},
         sheet.has("class") ? {title: "class", value: at("class"), cls: "text"} : null,
-        number(first, `ms in a ${per}`, "base_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
-        number(first, "kernels", "base_kernel_count", "count", "Kernels of a rank"),
-        number(first, "mean", "base_mean_us", "us", "Mean duration of a kernel"),
-        number(second, `ms in a ${per}`, "test_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
-        number(second, "kernels", "test_kernel_count", "count", "Kernels of a rank"),
-        number(second, "mean", "test_mean_us", "us", "Mean duration of a kernel"),
         number(difference, "time", "diff_total_ms", "ms", "test - base"),
         percent(difference, "change", "total_change_pct", "(test - base) / base"),
         percent(difference, `of a ${per}`, "effect_pct", "What the difference is of a step of the base (of its window without steps); + is longer"),
-        percent(difference, "change of the mean", "mean_change_pct", "(test - base) / base of the mean duration"),
         {group: difference, title: "status", value: at("status"), cell: (row) => badge(at("status")(row), at("effect_pct")(row))},
-        {group: difference, title: "found in", value: at("found_in"), cls: "text"},
+        percent(difference, "of the mean", "mean_change_pct", "(test - base) / base of the mean duration"),
+        number(first, "time", "base_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
+        number(first, "kernels", "base_kernel_count", "count", "Kernels of a rank"),
+        number(first, "mean", "base_mean_us", "us", "Mean duration of a kernel"),
+        number(second, "time", "test_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
+        number(second, "kernels", "test_kernel_count", "count", "Kernels of a rank"),
+        number(second, "mean", "test_mean_us", "us", "Mean duration of a kernel"),
       ].filter(Boolean);
       const extra = (keep) => choice("Found in", [["all", "all"], ["both", "both"], ["baseline", "base only"], ["test", "test only"]], "all",
         (v) => keep(v === "all" ? () => true : (row) => at("found_in")(row) === v));

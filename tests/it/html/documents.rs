@@ -244,14 +244,26 @@ pub fn comparison(suffix: &str) -> Value {
             "Summary_Dashboard",
             &[
                 ("metric", ""),
-                ("base", "ms"),
-                ("test", "ms"),
-                ("improvement_pct", "pct"),
+                ("base", ""),
+                ("test", ""),
+                ("change_pct", "pct"),
                 ("status", ""),
+                ("unit", ""),
+                ("effect_pct", "pct"),
+                ("note", ""),
             ],
             vec![
-                row(json!(["GPU_total_time", 100.0, 90.0, 10.0 * i as f64, "Better"])),
-                row(json!(["GPU_idle_time", 9.0, 10.0, -11.5, "Worse"])),
+                row(json!([
+                    "GPU_total_time",
+                    100.0,
+                    90.0,
+                    -10.0 * i as f64,
+                    "Better",
+                    "ms",
+                    -8.0,
+                    null
+                ])),
+                row(json!(["GPU_idle_time", 9.0, 10.0, 11.5, "Worse", "ms", 0.75, null])),
             ],
         );
         let metrics = sheet(
