@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub const FILE: &str = "records.json";
 
 /// Raised when a reader makes other rows of the same bytes: what it made before is then not used.
-const READER_VERSION: u32 = 4;
+const READER_VERSION: u32 = 5;
 
 /// The row of `ranks` that a file makes, without the rank.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
