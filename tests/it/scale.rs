@@ -169,7 +169,7 @@ fn wide(place: &Place, n: usize) {
             );
             for k in 0..4 {
                 let (i, at) = (4 * step + k, start + 20.0 * k as f64);
-                let (id, stream) = (i + 1, i % 64);
+                let (id, stream, thread) = (i + 1, i % 64, 9 + k % 2);
                 let (name, args) = match k {
                     3 => (
                         "ncclDevKernel_AllReduce_Sum_f32_RING_LL".to_owned(),
@@ -182,12 +182,9 @@ fn wide(place: &Place, n: usize) {
                 };
                 let _ = write!(
                     events,
-                    r#"{{"ph":"X","cat":"cpu_op","name":"aten::op{i}","pid":9,"tid":{1},"ts":{2},"dur":6,"args":{{"External id":{id}}}}},
-                    {{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":{1},"ts":{3},"dur":2,"args":{{"External id":{id},"correlation":{id}}}}},
-                    {{"ph":"X","cat":"kernel","name":"{name}","pid":{rank},"tid":{stream},"ts":{4},"dur":{5},"args":{{"External id":{id},"correlation":{id},"stream":{stream},"device":{rank}{args}}}}},"#,
-                    rank,
-                    9 + k % 2,
-                    at,
+                    r#"{{"ph":"X","cat":"cpu_op","name":"aten::op{i}","pid":9,"tid":{thread},"ts":{at},"dur":6,"args":{{"External id":{id}}}}},
+                    {{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":{thread},"ts":{0},"dur":2,"args":{{"External id":{id},"correlation":{id}}}}},
+                    {{"ph":"X","cat":"kernel","name":"{name}","pid":{rank},"tid":{stream},"ts":{1},"dur":{2},"args":{{"External id":{id},"correlation":{id},"stream":{stream},"device":{rank}{args}}}}},"#,
                     at + 1.0,
                     at + 4.0,
                     5 + (i + rank) % 3,
