@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::Context;
 use super::args::{CompareArgs, ProfileMode};
-use super::batch::{Batch, source};
+use super::batch::{Batch, result_rows, source};
 use super::ingest::{ingest_paths, options};
 use super::output::{Files, Names, Target, ending, form, safe, target};
-use super::report::{MOST_ROWS, shown_metrics, view};
+use super::report::{shown_metrics, view};
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
-use crate::engine::{Engine, ResultRow, Shown};
+use crate::engine::{Engine, Shown};
 use crate::error::{Error, Result};
 use crate::ingest::manifest::Manifest;
 use crate::registry::SqlFile;
-use crate::report::document::{Comparison, Run, Sheet};
+use crate::report::document::{Comparison, MOST_ROWS, Run, Sheet};
 use crate::report::units::human;
 use crate::report::{Format, books, changes, html, pretty};
 
@@ -36,7 +36,7 @@ const RUN_SHEETS: [&str; 11] = [
     "configuration",
     "gpu_timeline",
     "gpu_timeline_by_rank",
-    "step_overlap",
+    "step_overlap_mean",
     "collective_sizes",
     "hockney_fits",
     "network_load",
@@ -86,18 +86,17 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     let traces: Vec<String> = named.iter().map(|(_, trace)| trace.clone()).collect();
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
-    let mut results = Vec::new();
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
     for directory in &directories {
-        for result in batch.trace(directory).map_err(one)? {
-            results.push(result.map_err(one)?);
-        }
+        let answers = batch.trace(directory).map_err(one)?;
+        results.extend(answers.known(&files, &[], &mut errors).0);
     }
     drop(batch);
     let comparison =
         compared(context, args, &named, &directories, &files, &results, &rank_by).map_err(one)?;
     write(context, &comparison, &target, format, out).map_err(one)?;
-    let crossed = crossed(&comparison, &limits, &results);
-    if crossed.is_empty() { Ok(()) } else { Err(crossed) }
+    errors.extend(crossed(&comparison, &limits, &results));
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Labels and traces of the runs, in the order of the command line; folders are ingested first,
@@ -225,7 +224,7 @@ fn compared(
         engine.show(vec![only.clone()])?;
         let mut sheets = Vec::new();
         for view in &views {
-            sheets.push(Sheet::new(view, rows(&engine, view, &[], MOST_ROWS)?, MOST_ROWS));
+            sheets.push(Sheet::new(view, rows(&engine, view, &[], MOST_ROWS)?));
         }
         runs.push(Run {
             label: label.clone(),
@@ -236,19 +235,7 @@ fn compared(
         shown.push(only);
     }
     engine.show(shown)?;
-    let values: Vec<ResultRow<'_>> = results
-        .iter()
-        .map(|r| {
-            let is_of =
-                |f: &&SqlFile| (&*f.header.name, f.header.version) == (&*r.metric, r.version);
-            let place = files.iter().position(is_of).unwrap_or(0);
-            let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
-            let place = i64::try_from(place).unwrap_or(0);
-            let unit = r.unit.as_deref();
-            (&*r.trace, place, &*r.metric, r.version, unit, better, r.value.as_f64())
-        })
-        .collect();
-    engine.fill_results(&values)?;
+    engine.fill_results(&result_rows(files, results))?;
     let base = SqlValue::Text(named[0].1.clone());
     let mut compared = Vec::new();
     for (_, test) in &named[1..] {
@@ -259,7 +246,7 @@ fn compared(
                 params.push(("threshold", SqlValue::Double(args.threshold)));
             }
             let rows = rows(&engine, file, &params, MOST_ROWS)?;
-            of_test.push(Sheet { name: (*tab).to_owned(), ..Sheet::new(file, rows, MOST_ROWS) });
+            of_test.push(Sheet { name: (*tab).to_owned(), ..Sheet::new(file, rows) });
         }
         compared.push(of_test);
     }
@@ -268,11 +255,8 @@ fn compared(
         _ => {
             let file = comparison("ranking")?;
             let metrics = SqlValue::Text(rank_by.to_owned());
-            let mut sheet = Sheet::new(
-                file,
-                rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?,
-                MOST_ROWS,
-            );
+            let mut sheet =
+                Sheet::new(file, rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?);
             relabel(&mut sheet, named);
             Some(sheet)
         }

@@ -320,24 +320,20 @@ const STEP_COLUMNS = [["step_time_ms", "step time", "ms"], ["overlap_ratio", "ov
 
 function steps() {
   runsSection({
-    id: "steps", title: "Steps", sheet: "step_overlap", summary: "Mean over the ranks of a run, by the order of its steps.",
+    id: "steps", title: "Steps", sheet: "step_overlap_mean", summary: "Mean over the ranks of a run, by the order of its steps.",
     make(part, list) {
       let what = STEP_COLUMNS[0];
-      const lines = list.map(({run, sheet}) => ({run, sheet, steps: [...sheet.by("step")].sort(([a], [b]) => compareCells(a, b))}));
-      const most = Math.max(...lines.map((l) => l.steps.length));
-      const mean = (l, i) => {
-        if (i >= l.steps.length) return null;
-        const known = l.steps[i][1].map((row) => l.sheet.at(row, what[0])).filter((v) => v !== null);
-        return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
-      };
+      const lines = list.map(({run, sheet}) => ({run, sheet, rows: [...sheet.rows].sort((a, b) => compareCells(sheet.at(a, "step"), sheet.at(b, "step")))}));
+      const most = Math.max(...lines.map((l) => l.rows.length));
+      const mean = (l, i) => (i < l.rows.length ? l.sheet.at(l.rows[i], what[0]) : null);
       const places = Array.from({length: most}, (_, i) => i);
       const item = plot({
         id: "plot-steps", height: () => 300, label: `Times of up to ${most} steps of ${list.length} runs.`,
         build: () => standingBars({
           categories: places.map((i) => String(i + 1)), unit: what[2], axisName: "step of the trace, in order", yName: what[1], most: 200,
           series: lines.map((l) => ({name: l.run.label, colour: colourOf(l.run), type: most > 20 ? "line" : "bar", values: places.map((i) => mean(l, i))})),
-          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.steps.length
-            ? [`${l.run.label} (step ${l.steps[i][0]})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
+          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.rows.length
+            ? [`${l.run.label} (step ${l.sheet.at(l.rows[i], "step")})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
         }),
       });
       const known = STEP_COLUMNS.filter(([c]) => list.some(({sheet}) => sheet.rows.some((row) => sheet.at(row, c) !== null)));
