@@ -464,7 +464,7 @@ fn clocks_that_are_apart_change_nothing() {
             // Calls are numbered by the clocks as recorded.
             let number = csv.columns.iter().position(|c| c == "collective_id");
             let kept = |place: &usize| Some(*place) != aligned && Some(*place) != number;
-            let keep = |row: Vec<Option<String>>| {
+            let keep = |row: Vec<Option<String>>| -> Vec<Option<String>> {
                 let cells = row.into_iter().enumerate().filter(|(place, _)| kept(place));
                 cells.map(|(_, cell)| cell).collect()
             };
