@@ -1,15 +1,17 @@
 -- @view     _drawn_windows
--- @summary  The step of a trace that is drawn, the one whose time is nearest the median, with its bounds over the ranks; the whole trace where it has no steps.
--- @requires _windows
+-- @summary  The step of a trace that is drawn, the one whose time is nearest the median, with its bounds over the ranks, offsets of clocks taken away where _clock_shifts says so; the whole trace where it has no steps.
+-- @requires _windows _clock_shifts
 -- @reads    steps
 WITH
     -- A rank may count its steps more than once.
     counted AS (
         SELECT
-            trace, step, ts_ns, dur_ns,
-            row_number() OVER (PARTITION BY trace, rank, step ORDER BY ts_ns) AS occurrence
-        FROM steps
-        WHERE dur_ns > 0 AND rank IS NOT NULL
+            s.trace, s.step, s.ts_ns - o.shift_ns AS ts_ns, s.dur_ns,
+            row_number() OVER (PARTITION BY s.trace, s.rank, s.step ORDER BY s.ts_ns) AS occurrence
+        FROM steps AS s
+        INNER JOIN _clock_shifts AS o
+            ON o.trace = s.trace AND o.rank = s.rank AND o.aligned = o.by_itself
+        WHERE s.dur_ns > 0
     ),
 
     step_means AS (
@@ -36,9 +38,12 @@ WITH
     ),
 
     extents AS (
-        SELECT trace, min(start_ns) AS start_ns, max(end_ns) AS end_ns
-        FROM _windows
-        GROUP BY trace
+        SELECT
+            w.trace, min(w.start_ns - o.shift_ns) AS start_ns, max(w.end_ns - o.shift_ns) AS end_ns
+        FROM _windows AS w
+        INNER JOIN _clock_shifts AS o
+            ON o.trace = w.trace AND o.rank = w.rank AND o.aligned = o.by_itself
+        GROUP BY w.trace
     )
 
 SELECT

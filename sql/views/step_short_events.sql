@@ -11,7 +11,7 @@
 -- @column   start_us DOUBLE value us | Start of the first slice, on the time axis of step_timeline.
 -- @column   slice_us DOUBLE value us | Length of a slice: the same in all lanes.
 -- @column   filled_pct LIST value - | Of each slice, how many percent that time fills; whole percent, rounded down, but at least 1 where there is any.
--- @source   the event tables; times by the clocks as recorded
+-- @source   the event tables; the clocks of ranks are aligned where one is further off than its uncertainty and what is compared (clock_offsets.taken_away)
 WITH
     lanes AS (
         SELECT
