@@ -74,7 +74,11 @@ fn a_snapshot_beside_a_trace_changes_no_other_answer() {
     place.run(&["ingest", "job"]).done();
     assert_eq!(answers(&place), before);
     let memory = place.run(&["metric", "memory", "--format", "csv", "-q"]);
-    assert!(memory.stdout.contains("\njob,4.65661287307739"), "{}", memory.stdout);
+    assert!(
+        memory.stdout.contains("\njob,4.76837158203125e-7,4.65661287307739"),
+        "{}",
+        memory.stdout
+    );
     let again = place.run(&["ingest", "job"]);
     assert!(again.stderr.contains("unchanged, 2 ranks"), "{}", again.stderr);
     // Without it again.
