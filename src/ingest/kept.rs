@@ -10,11 +10,12 @@ use serde_json::Value;
 use super::card::{Card, Given};
 use super::discover::Candidate;
 use super::manifest::{Manifest, Source, Stored};
+use super::names::names;
 use super::record::Asked;
 use super::reuse::is_same;
 use super::roots::{Root, absolute, roots};
 use super::store::Found;
-use super::{Options, Outcome, place_of, source_of};
+use super::{Options, Outcome, Store, place_of, source_of};
 use crate::error::Result;
 
 /// What a user said of a trace, besides what changes the rows of a file ([`Asked`]).
@@ -230,6 +231,26 @@ pub(super) struct Job {
     pub(super) gone: Vec<PathBuf>,
 }
 
+/// All trace directories.
+pub(super) struct All {
+    pub(super) traces: Vec<Found>,
+    /// Names of those whose manifests cannot be read.
+    lost: BTreeSet<String>,
+}
+
+impl All {
+    pub(super) fn of(store: &Store) -> Self {
+        let traces = store.found();
+        let mut lost: BTreeSet<String> = store.traces().into_iter().collect();
+        traces.iter().for_each(|found| _ = lost.remove(&found.manifest.trace));
+        Self { traces, lost }
+    }
+
+    fn is_lost(&self, name: &str) -> bool {
+        self.lost.contains(name)
+    }
+}
+
 /// The jobs below the paths, each with what was said of it before.
 ///
 /// # Errors
@@ -238,7 +259,7 @@ pub(super) fn jobs(
     paths: &[PathBuf],
     options: &Options,
     given: &Given,
-    found: &[Found],
+    found: &All,
     outcome: &mut Outcome,
 ) -> Result<Vec<Job>> {
     let mut again = Again::default();
@@ -332,7 +353,7 @@ impl Again {
 }
 
 /// The traces that the files of a root were before.
-fn before(root: &Root, found: &[Found], options: &Options, outcome: &mut Outcome) -> Vec<Before> {
+fn before(root: &Root, found: &All, options: &Options, outcome: &mut Outcome) -> Vec<Before> {
     let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
     let is_direct = root.candidates.iter().all(|c| c.direct);
     let is_part = |m: &Manifest| {
@@ -346,6 +367,7 @@ fn before(root: &Root, found: &[Found], options: &Options, outcome: &mut Outcome
         m.trace == *name || m.wanted.as_ref() == Some(name) || m.aliases.contains(name)
     };
     let mut here: Vec<&Found> = found
+        .traces
         .iter()
         .filter(|f| f.manifest.root == root.path)
         .filter(|f| !(is_direct || of_files(&f.manifest)) || is_part(&f.manifest))
@@ -353,6 +375,9 @@ fn before(root: &Root, found: &[Found], options: &Options, outcome: &mut Outcome
         .collect();
     if options.name.is_none() && here.iter().any(|f| !f.manifest.named) {
         here.retain(|f| !f.manifest.named);
+    } else if options.name.is_none() && names(&root.path).iter().any(|n| found.is_lost(n)) {
+        // Its own trace has lost its manifest: that is mended, whatever other names it has.
+        return Vec::new();
     }
     if is_direct {
         // A trace of these files alone, where there is one.
@@ -384,6 +409,7 @@ fn before(root: &Root, found: &[Found], options: &Options, outcome: &mut Outcome
     }
     if here.is_empty() {
         let moved = found
+            .traces
             .iter()
             .filter(|f| options.name.as_ref().is_none_or(|name| is_named(&f.manifest, name)));
         return moved.filter_map(|f| moved_here(root, f, outcome)).take(1).collect();

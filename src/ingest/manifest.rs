@@ -282,8 +282,9 @@ pub fn name_of(directory: &Path) -> Option<String> {
 
 fn damaged(directory: &Path, why: &str, root: Option<&Path>) -> Error {
     let again = root.map_or_else(|| "PATH".to_owned(), |root| root.display().to_string());
-    Error::new("trace-unknown", format!("the trace directory is damaged: {why}"))
+    Error::new("trace-unknown", "the trace directory is damaged")
         .at(directory.display().to_string())
+        .facts(why)
         .hint(format!("ingest it again, which mends it: ccl-sql ingest {again}"))
 }
 

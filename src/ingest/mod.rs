@@ -56,7 +56,7 @@ use self::card::{Card, Given};
 use self::discover::{Candidate, Kind};
 use self::input::Place;
 use self::job::{Facts, Left, Member};
-use self::kept::{Job, jobs};
+use self::kept::{All, Job, jobs};
 use self::log::{Log, Severity};
 use self::manifest::{Manifest, Source, Stored};
 use self::read::read_all;
@@ -197,11 +197,11 @@ pub fn ingest(
         Err(errors) => return Ok(Outcome { errors, ..outcome }),
     };
     let store = &Store { durable: store.durable && !options.no_sync, ..store.clone() };
-    let found = store.found();
+    let found = All::of(store);
     let jobs = jobs(paths, options, &given, &found, &mut outcome)?;
     let mut names = Names {
         labels: Labels::of(jobs.iter().map(|job| &job.root)),
-        aliases: found.into_iter().flat_map(|found| found.manifest.aliases).collect(),
+        aliases: found.traces.into_iter().flat_map(|found| found.manifest.aliases).collect(),
         given: BTreeSet::new(),
     };
     for job in &jobs {
@@ -701,7 +701,7 @@ fn damage(a: &AssembleTrace<'_>, name: &str) -> Option<String> {
     if let Some(before) = a.before {
         return before.damage.clone();
     }
-    let says = |e: Error| e.message;
+    let says = |e: Error| e.facts.unwrap_or(e.message);
     directory.exists().then(|| Manifest::read(&directory).err().map(says)).flatten()
 }
 
