@@ -25,7 +25,6 @@ WITH
         HAVING count(*) FILTER (WHERE NOT is_span) > 0
     ),
 
-    -- Disjoint spans, and how much lies before each of them.
     pieces AS (
         SELECT
             trace, rank, device_key, lane,
@@ -33,19 +32,10 @@ WITH
         FROM lanes
     ),
 
-    placed AS (
-        SELECT
-            trace, rank, device_key, lane, span.start_ns AS start_ns, span.end_ns AS end_ns,
-            sum(span.end_ns - span.start_ns) OVER (
-                PARTITION BY trace, rank, device_key, lane ORDER BY span.start_ns
-            ) - (span.end_ns - span.start_ns) AS before_ns
-        FROM pieces
-    ),
-
     -- Some 400,000 slices, of all lanes together.
     extents AS (
-        SELECT trace, min(start_ns) AS start_ns, max(end_ns) AS end_ns
-        FROM placed
+        SELECT trace, min(span.start_ns) AS start_ns, max(span.end_ns) AS end_ns
+        FROM pieces
         GROUP BY trace
     ),
 
@@ -60,45 +50,60 @@ WITH
         GROUP BY e.trace, e.start_ns, e.end_ns
     ),
 
-    edges AS (
+    -- Disjoint pieces cut by slices are not many more than both.
+    cut AS (
         SELECT
-            l.trace, l.rank, l.device_key, l.lane, g.slice_ns,
-            unnest(range(g.slice_count + 1)) AS slice, g.start_ns
-        FROM lanes AS l
-        INNER JOIN grids AS g ON g.trace = l.trace
+            p.trace, p.rank, p.device_key, p.lane, p.span, g.start_ns, g.slice_ns,
+            unnest(
+                range(
+                    (p.span.start_ns - g.start_ns) // g.slice_ns,
+                    (p.span.end_ns - 1 - g.start_ns) // g.slice_ns + 1
+                )
+            ) AS slice
+        FROM pieces AS p
+        INNER JOIN grids AS g ON g.trace = p.trace
+        WHERE p.span.end_ns > p.span.start_ns
     ),
 
-    -- Time up to each edge.
-    reached AS (
+    sums AS (
         SELECT
-            e.trace, e.rank, e.device_key, e.lane, e.slice, e.slice_ns,
-            coalesce(p.before_ns + least(e.start_ns + e.slice * e.slice_ns, p.end_ns) - p.start_ns, 0) AS time_ns
-        FROM edges AS e
-        ASOF LEFT JOIN placed AS p
-            ON p.trace = e.trace AND p.rank = e.rank AND p.device_key = e.device_key
-            AND p.lane = e.lane AND p.start_ns <= e.start_ns + e.slice * e.slice_ns
+            trace, rank, device_key, lane, slice,
+            CAST(
+                sum(
+                    least(span.end_ns, start_ns + (slice + 1) * slice_ns)
+                    - greatest(span.start_ns, start_ns + slice * slice_ns)
+                ) AS BIGINT
+            ) AS filled_ns
+        FROM cut
+        GROUP BY trace, rank, device_key, lane, slice
     ),
 
     slices AS (
         SELECT
-            trace, rank, device_key, lane, slice, slice_ns,
-            lead(time_ns) OVER (
-                PARTITION BY trace, rank, device_key, lane ORDER BY slice
-            ) - time_ns AS filled_ns
-        FROM reached
+            l.trace, l.rank, l.device_key, l.lane, g.slice_ns, unnest(range(g.slice_count)) AS slice
+        FROM lanes AS l
+        INNER JOIN grids AS g ON g.trace = l.trace
     ),
 
     filled AS (
         SELECT
-            trace, rank, device_key, lane,
-            CAST(sum(filled_ns) AS BIGINT) AS busy_ns,
+            s.trace, s.rank, s.device_key, s.lane,
+            CAST(coalesce(sum(f.filled_ns), 0) AS BIGINT) AS busy_ns,
             array_agg(
-                CAST(CASE WHEN filled_ns > 0 THEN greatest(100 * filled_ns // slice_ns, 1) ELSE 0 END AS INTEGER)
-                ORDER BY slice
+                CAST(
+                    CASE WHEN f.filled_ns > 0 THEN greatest(100 * f.filled_ns // s.slice_ns, 1) ELSE 0 END
+                    AS INTEGER
+                )
+                ORDER BY s.slice
             ) AS filled_pct
-        FROM slices
-        WHERE filled_ns IS NOT NULL
-        GROUP BY trace, rank, device_key, lane
+        FROM slices AS s
+        LEFT JOIN sums AS f
+            ON f.slice = s.slice
+            AND f.rank = s.rank
+            AND f.device_key = s.device_key
+            AND f.lane = s.lane
+            AND f.trace = s.trace
+        GROUP BY s.trace, s.rank, s.device_key, s.lane
     )
 
 SELECT
