@@ -248,8 +248,8 @@ impl Writer<'_> {
         let mut chart = Chart::new(ChartType::Bar);
         chart.title().set_name(bars.title);
         chart.set_alt_text(bars.title);
-        // The first row on top, as in the table.
-        chart.x_axis().set_reverse();
+        // The first row on top, as in the table: places of lying bars are on the axis that stands.
+        chart.y_axis().set_reverse();
         for values in bars.values.iter().filter_map(|name| column(name)) {
             chart
                 .add_series()
