@@ -139,7 +139,7 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
     Metric(MetricArgs),
     /// Write all about a trace: text, Markdown, JSON, a page or workbooks
-    #[command(after_help = "Example: ccl-sql report --trace llama-tiny-fsdp2-tp2-4 -o report.html")]
+    #[command(after_help = "Example: ccl-sql report llama-tiny-fsdp2-tp2-4 -o report.html")]
     Report(ReportArgs),
     /// Set runs beside a baseline: table, CSV, JSON, a page or workbooks
     #[command(
@@ -152,9 +152,15 @@ pub enum Command {
     /// List metrics, traces, tables or functions
     #[command(after_help = "Example: ccl-sql list metrics")]
     List(ListArgs),
-    /// Print the definition of a metric, view, table or function
+    /// Print the definition of a metric, view, table or function, or what a trace is
     #[command(after_help = "Example: ccl-sql show comm_comp_overlap")]
     Show(ShowArgs),
+    /// Give a trace another name; the old one still finds it
+    #[command(after_help = "Example: ccl-sql rename run_a.iteration_10 before")]
+    Rename(RenameArgs),
+    /// Remove traces from the data directory; the files that they were made from stay
+    #[command(after_help = "Example: ccl-sql remove before after")]
+    Remove(RemoveArgs),
     /// Query the tables interactively
     #[command(after_help = "Example: ccl-sql shell")]
     Shell(ShellArgs),
@@ -221,18 +227,28 @@ pub enum Source {
     Bench,
 }
 
-/// Options of reading traces, for `ingest`, and for `metric` when it is given a path.
+/// Options of `ingest`.
 #[derive(Debug, Args)]
 pub struct IngestArgs {
     /// Folders or files with traces; all below a folder is looked at
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
-    /// Name of the trace [default: the shortest unique end of its path]
+    /// What is said of the traces.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// What is said of traces that are read: by `ingest`, and by the commands that are given a path. It is
+/// kept with the trace, and holds until something else is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Options of reading traces, kept until others are given")]
+pub struct ReadingArgs {
+    /// Name of the trace [default: of its folder, with those above where that says nothing]
     #[arg(long)]
     pub name: Option<String>,
-    /// Read only this source
-    #[arg(long, value_enum, default_value_t = Source::Auto)]
-    pub source: Source,
+    /// Read only this source [default: auto]
+    #[arg(long, value_enum)]
+    pub source: Option<Source>,
     /// Give FILE the rank R; of a file with several ranks, the first
     #[arg(long, value_name = "R=FILE", value_parser = rank_file)]
     pub rank: Vec<(i64, PathBuf)>,
@@ -253,6 +269,9 @@ pub struct IngestArgs {
     /// first digits, number them [default: names that profilers and frameworks use]
     #[arg(long, value_name = "REGEX")]
     pub step_range: Option<String>,
+    /// Do not wait until the tables are on the disk: for scratch, a loss of power may damage them
+    #[arg(long)]
+    pub no_sync: bool,
 }
 
 /// Which traces a metric is for.
@@ -266,6 +285,13 @@ pub enum ProfileMode {
     Xla,
     /// Whatever the trace holds
     Auto,
+}
+
+impl ReportArgs {
+    /// The traces that are asked for, in either form.
+    pub fn wanted(&self) -> Vec<String> {
+        self.traces.iter().chain(&self.trace).cloned().collect()
+    }
 }
 
 impl ProfileMode {
@@ -293,7 +319,8 @@ pub struct MetricArgs {
     /// With --format value: trace, metric and value a line, parted by tabs
     #[arg(long)]
     pub label: bool,
-    /// Traces by name, or by path: a path is ingested first [default: all traces]
+    /// Traces by name, or by path: a path that is not ingested is ingested first. Also 'run_*', the
+    /// beginning of a name, and several with commas [default: all traces]
     #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
     pub trace: Vec<String>,
     /// Parameter of a metric
@@ -308,12 +335,19 @@ pub struct MetricArgs {
     /// Only traces of this profiler
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
+    /// What is said of traces that are given by path.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
 /// Options of `report` and `board`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Traces by name, or by path: a path is ingested first [default: all traces]
+    /// Traces by name, or by path: a path that is not ingested is ingested first. Also 'run_*', the
+    /// beginning of a name, and several with commas [default: all traces]
+    #[arg(value_name = "TRACE", add = ArgValueCompleter::new(traces))]
+    pub traces: Vec<String>,
+    /// The same
     #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
     pub trace: Vec<String>,
     /// Parameter of the metrics that have it
@@ -322,12 +356,15 @@ pub struct ReportArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
+    /// What is said of traces that are given by path.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Baseline: an ingested trace, or the folder of a run, which is ingested first
+    /// Baseline: an ingested trace, or the folder of a run, which is ingested first where it is not yet
     #[arg(value_name = "BASE", add = ArgValueCompleter::new(traces))]
     pub base: String,
     /// Runs to compare with it
@@ -349,6 +386,9 @@ pub struct CompareArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
+    /// What is said of traces that are given by path.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
 /// What can be listed.
@@ -392,9 +432,28 @@ pub struct ListArgs {
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Metric (NAME or NAME@VERSION), view, table or function
+    /// Metric (NAME or NAME@VERSION), view, table, function or trace
     #[arg(add = ArgValueCompleter::new(names))]
     pub name: String,
+}
+
+/// Options of `rename`.
+#[derive(Debug, Args)]
+pub struct RenameArgs {
+    /// Name of a trace
+    #[arg(value_name = "OLD", add = ArgValueCompleter::new(traces))]
+    pub from: String,
+    /// Its new name
+    #[arg(value_name = "NEW")]
+    pub to: String,
+}
+
+/// Options of `remove`.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// Names of traces, as `list traces` has them
+    #[arg(value_name = "TRACE", required = true, add = ArgValueCompleter::new(traces))]
+    pub traces: Vec<String>,
 }
 
 /// Options of `shell`.

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::Context;
 use super::args::ReportArgs;
 use super::batch::Batch;
-use super::metric::traces;
 use super::output::{Files, Names, Target, safe};
 use super::report::{MOST_ROWS, page_views, shown_metrics, view};
+use super::select::traces;
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
 use crate::engine::{Engine, ResultRow};
@@ -42,7 +42,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let params: Params = args.param.iter().cloned().collect();
     check_params(&files, &params).map_err(one)?;
     let views = page_views(context).map_err(one)?;
-    let traces = traces(context, &args.trace)?;
+    let traces = traces(context, &args.wanted(), &args.reading)?;
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);

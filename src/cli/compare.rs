@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::Context;
 use super::args::{CompareArgs, ProfileMode};
 use super::batch::{Batch, source};
-use super::ingest::{ingest_paths, options};
 use super::output::{Files, Names, Target, ending, form, safe, target};
 use super::report::{MOST_ROWS, shown_metrics, view};
+use super::select::each;
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
 use crate::engine::{Engine, ResultRow, Shown};
 use crate::error::{Error, Result};
+use crate::ingest::absolute;
 use crate::ingest::manifest::Manifest;
 use crate::registry::SqlFile;
 use crate::report::document::{Comparison, Run, Sheet};
@@ -100,46 +101,26 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     if crossed.is_empty() { Ok(()) } else { Err(crossed) }
 }
 
-/// Labels and traces of the runs, in the order of the command line; folders are ingested first,
-/// all together, so that their names are told apart.
+/// Labels and traces of the runs, in the order of the command line.
 fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, Vec<Error>> {
     let one = |e: Error| vec![e];
-    let asked: Vec<&String> = std::iter::once(&args.base).chain(&args.tests).collect();
-    let known = context.store.traces();
-    let is_path = |text: &String| !known.contains(text) && Path::new(text).exists();
-    // What is neither is said before the others are read.
-    let names: Vec<String> = asked.iter().filter(|t| !is_path(t)).map(|t| (*t).clone()).collect();
-    if !names.is_empty() {
-        crate::engine::directories(&context.store, &names).map_err(one)?;
-    }
-    let mut paths: Vec<PathBuf> = asked.iter().filter(|t| is_path(t)).map(PathBuf::from).collect();
-    paths.sort();
-    paths.dedup();
-    let mut ingested = Vec::new();
-    if !paths.is_empty() {
-        let options = crate::ingest::Options { force: false, ..options(context) };
-        let outcome = ingest_paths(context, &paths, &options)?;
-        if !outcome.errors.is_empty() {
-            return Err(outcome.errors);
-        }
-        for trace in outcome.traces {
-            let manifest = Manifest::read(&context.store.directory(&trace.trace)).map_err(one)?;
-            ingested.push(manifest);
-        }
-    }
+    let asked: Vec<String> = std::iter::once(&args.base).chain(&args.tests).cloned().collect();
+    let found = each(context, &asked, &args.reading)?;
     let mut out: Vec<(String, String)> = Vec::new();
-    for text in asked {
-        let (label, trace) = if is_path(text) {
-            let manifest = of_path(Path::new(text), &ingested).map_err(one)?;
-            (label(Path::new(text), manifest), manifest.trace.clone())
-        } else {
-            (text.clone(), text.clone())
+    for (text, traces) in asked.iter().zip(found) {
+        let [trace] = &traces[..] else {
+            let message = format!("a run is one trace, and here are {}", traces.len());
+            return Err(one(Error::new("usage", message)
+                .at(text.clone())
+                .facts(traces.join(", "))
+                .hint("name each run, or its folder: compare RUNS/base RUNS/test")));
         };
-        if out.iter().any(|(_, t)| *t == trace) {
+        if out.iter().any(|(_, t)| t == trace) {
             return Err(one(Error::new("usage", format!("trace `{trace}` is given twice"))
                 .hint("name a baseline and the runs that differ from it")));
         }
-        out.push((label, trace));
+        let manifest = Manifest::read(&context.store.directory(trace)).map_err(one)?;
+        out.push((label(text, &manifest), trace.clone()));
     }
     let labels: Vec<String> = out.iter().map(|(label, _)| label.clone()).collect();
     for (label, trace) in &mut out {
@@ -150,43 +131,19 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<Vec<(String, String)>, 
     Ok(out)
 }
 
-fn whole(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// What the user calls the run: the folder as it was named; of a folder inside of the run
+/// What the user calls the run: its name; the folder as it was named; of a folder inside of the run
 /// (`torch_profiler`) the run's own; of a file the name of the trace.
-fn label(path: &Path, manifest: &Manifest) -> String {
+fn label(text: &str, manifest: &Manifest) -> String {
+    let path = Path::new(text);
     let last = |p: &Path| p.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = if whole(&manifest.root).starts_with(whole(path)) {
-        last(path).or_else(|| last(&whole(path)))
-    } else if path.is_dir() {
-        last(&manifest.root)
-    } else {
+    let name = if manifest.trace == text || !path.is_dir() {
         None
+    } else if absolute(&manifest.root).starts_with(absolute(path)) {
+        last(path).or_else(|| last(&absolute(path)))
+    } else {
+        last(&manifest.root)
     };
     name.unwrap_or_else(|| manifest.trace.clone())
-}
-
-/// The one trace that lies in a folder, or is made of a file.
-fn of_path<'m>(path: &Path, ingested: &'m [Manifest]) -> Result<&'m Manifest> {
-    let wanted = std::fs::canonicalize(path).map_err(|e| crate::error::io(path, &e))?;
-    let found: Vec<&Manifest> = ingested
-        .iter()
-        .filter(|m| {
-            whole(&m.root).starts_with(&wanted)
-                || m.sources.iter().any(|s| whole(Path::new(&s.path)).starts_with(&wanted))
-        })
-        .collect();
-    let place = path.display().to_string();
-    match found[..] {
-        [one] => Ok(one),
-        [] => Err(Error::new("nothing-found", "no trace was found").at(place)),
-        _ => Err(Error::new("usage", format!("a run is one trace, and here are {}", found.len()))
-            .at(place)
-            .facts(found.iter().map(|m| &*m.trace).collect::<Vec<_>>().join(", "))
-            .hint("name the folder of each run: compare RUNS/base RUNS/test")),
-    }
 }
 
 /// The comparison of all tests with the baseline, by the SQL files.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Context;
-use super::args::{IngestArgs, Source};
+use super::args::{IngestArgs, ReadingArgs, Source};
 use crate::error::Error;
 use crate::ingest::log::Severity;
 use crate::ingest::record::Asked;
@@ -12,35 +12,34 @@ use crate::report::units::human;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {
-    let options = Options {
-        name: args.name.clone(),
-        source: match args.source {
-            Source::Auto => None,
-            Source::Kineto => Some("kineto".to_owned()),
-            Source::Nsys => Some("nsys".to_owned()),
-            Source::Xla => Some("xla".to_owned()),
-            Source::Et => Some("et".to_owned()),
-            Source::Memory => Some("memory".to_owned()),
-            Source::Bench => Some("bench".to_owned()),
-        },
-        ranks: args.rank.clone(),
-        memory: args.memory.clone(),
-        card: args.card.clone(),
-        config: args.config.clone(),
-        asked: Asked { keep_partial: args.keep_partial, step_range: args.step_range.clone() },
-        ..options(context)
-    };
+    let options = Options { force: context.global.force, ..options(context, &args.reading) };
     let outcome = ingest_paths(context, &args.paths, &options)?;
     if outcome.errors.is_empty() { Ok(()) } else { Err(outcome.errors) }
 }
 
-/// Options that follow from the global ones.
-pub fn options(context: &Context) -> Options {
+/// Options of reading traces. Only `ingest` takes --force as its own: of others it is for the output.
+pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
+    let source = |source: Source| match source {
+        Source::Auto => "auto",
+        Source::Kineto => "kineto",
+        Source::Nsys => "nsys",
+        Source::Xla => "xla",
+        Source::Et => "et",
+        Source::Memory => "memory",
+        Source::Bench => "bench",
+    };
     Options {
+        name: reading.name.clone(),
+        source: reading.source.map(|s| source(s).to_owned()),
+        ranks: reading.rank.clone(),
+        memory: reading.memory.clone(),
+        card: reading.card.clone(),
+        config: reading.config.clone(),
+        asked: Asked { keep_partial: reading.keep_partial, step_range: reading.step_range.clone() },
         jobs: context.global.jobs,
-        force: context.global.force,
+        force: false,
+        no_sync: reading.no_sync,
         watcher: super::progress::watcher(context.global.quiet),
-        ..Options::default()
     }
 }
 
@@ -53,6 +52,9 @@ pub fn ingest_paths(
     let finish = context.derive();
     let mut outcome =
         ingest::ingest(paths, &context.store, options, &finish).map_err(|e| vec![e])?;
+    for note in &outcome.notes {
+        context.printer.note(&format!("note: {note}"));
+    }
     for trace in &outcome.traces {
         summary(context, trace);
     }
@@ -127,6 +129,8 @@ fn summary(context: &Context, s: &Summary) {
                     | "memory-no-events"
                     | "memory-ranks-missing"
                     | "memory-several"
+                    | "name-taken"
+                    | "trace-damaged"
             );
         if !matters && !printer.verbose() {
             continue;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::args::{ListArgs, ShowArgs, What};
 use super::output::table_form;
+use super::{select, trace};
 use crate::error::{Error, Result, nearest};
 use crate::functions::FUNCTIONS;
 use crate::registry::{SqlFile, docs};
@@ -179,7 +180,15 @@ pub fn grid(context: &Context, what: What) -> Grid {
 /// Runs `show`.
 pub fn show(context: &Context, args: &ShowArgs) -> Result<()> {
     let format = table_form(context, "show")?;
-    let found = find(context, &args.name)?;
+    let found = match find(context, &args.name) {
+        Ok(found) => found,
+        Err(error) => {
+            return match select::named(context, &args.name) {
+                Some(trace) => trace::show(context, &trace, format),
+                None => Err(error),
+            };
+        }
+    };
     match format {
         Format::Table => context.printer.result(found.text(context).as_bytes()),
         Format::Json => context.printer.result(&pretty(&found.json(context))),
@@ -239,16 +248,18 @@ fn find<'c>(context: &'c Context, name: &str) -> Result<Found<'c>> {
         Ok(file) => Ok(Found::File(file)),
         Err(error) if name.contains('@') => Err(error),
         Err(_) => {
+            let traces = context.store.traces();
             let names: Vec<&str> = registry
                 .metrics()
                 .map(|f| f.header.name.as_str())
                 .chain(registry.views().map(|f| f.header.name.as_str()))
                 .chain(TABLES.iter().map(|t| t.name))
                 .chain(FUNCTIONS.iter().map(|f| f.0))
+                .chain(traces.iter().map(String::as_str))
                 .collect();
             let error = Error::new(
                 "metric-unknown",
-                format!("there is no metric, view, table or function `{name}`"),
+                format!("there is no metric, view, table, function or trace `{name}`"),
             );
             Err(error.hint(crate::error::suggest(
                 name,

@@ -1,7 +1,6 @@
 //! `metric`: runs metrics on traces and writes their results.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use arrow::array::{RecordBatch, StringArray, new_null_array};
 use serde_json::Value;
@@ -9,8 +8,8 @@ use serde_json::Value;
 use super::Context;
 use super::args::MetricArgs;
 use super::batch::Batch;
-use super::ingest::{ingest_paths, options};
 use super::output::table_form;
+use super::select::traces;
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
@@ -116,7 +115,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     if !args.all {
         check_params(&files, &params).map_err(one)?;
     }
-    let traces = traces(context, &args.trace)?;
+    let traces = traces(context, &args.trace, &args.reading)?;
     let directories = context.directories(&traces).map_err(one)?;
     let mut results = Vec::new();
     let mut errors = Vec::new();
@@ -185,44 +184,6 @@ fn notes(context: &Context, results: &[MetricResult], all: bool) {
         };
         context.printer.note(&format!("note: {metric}{of}: {text}"));
     }
-}
-
-/// Names of the traces asked for; paths are ingested first.
-pub fn traces(context: &Context, wanted: &[String]) -> Result<Vec<String>, Vec<Error>> {
-    if wanted.is_empty() {
-        let all = context.store.traces();
-        if all.is_empty() {
-            return Err(vec![
-                Error::new("trace-unknown", "there are no traces yet")
-                    .at(context.store.path.display().to_string())
-                    .hint("ingest one first: ccl-sql ingest PATH, or give a path: --trace PATH"),
-            ]);
-        }
-        return Ok(all);
-    }
-    let known = context.store.traces();
-    let mut out: Vec<String> = Vec::new();
-    for trace in wanted {
-        if known.contains(trace) {
-            out.push(trace.clone());
-        } else if Path::new(trace).exists() {
-            let path = PathBuf::from(trace);
-            let options = crate::ingest::Options { force: false, ..options(context) };
-            let outcome = ingest_paths(context, &[path], &options)?;
-            if !outcome.errors.is_empty() {
-                return Err(outcome.errors);
-            }
-            out.extend(outcome.traces.into_iter().map(|t| t.trace));
-        } else {
-            // Says what is wrong, unless an ingest has made the trace since.
-            crate::engine::directories(&context.store, std::slice::from_ref(trace))
-                .map_err(|e| vec![e])?;
-            out.push(trace.clone());
-        }
-    }
-    out.sort();
-    out.dedup();
-    Ok(out)
 }
 
 fn write(context: &Context, answers: &Answers<'_>, format: Format, label: bool) -> Result<()> {

@@ -10,12 +10,15 @@ mod ingest;
 mod list;
 mod man;
 mod metric;
+mod old;
 mod output;
 mod printer;
 mod progress;
 mod report;
+mod select;
 mod shell;
 mod sql;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -27,6 +30,7 @@ use crate::engine::Settings;
 use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
 use crate::ingest::Store;
+use crate::ingest::manifest::Manifest;
 use crate::registry::Registry;
 
 /// What the commands share.
@@ -59,8 +63,9 @@ impl Context {
     /// The traces to query, with derived tables as this version makes them.
     fn directories(&self, traces: &[String]) -> Result<Vec<std::path::PathBuf>> {
         let derive = self.derive();
-        for (directory, manifest) in self.store.manifests() {
-            if traces.contains(&manifest.trace) {
+        for directory in traces.iter().map(|trace| self.store.directory(trace)) {
+            // What is wrong with one is said below.
+            if let Ok(manifest) = Manifest::read(&directory) {
                 self.store.refresh(&directory, manifest, &derive)?;
             }
         }
@@ -103,8 +108,10 @@ pub fn main() -> ExitCode {
         // Whoever presses Tab wants no message.
         Err(_) => return ExitCode::FAILURE,
     }
-    let parsed =
-        command().try_get_matches().and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let (args, hint) = old::rewritten(std::env::args_os());
+    let parsed = command()
+        .try_get_matches_from(args)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(e) => {
@@ -119,6 +126,9 @@ pub fn main() -> ExitCode {
         }
     };
     let printer = Printer::new(&cli.global);
+    if let Some(hint) = hint {
+        printer.note(&hint);
+    }
     match run(cli, &printer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(errors) => {
@@ -187,6 +197,8 @@ fn run(cli: Cli, printer: &Printer) -> Result<(), Vec<Error>> {
         Command::Board(args) => board::run(&context, args),
         Command::List(args) => list::list(&context, args).map_err(one),
         Command::Show(args) => list::show(&context, args).map_err(one),
+        Command::Rename(args) => trace::rename(&context, args).map_err(one),
+        Command::Remove(args) => trace::remove(&context, args),
         Command::Shell(args) => shell::run(&context, args),
         Command::Sql(args) => sql::run(&context, args).map_err(one),
         Command::Check(args) => check::run(&context, args),

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Context;
 use super::args::ReportArgs;
 use super::batch::Batch;
-use super::metric::traces;
 use super::output::{Files, Names, Target, ending, form, safe, target, timestamp};
+use super::select::traces;
 use crate::engine::run::{Params, check_params};
 use crate::engine::{Engine, sheet};
 use crate::error::{Error, Result};
@@ -66,7 +66,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let target = target(context).map_err(one)?;
     let forms = [Format::Text, Format::Markdown, Format::Json, Format::Html, Format::Xlsx];
     let format = form(context, "report", &target, &forms, Format::Text).map_err(one)?;
-    let traces = traces(context, &args.trace)?;
+    let traces = traces(context, &args.wanted(), &args.reading)?;
     let single = matches!(format, Format::Html | Format::Xlsx) || matches!(target, Target::File(_));
     if single && !matches!(target, Target::Folder(_)) && traces.len() > 1 {
         let message = format!("a report is of one trace, and there are {}", traces.len());

@@ -357,7 +357,11 @@ fn sources(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<(
     out.finish().map(|_| ())
 }
 
-fn findings(directory: &Path, files: &[ReadFile], members: &[Member], log: &Log) -> Result<()> {
+/// Writes what was odd.
+///
+/// # Errors
+/// `io` when it cannot be written.
+pub fn findings(directory: &Path, files: &[ReadFile], members: &[Member], log: &Log) -> Result<()> {
     let of_files = members.iter().flat_map(|m| {
         let record = &files[m.file].record;
         record.log.findings.iter().map(|f| (Some(record.source.source_id), f))

@@ -154,7 +154,7 @@ impl Card {
 }
 
 /// What the user names (`--card`, `--config`).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Given {
     /// The card.
     pub card: Option<Card>,

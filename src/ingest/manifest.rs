@@ -1,11 +1,13 @@
 //! `manifest.json`: what a trace directory was made from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::Kept;
 use super::record::Asked;
 use crate::error::{Error, Result};
 use crate::schema::{SCHEMA_VERSION, TABLES, files};
@@ -60,10 +62,23 @@ pub struct Manifest {
     /// Folder of the job.
     #[serde(with = "path_text")]
     pub root: PathBuf,
-    /// Whether the name was given by `--name`.
+    /// Whether the user named it (`--name`, `rename`).
     pub named: bool,
+    /// The name that the user asked for; where that was taken the trace has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
+    /// Names that it had before; they still find it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The path that its name comes from: its folder, or its file. None where an earlier version
+    /// wrote the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Stored>,
     /// What the user asked for.
     pub asked: Asked,
+    /// What else the user said of it. None where an earlier version wrote the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Files that were read: an entry for each rank in each.
     pub sources: Vec<Source>,
     /// Files of the same folder that are no traces of this job.
@@ -81,6 +96,11 @@ pub struct Manifest {
     #[serde(default)]
     pub files: BTreeMap<String, u64>,
 }
+
+/// A path that is kept; see [`path_text`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Stored(#[serde(with = "path_text")] pub PathBuf);
 
 /// Paths as text. One that is no UTF-8 is written as the digits of its bytes, behind a word that no
 /// absolute path starts with.
@@ -130,25 +150,49 @@ impl Manifest {
     }
 
     fn read_once(directory: &Path) -> Result<Self> {
-        let path = directory.join(FILE);
-        let damaged = |why: String| {
-            Error::new("trace-unknown", format!("the trace directory cannot be used: {why}"))
-                .at(path.display().to_string())
-                .hint("remove the directory and ingest the trace again")
-        };
-        let text = std::fs::read_to_string(&path).map_err(|e| damaged(e.to_string()))?;
-        let manifest: Self = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
-        for (name, bytes) in &manifest.files {
-            match std::fs::metadata(directory.join(name)) {
-                Ok(found) if found.len() == *bytes => {}
-                Ok(found) => {
-                    let found = found.len();
-                    return Err(damaged(format!("{name} has {found} bytes, and had {bytes}")));
-                }
-                Err(e) => return Err(damaged(format!("{name}: {e}"))),
-            }
+        let manifest = Self::parse(directory)?;
+        match manifest.damage(directory) {
+            None => Ok(manifest),
+            Some(why) => Err(damaged(directory, &why, Some(&manifest.root))),
+        }
+    }
+
+    /// Reads the manifest of a trace directory whose files may be damaged. The name is that of the
+    /// directory.
+    ///
+    /// # Errors
+    /// `trace-unknown` when there is none, or it cannot be understood.
+    pub fn parse(directory: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(directory.join(FILE))
+            .map_err(|e| damaged(directory, &e.to_string(), None))?;
+        if text.trim_start_matches('\0').is_empty() {
+            return Err(damaged(directory, "its manifest is empty", None));
+        }
+        let mut manifest: Self = serde_json::from_str(&text)
+            .map_err(|e| damaged(directory, &format!("its manifest cannot be read: {e}"), None))?;
+        if let Some(name) = name_of(directory) {
+            manifest.trace = name;
         }
         Ok(manifest)
+    }
+
+    /// What the directory lacks of the files that the manifest names.
+    pub fn damage(&self, directory: &Path) -> Option<String> {
+        self.files.iter().find_map(|(name, bytes)| match std::fs::metadata(directory.join(name)) {
+            Ok(found) if found.len() == *bytes => None,
+            Ok(found) => Some(format!("{name} has {} bytes, and had {bytes}", found.len())),
+            Err(e) => Some(format!("{name}: {e}")),
+        })
+    }
+
+    /// Whether its name comes from this path, as far as the manifest says it.
+    pub fn is_labelled(&self, label: &Path) -> bool {
+        self.label.as_ref().is_none_or(|own| own.0 == label)
+    }
+
+    /// The path that the name comes from.
+    pub fn label(&self) -> &Path {
+        self.label.as_ref().map_or(&self.root, |label| &label.0)
     }
 
     /// Refuses a trace whose tables mean something else than those of this version.
@@ -178,15 +222,30 @@ impl Manifest {
     /// # Errors
     /// `io` when it cannot be written.
     pub fn write(&mut self, directory: &Path) -> Result<()> {
-        let path = directory.join(FILE);
         self.files.clear();
         for file in TABLES.iter().flat_map(|table| files(directory, table)) {
             let name = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             self.files.insert(name, stat(&file)?.0);
         }
+        self.replace(directory)
+    }
+
+    /// Writes the manifest in the place of the one that is there, in one step: another name of the file
+    /// that is there keeps what it says.
+    ///
+    /// # Errors
+    /// `io` when it cannot be written.
+    pub fn replace(&self, directory: &Path) -> Result<()> {
+        let (path, aside) = (directory.join(FILE), directory.join(".manifest"));
         let text = serde_json::to_string_pretty(self)
             .map_err(|e| Error::new("io", format!("cannot write the manifest: {e}")))?;
-        std::fs::write(&path, text + "\n").map_err(|e| crate::error::io(&path, &e))
+        let write = || {
+            let mut file = std::fs::File::create(&aside)?;
+            file.write_all((text + "\n").as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&aside, &path)
+        };
+        write().map_err(|e| crate::error::io(&path, &e))
     }
 
     /// Profilers that its files are of, each once. An execution trace counts where it lies alone: beside
@@ -214,6 +273,18 @@ impl Manifest {
         }
         crate::hash::sha256_text(&text)
     }
+}
+
+/// The name that a directory gives its trace.
+pub fn name_of(directory: &Path) -> Option<String> {
+    directory.file_name()?.to_str()?.strip_prefix("trace=").map(str::to_owned)
+}
+
+fn damaged(directory: &Path, why: &str, root: Option<&Path>) -> Error {
+    let again = root.map_or_else(|| "PATH".to_owned(), |root| root.display().to_string());
+    Error::new("trace-unknown", format!("the trace directory is damaged: {why}"))
+        .at(directory.display().to_string())
+        .hint(format!("ingest it again, which mends it: ccl-sql ingest {again}"))
 }
 
 /// What tells a trace directory from another one that took its place.

@@ -16,12 +16,14 @@ pub mod et;
 pub mod input;
 pub mod job;
 pub mod json;
+pub mod kept;
 pub mod kineto;
 pub mod launches;
 mod local;
 pub mod log;
 pub mod manifest;
 pub mod memory;
+mod names;
 pub mod nsys;
 mod parquet;
 pub use self::parquet::TableWriter;
@@ -38,6 +40,7 @@ mod splice;
 pub mod spool;
 pub mod steps;
 mod store;
+mod sync;
 pub mod time;
 pub mod totals;
 pub mod watch;
@@ -52,16 +55,16 @@ use self::card::{Card, Given};
 use self::discover::{Candidate, Kind};
 use self::input::Place;
 use self::job::{Facts, Left, Member};
+use self::kept::{Job, jobs};
 use self::log::{Log, Severity};
-use self::manifest::{Manifest, Source};
+use self::manifest::{Manifest, Source, Stored};
 use self::read::read_all;
 use self::record::Asked;
 use self::reuse::{Earlier, Known};
-use self::roots::{
-    Root, absolute, file_label, find_card, labels, not_a_trace, root_is_one_file, roots, run_label,
-    short_name,
-};
-pub use self::store::{Store, count_rows, valid_name};
+pub use self::roots::absolute;
+use self::roots::{Labels, file_label, find_card, not_a_trace, root_is_one_file, run_label};
+use self::store::Wish;
+pub use self::store::{Found, Store, count_rows, valid_name};
 use self::watch::Watcher;
 use crate::error::{Error, Result};
 use crate::schema::SCHEMA_VERSION;
@@ -71,7 +74,7 @@ use crate::schema::SCHEMA_VERSION;
 pub struct Options {
     /// Name of the trace (`--name`).
     pub name: Option<String>,
-    /// Only this source; None for all.
+    /// Only this source, or `auto` for all; None where nobody says it.
     pub source: Option<String>,
     /// Ranks given by hand.
     pub ranks: Vec<(i64, PathBuf)>,
@@ -85,10 +88,19 @@ pub struct Options {
     pub jobs: usize,
     /// Ingest again what is unchanged.
     pub force: bool,
+    /// Do not wait until the tables are on the disk.
+    pub no_sync: bool,
     /// What changes the rows of a file.
     pub asked: Asked,
     /// Who is told how far it is.
     pub watcher: Watcher,
+}
+
+impl Options {
+    /// The only source that is read; None for all.
+    pub fn only(&self) -> Option<&str> {
+        self.source.as_deref().filter(|source| *source != "auto")
+    }
 }
 
 /// One trace after an ingest.
@@ -126,6 +138,17 @@ pub struct Outcome {
     pub errors: Vec<Error>,
     /// Files in folders that are no traces, with the reason.
     pub set_aside: Vec<(String, String)>,
+    /// What a user should know of names, and of what was said of a trace before.
+    pub notes: Vec<String>,
+}
+
+/// The names of a call.
+struct Names {
+    labels: Labels,
+    /// Names that traces had before.
+    aliases: BTreeSet<String>,
+    /// Names that this call gave.
+    given: BTreeSet<String>,
 }
 
 /// A trace directory whose derived tables are to be made.
@@ -172,11 +195,16 @@ pub fn ingest(
         Ok(given) => given,
         Err(errors) => return Ok(Outcome { errors, ..outcome }),
     };
-    let roots = roots(paths, options, &mut outcome)?;
-    let labels = labels(&roots);
-    for root in &roots {
-        if let Err(error) = ingest_root(root, &labels, &given, store, options, finish, &mut outcome)
-        {
+    let store = &Store { durable: store.durable && !options.no_sync, ..store.clone() };
+    let found = store.found();
+    let jobs = jobs(paths, options, &given, &found, &mut outcome)?;
+    let mut names = Names {
+        labels: Labels::of(jobs.iter().map(|job| &job.root)),
+        aliases: found.into_iter().flat_map(|found| found.manifest.aliases).collect(),
+        given: BTreeSet::new(),
+    };
+    for job in &jobs {
+        if let Err(error) = ingest_job(job, &mut names, store, finish, &mut outcome) {
             outcome.errors.push(error);
         }
         options.watcher.tell(|w| w.end());
@@ -207,22 +235,21 @@ fn allow_files() {
     }
 }
 
-fn ingest_root(
-    root: &Root,
-    labels: &[PathBuf],
-    given: &Given,
+fn ingest_job(
+    job: &Job,
+    names: &mut Names,
     store: &Store,
-    options: &Options,
     finish: &dyn Finish,
     outcome: &mut Outcome,
 ) -> Result<()> {
     let started = Instant::now();
+    let (root, options) = (&job.root, &job.options);
     let mut log = Log::default();
-    let card = find_card(root, given, &mut log);
+    let card = find_card(root, &job.given, &mut log);
     let ours: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
     let mut earlier = match options.force {
         true => Earlier::default(),
-        false => Earlier::find(root, card.as_ref(), store, options)?,
+        false => Earlier::find(job, card.as_ref()),
     };
     if earlier.unchanged {
         store.tidy(&ours);
@@ -238,8 +265,8 @@ fn ingest_root(
     work.settle(&ours);
     let to_read = root.candidates.iter().filter(|c| !known.has(c));
     let bytes = to_read.filter_map(|c| manifest::stat(&c.place.file).ok()).map(|(bytes, _)| bytes);
-    let (job, bytes) = (short_name(&root.path, labels), bytes.sum());
-    options.watcher.tell(|w| w.start(&job, bytes));
+    let (shown, bytes) = (names.labels.names(&root.path).swap_remove(0), bytes.sum());
+    options.watcher.tell(|w| w.start(&shown, bytes));
     let (mut files, facts, mut set_aside, failed, traces, errors, left) = loop {
         let (files, set_aside, failed) = read_all(root, &work.path, options, &known)?;
         let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
@@ -323,9 +350,9 @@ fn ingest_root(
         .hint("ingest them one by one, or leave --name away"));
     }
     let read_seconds = started.elapsed().as_secs_f64();
-    let mut names = BTreeSet::new();
+    let mut taken = BTreeSet::new();
     let all_bytes = files.iter().map(|f| f.record.bytes).sum::<u64>().max(1);
-    for members in &traces {
+    for (index, members) in traces.iter().enumerate() {
         if damaged(members, &files) {
             continue;
         }
@@ -341,21 +368,20 @@ fn ingest_root(
                 run.unwrap_or_else(|| file_label(&root.path, first))
             }
         };
-        let name = match &options.name {
-            Some(name) => name.clone(),
-            None => short_name(&label, labels),
+        let before = match &job.before[..] {
+            // One is the other, also where it was named after its file and the folder is given now.
+            [one] if traces.len() == 1 => Some(one),
+            _ => before_of(job, &label, members, &files, &taken),
         };
-        if !names.insert(name.clone()) {
-            let error = Error::new("name-clash", format!("two traces are named `{name}`"))
-                .at(label.display().to_string())
-                .hint("ingest this one by itself, with --name");
-            outcome.errors.push(error);
-            continue;
+        if let Some(before) = before {
+            taken.insert(before.manifest.trace.clone());
         }
         let made = assemble_trace(AssembleTrace {
-            name,
-            origin: &label,
-            root,
+            index,
+            label: &label,
+            job,
+            before,
+            names: &mut *names,
             files: &mut files,
             members,
             set_aside: &set_aside,
@@ -364,8 +390,8 @@ fn ingest_root(
             work: &work.path,
             earlier: &earlier,
             store,
-            options,
             finish,
+            outcome: &mut *outcome,
         });
         match made {
             Ok(mut summary) => {
@@ -427,10 +453,33 @@ fn card_sources(card: &Card) -> Vec<Source> {
         .collect()
 }
 
+/// The trace that one was before, by the path of its name; of several the one with most of its files.
+fn before_of<'j>(
+    job: &'j Job,
+    label: &Path,
+    members: &[Member],
+    files: &[ReadFile],
+    taken: &BTreeSet<String>,
+) -> Option<&'j kept::Before> {
+    let paths: BTreeSet<&Path> =
+        members.iter().map(|m| &*files[m.file].record.source.absolute).collect();
+    let shared = |manifest: &Manifest| {
+        manifest.sources.iter().filter(|s| paths.contains(&*s.absolute)).count()
+    };
+    let same = job
+        .before
+        .iter()
+        .filter(|b| b.manifest.is_labelled(label) && !taken.contains(&b.manifest.trace));
+    same.max_by_key(|b| (shared(&b.manifest), std::cmp::Reverse(&b.manifest.trace)))
+}
+
 struct AssembleTrace<'a> {
-    name: String,
-    origin: &'a Path,
-    root: &'a Root,
+    /// Its place among the traces of the job.
+    index: usize,
+    label: &'a Path,
+    job: &'a Job,
+    before: Option<&'a kept::Before>,
+    names: &'a mut Names,
     files: &'a mut Vec<ReadFile>,
     members: &'a [Member],
     set_aside: &'a [(Candidate, String)],
@@ -439,8 +488,44 @@ struct AssembleTrace<'a> {
     work: &'a Path,
     earlier: &'a Earlier,
     store: &'a Store,
-    options: &'a Options,
     finish: &'a dyn Finish,
+    outcome: &'a mut Outcome,
+}
+
+impl AssembleTrace<'_> {
+    /// The name of the trace, in the turn of this process: that which it has, else what its path or the
+    /// user says.
+    fn name(&mut self, log: &mut Log) -> Result<String> {
+        if let Some(before) = self.before {
+            return Ok(self.store.current(&before.manifest.trace, &before.manifest.root));
+        }
+        let wanted = &self.job.options.name;
+        let names = match wanted {
+            Some(name) => vec![name.clone()],
+            None => self.names.labels.names(self.label),
+        };
+        let claimed = self.store.claim(&Wish {
+            names: &names,
+            is_named: wanted.is_some(),
+            root: &self.job.root.path,
+            label: self.label,
+            given: &self.names.given,
+            aliases: &self.names.aliases,
+        })?;
+        if let Some(text) = claimed.finding {
+            log.add(Severity::Info, "name-taken", None, || text.clone());
+            if let Some((from, to)) = claimed.renamed {
+                for trace in self.outcome.traces.iter_mut().filter(|t| t.trace == from) {
+                    trace.trace.clone_from(&to);
+                }
+                match self.names.given.remove(&from) {
+                    true => _ = self.names.given.insert(to),
+                    false => _ = self.names.aliases.insert(from),
+                }
+            }
+        }
+        Ok(claimed.name)
+    }
 }
 
 /// The ranks of a trace: those of execution traces only where there is nothing else that has ranks.
@@ -476,11 +561,7 @@ fn beside_findings(a: &AssembleTrace<'_>, log: &mut Log) {
     }
 }
 
-fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
-    let paths: Vec<PathBuf> =
-        a.members.iter().map(|m| a.files[m.file].record.source.absolute.clone()).collect();
-    let claim = || a.store.claim(&a.name, &a.root.path, &paths);
-    claim()?;
+fn assemble_trace(mut a: AssembleTrace<'_>) -> Result<Summary> {
     let mut log = a.log.clone();
     for m in a.members {
         let record = &mut a.files[m.file].record;
@@ -517,8 +598,8 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
     let ranks: BTreeSet<Option<i64>> = a.members.iter().map(|m| m.rank).collect();
     note_snapshots(a.files, a.members, &mut log);
     let before = a.earlier.of_ranks(a.files, a.members, &ranks);
-    a.options.watcher.tell(|w| w.phase("joining ranks"));
-    let directory = a.work.join(format!("trace={}", a.name));
+    a.job.options.watcher.tell(|w| w.phase("joining ranks"));
+    let directory = a.work.join(format!("made-{}", a.index)).join("trace=made");
     std::fs::create_dir_all(&directory).map_err(|e| crate::error::io(&directory, &e))?;
     assemble::write(&directory, a.work, a.files, a.members, before.is_some(), a.card, &log)?;
     let changed: BTreeSet<i64> = a
@@ -529,10 +610,11 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         .collect();
     let derived_sha256 = a.finish.sha256();
     let earlier = before
-        .filter(|(_, manifest)| manifest.derived_sha256 == derived_sha256)
-        .map(|(directory, _)| (directory.as_path(), &changed));
-    a.options.watcher.tell(|w| w.phase("matching calls"));
+        .filter(|held| held.manifest.derived_sha256 == derived_sha256)
+        .map(|held| (held.directory.as_path(), &changed));
+    a.job.options.watcher.tell(|w| w.phase("matching calls"));
     a.finish.derive(&ToDerive { directory: &directory, work: a.work, earlier })?;
+    let name = publish(&mut a, &directory, &mut log)?;
     let mut findings = Vec::new();
     for m in a.members {
         let record = &a.files[m.file].record;
@@ -540,41 +622,15 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
             .extend(record.log.findings.iter().map(|f| (record.source.path.clone(), f.clone())));
     }
     findings.extend(log.findings.iter().map(|f| (String::new(), f.clone())));
-    let mut counts = BTreeMap::new();
-    for (_, f) in &findings {
-        *counts.entry(f.code.clone().into_owned()).or_insert(0) += f.count;
-    }
-    let sources: Vec<Source> =
-        a.members.iter().map(|m| a.files[m.file].record.source.clone()).collect();
-    let events = sources.iter().map(|s| s.events).sum();
-    let kinds: BTreeSet<String> = sources.iter().map(|s| s.source.clone()).collect();
-    Manifest {
-        trace: a.name.clone(),
-        schema_version: SCHEMA_VERSION,
-        ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
-        root: a.root.path.clone(),
-        named: a.options.name.is_some(),
-        asked: a.options.asked.clone(),
-        sources,
-        set_aside: a.set_aside.iter().filter_map(|(c, _)| source_of(c, -1).ok()).collect(),
-        cards: a.card.map(card_sources).unwrap_or_default(),
-        rows: count_rows(&directory)?,
-        findings: counts,
-        derived_sha256,
-        files: BTreeMap::new(),
-    }
-    .write(&directory)?;
-    let turn = a.store.turn();
-    // Another ingest may have taken the name since.
-    claim()?;
-    a.store.publish(&directory, &a.name)?;
-    drop(turn);
+    let sources = || a.members.iter().map(|m| &a.files[m.file].record.source);
+    let kinds: BTreeSet<String> = sources().map(|s| s.source.clone()).collect();
+    let events = sources().map(|s| s.events).sum();
     let recorded = recorded(&a);
     let read = |m: &&Member| a.files[m.file].read_now;
     let ranks_read: BTreeSet<i64> = a.members.iter().filter(read).filter_map(|m| m.rank).collect();
     Ok(Summary {
-        trace: a.name,
-        origin: a.origin.to_owned(),
+        trace: name,
+        origin: a.label.to_owned(),
         sources: kinds.into_iter().collect(),
         ranks: recorded.iter().flatten().count(),
         ranks_read: ranks_read.iter().filter(|rank| recorded.contains(&Some(**rank))).count(),
@@ -584,6 +640,65 @@ fn assemble_trace(a: AssembleTrace<'_>) -> Result<Summary> {
         findings,
         unchanged: false,
     })
+}
+
+/// Puts a directory that is complete but for its manifest in its place; the name that it got.
+fn publish(a: &mut AssembleTrace<'_>, directory: &Path, log: &mut Log) -> Result<String> {
+    // Before the turn: other ingests need not wait for the disk.
+    a.store.settle(directory)?;
+    let turn = a.store.turn();
+    let said = log.findings.len();
+    let name = a.name(log)?;
+    if let Some(why) = damage(a, &name) {
+        log.add(Severity::Info, "trace-damaged", None, || {
+            format!("the trace directory was damaged ({why}), and was made again")
+        });
+    }
+    if log.findings.len() > said {
+        assemble::findings(directory, a.files, a.members, log)?;
+    }
+    let mut findings = BTreeMap::new();
+    let of_files = a.members.iter().flat_map(|m| &a.files[m.file].record.log.findings);
+    for f in of_files.chain(&log.findings) {
+        *findings.entry(f.code.clone().into_owned()).or_insert(0) += f.count;
+    }
+    let was = a.before.map(|before| &before.manifest);
+    let wanted = &a.job.options.name;
+    let other = wanted.as_ref().filter(|wanted| **wanted != name);
+    Manifest {
+        trace: name.clone(),
+        schema_version: SCHEMA_VERSION,
+        ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
+        root: a.job.root.path.clone(),
+        named: wanted.is_some() || was.is_some_and(|was| was.named),
+        wanted: other.cloned().or_else(|| was.and_then(|was| was.wanted.clone())),
+        aliases: was.map(|was| was.aliases.clone()).unwrap_or_default(),
+        label: Some(Stored(a.label.to_owned())),
+        asked: a.job.options.asked.clone(),
+        kept: Some(a.job.kept.clone()),
+        sources: a.members.iter().map(|m| a.files[m.file].record.source.clone()).collect(),
+        set_aside: a.set_aside.iter().filter_map(|(c, _)| source_of(c, -1).ok()).collect(),
+        cards: a.card.map(card_sources).unwrap_or_default(),
+        rows: count_rows(directory)?,
+        findings,
+        derived_sha256: a.finish.sha256(),
+        files: BTreeMap::new(),
+    }
+    .write(directory)?;
+    a.store.publish(directory, &name)?;
+    drop(turn);
+    a.names.given.insert(name.clone());
+    Ok(name)
+}
+
+/// What was wrong with the directory that a trace takes the place of.
+fn damage(a: &AssembleTrace<'_>, name: &str) -> Option<String> {
+    let directory = a.store.directory(name);
+    if let Some(before) = a.before {
+        return before.damage.clone();
+    }
+    let says = |e: Error| e.message;
+    directory.exists().then(|| Manifest::read(&directory).err().map(says)).flatten()
 }
 
 /// Says where only some ranks have a snapshot of memory, and where one has several.

@@ -8,6 +8,7 @@ use super::assemble::{ReadFile, Rows, placed};
 use super::card::Card;
 use super::discover::Candidate;
 use super::job::Member;
+use super::kept::{self, Move};
 use super::manifest::{Manifest, Source};
 use super::record::{self, Record};
 use super::roots::Root;
@@ -16,17 +17,25 @@ use super::{Finish, Options, Store, Summary, card_sources, input, source_of};
 use crate::error::Result;
 use crate::schema::SCHEMA_VERSION;
 
+/// A trace that this version may go on with.
+pub(super) struct Held {
+    pub(super) directory: PathBuf,
+    /// Its manifest, with the paths of now.
+    pub(super) manifest: Manifest,
+    /// Where its files were.
+    moved: Option<Move>,
+}
+
 /// Traces that were made from the files of a root before.
 #[derive(Default)]
 pub(super) struct Earlier {
-    /// Directories and manifests of traces that this version may go on with.
-    traces: Vec<(PathBuf, Manifest)>,
+    traces: Vec<Held>,
     /// Whether they hold exactly what an ingest would make now.
     pub(super) unchanged: bool,
 }
 
 /// Whether the file is the one that was read.
-fn is_same(now: &Source, candidate: &Candidate, then: &Source) -> bool {
+pub(super) fn is_same(now: &Source, candidate: &Candidate, then: &Source) -> bool {
     now.bytes == then.bytes
         && now.rank_flag == then.rank_flag
         && (now.mtime_ns == then.mtime_ns
@@ -36,63 +45,63 @@ fn is_same(now: &Source, candidate: &Candidate, then: &Source) -> bool {
 
 impl Earlier {
     /// Looks for them.
-    pub(super) fn find(
-        root: &Root,
-        card: Option<&Card>,
-        store: &Store,
-        options: &Options,
-    ) -> Result<Self> {
+    pub(super) fn find(job: &kept::Job, card: Option<&Card>) -> Self {
         let mut out = Self::default();
         let mut now = BTreeMap::new();
-        for (i, candidate) in root.candidates.iter().enumerate() {
-            let Ok(source) = source_of(candidate, i as i64) else { return Ok(out) };
+        for (i, candidate) in job.root.candidates.iter().enumerate() {
+            let Ok(source) = source_of(candidate, i as i64) else { return out };
             now.insert(source.absolute.clone(), (source, candidate));
         }
-        let cards: Vec<_> = card
-            .map(card_sources)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|c| (c.absolute, c.bytes, c.mtime_ns))
-            .collect();
+        // What was given before and is gone stays as it was read.
+        let is_gone = |s: &Source| job.gone.iter().any(|path| s.absolute.starts_with(path));
+        let files = |cards: Vec<Source>| -> Vec<_> {
+            let cards = cards.into_iter().filter(|c| !is_gone(c));
+            cards.map(|c| (c.absolute, c.bytes, c.mtime_ns)).collect()
+        };
+        let cards = files(card.map(card_sources).unwrap_or_default());
         let mut covered = BTreeSet::new();
         out.unchanged = true;
-        for (directory, manifest) in store.manifests() {
-            let ours = manifest.root == root.path
-                && manifest.schema_version == SCHEMA_VERSION
-                && manifest.asked == options.asked
-                && match &options.name {
-                    Some(name) => manifest.trace == *name,
-                    None => !manifest.named,
-                };
-            if !ours {
+        for before in &job.before {
+            let manifest = &before.manifest;
+            if before.damage.is_some()
+                || manifest.schema_version != SCHEMA_VERSION
+                || manifest.asked != job.options.asked
+            {
                 continue;
             }
-            let then: Vec<_> =
-                manifest.cards.iter().map(|c| (c.absolute.clone(), c.bytes, c.mtime_ns)).collect();
-            let mut same =
-                then == cards && manifest.sources.iter().all(|s| now.contains_key(&s.absolute));
+            let is_known = |s: &Source| now.contains_key(&s.absolute) || is_gone(s);
+            let mut same = before.moved.is_none()
+                && files(manifest.cards.clone()) == cards
+                && manifest.sources.iter().all(is_known);
             for source in manifest.sources.iter().chain(&manifest.set_aside) {
                 let Some((current, candidate)) = now.get(&source.absolute) else { continue };
                 same = same && is_same(current, candidate, source);
                 covered.insert(source.absolute.clone());
             }
             out.unchanged &= same;
-            out.traces.push((directory, manifest));
+            out.traces.push(Held {
+                directory: before.directory.clone(),
+                manifest: manifest.clone(),
+                moved: before.moved.clone(),
+            });
         }
         out.unchanged &= !out.traces.is_empty() && covered.len() == now.len();
-        Ok(out)
+        out
     }
 
     /// Gives the traces a second name in the workspace: another ingest may put its own in their place
     /// while this one still reads them. One that is no longer what was found is left out.
     pub(super) fn hold(&mut self, work: &Workspace) {
-        let found = std::mem::take(&mut self.traces);
-        for (directory, manifest) in found {
-            let held = work.path.join(format!("earlier={}", manifest.trace));
-            if store::link_tree(&directory, &held).is_ok()
-                && Manifest::read(&directory).is_ok_and(|now| now == manifest)
+        for found in std::mem::take(&mut self.traces) {
+            let held = work.path.join(format!("earlier={}", found.manifest.trace));
+            let is_it = |mut now: Manifest| {
+                found.moved.iter().for_each(|moved| moved.apply(&mut now));
+                now == found.manifest
+            };
+            if store::link_tree(&found.directory, &held).is_ok()
+                && Manifest::read(&found.directory).is_ok_and(is_it)
             {
-                self.traces.push((held, manifest));
+                self.traces.push(Held { directory: held, ..found });
             }
         }
     }
@@ -105,8 +114,8 @@ impl Earlier {
         finish: &dyn Finish,
     ) -> Result<Vec<Summary>> {
         let mut out = Vec::new();
-        for (directory, manifest) in self.traces {
-            let manifest = store.refresh(&directory, manifest, finish)?;
+        for held in self.traces {
+            let manifest = store.refresh(&held.directory, held.manifest, finish)?;
             let ranks = manifest.ranks();
             out.push(Summary {
                 trace: manifest.trace,
@@ -131,7 +140,7 @@ impl Earlier {
         files: &mut [ReadFile],
         members: &[Member],
         ranks: &BTreeSet<Option<i64>>,
-    ) -> Option<&(PathBuf, Manifest)> {
+    ) -> Option<&Held> {
         let mut places = members.iter().filter_map(|m| match &files[m.file].rows {
             Rows::Trace(directory) => Some(directory),
             Rows::Spool(_) => None,
@@ -141,8 +150,8 @@ impl Earlier {
         if places.any(|other| *other != from) {
             return None;
         }
-        let found = self.traces.iter().find(|(directory, _)| *directory == from)?;
-        let had: BTreeSet<Option<i64>> = found.1.sources.iter().map(|s| s.rank).collect();
+        let found = self.traces.iter().find(|held| held.directory == from)?;
+        let had: BTreeSet<Option<i64>> = found.manifest.sources.iter().map(|s| s.rank).collect();
         if had != *ranks {
             return None;
         }
@@ -178,8 +187,13 @@ impl Known {
     ) -> Result<Self> {
         let mut out = Self::default();
         let mut records: BTreeMap<PathBuf, Vec<ReadFile>> = BTreeMap::new();
-        for (directory, _) in &earlier.traces {
-            let of_trace = record::read(directory);
+        for held in &earlier.traces {
+            let mut of_trace = record::read(&held.directory);
+            if let Some(moved) = &held.moved {
+                for record in &mut of_trace {
+                    record.source.absolute = moved.of(&record.source.absolute);
+                }
+            }
             // A rank of several files is known as a whole or not at all.
             let mut count: BTreeMap<Option<i64>, usize> = BTreeMap::new();
             for record in &of_trace {
@@ -191,7 +205,7 @@ impl Known {
                     && record.source.source != "bench"
                     && record.is_current(&options.asked)
                 {
-                    let rows = Rows::Trace(directory.clone());
+                    let rows = Rows::Trace(held.directory.clone());
                     let of_file = records.entry(record.source.absolute.clone()).or_default();
                     of_file.push(ReadFile { record, rows, read_now: false });
                 }

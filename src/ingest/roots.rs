@@ -8,7 +8,7 @@ use super::card::{self, Card, Given};
 use super::discover::{self, Candidate, Kind};
 use super::input::Place;
 use super::log::Log;
-use super::{Options, Outcome, snapshots, store};
+use super::{Options, Outcome, names, snapshots};
 use crate::error::{Error, Result};
 
 /// A folder that holds the files of one job (or of several unrelated traces).
@@ -21,9 +21,18 @@ pub(super) struct Root {
     pub(super) others: Vec<(String, String)>,
 }
 
+impl Root {
+    /// The same files, with a card looked for up to the highest of these paths.
+    pub(super) fn reaching(self, paths: &[PathBuf]) -> Self {
+        let higher = paths.iter().filter(|path| self.top.starts_with(path));
+        let top = higher.min_by_key(|path| path.components().count()).cloned();
+        Self { top: top.unwrap_or_else(|| self.top.clone()), ..self }
+    }
+}
+
 /// The path from the root. Folders are resolved; the file itself keeps the name it was given, so that
 /// links under different rank names are different ranks.
-pub(super) fn absolute(path: &Path) -> PathBuf {
+pub fn absolute(path: &Path) -> PathBuf {
     let resolved = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !path.is_dir() => {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -90,7 +99,7 @@ fn left_out(candidate: &Candidate, options: &Options) -> Option<String> {
         return None;
     }
     let source = candidate.kind.source();
-    if let Some(wanted) = options.source.as_deref().filter(|wanted| *wanted != source) {
+    if let Some(wanted) = options.only().filter(|wanted| *wanted != source) {
         return Some(format!("it is of {source}, and --source {wanted} was given"));
     }
     // A report or a folder whose export into a database lies beside it.
@@ -123,11 +132,14 @@ pub(super) fn roots(
         let place = Place { file: absolute(&candidate.place.file), ..candidate.place.clone() };
         if seen.insert(place) {
             let entry = by_root.entry(root.clone()).or_insert_with(|| Root {
+                top: snapshots::folder_above(&root).unwrap_or_else(|| root.clone()),
                 path: root,
-                top: top.to_owned(),
                 candidates: Vec::new(),
                 others: Vec::new(),
             });
+            if entry.top.starts_with(top) {
+                top.clone_into(&mut entry.top);
+            }
             entry.candidates.push(candidate);
         }
     };
@@ -214,7 +226,7 @@ fn place_snapshots(
     seen: &mut BTreeSet<Place>,
 ) -> Result<()> {
     let homes: Vec<PathBuf> = by_root.keys().cloned().collect();
-    if options.source.as_deref().is_none_or(|wanted| wanted == "memory") {
+    if options.only().is_none_or(|wanted| wanted == "memory") {
         for root in by_root.values() {
             let first = root.candidates.first().map(|c| absolute(&c.place.file));
             for folder in snapshots::folders_beside(&root.path, &first.unwrap_or_default()) {
@@ -273,42 +285,39 @@ pub(super) fn run_label(root: &Path, file: &Path) -> Option<PathBuf> {
     discover::run_of(file).map(|run| root.join(run))
 }
 
-/// The paths that names are shortened from, so that every name of one call is unique.
-pub(super) fn labels(roots: &[Root]) -> Vec<PathBuf> {
-    let mut out = Vec::new();
-    for root in roots {
-        let is_one_file = matches!(&root.candidates[..], [c] if c.direct);
-        if !is_one_file {
-            out.push(root.path.clone());
-        }
-        let files: Vec<PathBuf> = root.candidates.iter().map(|c| c.place.logical()).collect();
-        out.extend(files.iter().map(|f| file_label(&root.path, f)));
-        let runs = files.iter().filter_map(|f| run_label(&root.path, f));
-        out.extend(runs.collect::<BTreeSet<_>>());
-    }
-    out
-}
+/// The paths that names come from, as far as they are known before files are read, by the names that
+/// each may give.
+#[derive(Default)]
+pub(super) struct Labels(BTreeMap<String, BTreeSet<PathBuf>>);
 
-/// The shortest suffix of `label` that no other label ends with, `/` written as `.`.
-pub(super) fn short_name(label: &Path, labels: &[PathBuf]) -> String {
-    let parts: Vec<String> = label
-        .components()
-        .filter_map(|c| match c {
-            std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-            _ => None,
-        })
-        .collect();
-    let others: Vec<&PathBuf> = labels.iter().filter(|l| l.as_path() != label).collect();
-    for n in 1..=parts.len() {
-        let suffix: PathBuf = parts[parts.len() - n..].iter().collect();
-        if n == parts.len() || !others.iter().any(|o| o.ends_with(&suffix)) {
-            let name = parts[parts.len() - n..].join(".");
-            let name: String =
-                name.chars().map(|c| if store::allowed(c) { c } else { '_' }).collect();
-            return name.trim_start_matches('.').to_owned();
+impl Labels {
+    pub(super) fn of<'r>(roots: impl Iterator<Item = &'r Root>) -> Self {
+        let mut out = Self::default();
+        for root in roots {
+            out.add(match root_is_one_file(root) {
+                true => file_label(&root.path, &root.candidates[0].place.logical()),
+                false => root.path.clone(),
+            });
+        }
+        out
+    }
+
+    fn add(&mut self, label: PathBuf) {
+        for name in names::names(&label) {
+            self.0.entry(name).or_default().insert(label.clone());
         }
     }
-    "trace".to_owned()
+
+    /// The names that a trace of this path may have, the shortest first; without those that another path
+    /// of the same call may have too, as far as that leaves any.
+    pub(super) fn names(&self, label: &Path) -> Vec<String> {
+        let all = names::names(label);
+        let is_own = |name: &&String| {
+            self.0.get(*name).is_none_or(|labels| labels.iter().all(|other| other == label))
+        };
+        let own: Vec<String> = all.iter().filter(is_own).cloned().collect();
+        if own.is_empty() { all } else { own }
+    }
 }
 
 pub(super) fn root_is_one_file(root: &Root) -> bool {
@@ -333,7 +342,8 @@ pub(super) fn find_card(root: &Root, given: &Given, log: &mut Log) -> Option<Car
     }
 }
 
-/// The card in the folder of a job or one above it, up to the PATH that was given.
+/// The card in the folder of a job or one above it, up to the PATH that was given, and up to the folder
+/// that holds the folder of the traces (`profile_traces/iteration_N`).
 fn card_beside(root: &Root, log: &mut Log) -> Option<Card> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for c in &root.candidates {
@@ -369,13 +379,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_shortest_unique_suffix() {
-        let labels: Vec<PathBuf> =
-            ["/d/run_a/iteration_10", "/d/run_b/iteration_10", "/d/run_b/it 5"]
-                .iter()
-                .map(PathBuf::from)
-                .collect();
-        let names: Vec<String> = labels.iter().map(|l| short_name(l, &labels)).collect();
-        assert_eq!(names, ["run_a.iteration_10", "run_b.iteration_10", "it_5"]);
+    fn names_of_one_call_are_told_apart() {
+        let paths =
+            ["/d/x/jobA/iteration_10", "/d/y/jobA/iteration_10", "/d/y/jobA/it 5", "/d/y/jobB"]
+                .map(PathBuf::from);
+        let mut labels = Labels::default();
+        assert_eq!(labels.names(&paths[0])[0], "jobA.iteration_10");
+        paths.iter().for_each(|path| labels.add(path.clone()));
+        assert_eq!(
+            paths.map(|path| labels.names(&path)[0].clone()),
+            ["x.jobA.iteration_10", "y.jobA.iteration_10", "jobA.it_5", "jobB"]
+        );
     }
 }

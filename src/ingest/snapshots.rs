@@ -21,6 +21,17 @@ fn plain(path: &Path) -> PathBuf {
     path.components().filter(|c| !says_kind(c)).collect()
 }
 
+/// Folders between one of traces and that of a job, as scripts make them: `iteration_N` and one more.
+const BETWEEN: usize = 2;
+
+/// The folder that holds the folder of the traces which the folder of a job lies in, where it does.
+pub(super) fn folder_above(root: &Path) -> Option<PathBuf> {
+    let near = root.ancestors().take(BETWEEN + 1);
+    let of_traces =
+        |path: &Path| path.file_name().is_some_and(|n| OF_TRACES.iter().any(|o| n == *o));
+    near.filter(|path| of_traces(path)).last()?.parent().map(Path::to_owned)
+}
+
 /// Folders with snapshots that scripts write beside the folder of a trace.
 pub(super) fn folders_beside(root: &Path, first_file: &Path) -> Vec<PathBuf> {
     // The folder of the traces is part of the root, or was stripped from it.
@@ -130,6 +141,18 @@ mod tests {
             ("t/bench.json", "t"),
         ] {
             assert_eq!(bench_home(Path::new(file), &roots), Path::new(expected), "{file}");
+        }
+    }
+
+    #[test]
+    fn the_folder_above_is_near() {
+        for (root, expected) in [
+            ("/w/profile_traces/iteration_10", Some("/w")),
+            ("/w/profile_trace/a/iteration_10", Some("/w")),
+            ("/w/profile_trace/a/b/iteration_10", None),
+            ("/w/iteration_10", None),
+        ] {
+            assert_eq!(folder_above(Path::new(root)).as_deref(), expected.map(Path::new), "{root}");
         }
     }
 

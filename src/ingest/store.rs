@@ -1,17 +1,21 @@
 //! The data directory: trace directories that appear whole, in one step.
 //!
 //! Work happens in `.tmp-<n>/` beside the traces, under a file lock that its process holds; what a
-//! killed process left is removed by the next one that gets the lock. A finished directory takes
-//! its place by an atomic exchange.
+//! killed process left is removed by the next one that gets the lock. A finished directory is synced
+//! to the disk, and then takes its place by an atomic exchange, which is synced too: what was said to
+//! be there is there after a loss of power.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Finish;
-use super::manifest::Manifest;
+use super::manifest::{self, Manifest};
+use super::names::numbered;
 use super::record::{self, Record};
+use super::sync;
 use crate::error::{Error, Result, io};
 use crate::schema::TABLES;
 
@@ -45,6 +49,46 @@ pub fn valid_name(name: &str) -> Result<()> {
 pub struct Store {
     /// Its path.
     pub path: PathBuf,
+    /// Whether what is put in its place must survive a loss of power.
+    pub durable: bool,
+}
+
+/// A trace directory with a manifest that can be read.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// What it lacks of the files that the manifest names.
+    pub damage: Option<String>,
+}
+
+/// The name that a trace got.
+#[derive(Debug, Default)]
+pub(super) struct Claimed {
+    /// The name.
+    pub(super) name: String,
+    /// Why it is not the one that was wished for.
+    pub(super) finding: Option<String>,
+    /// A trace that has a longer name now: before and after.
+    pub(super) renamed: Option<(String, String)>,
+}
+
+/// The name that a trace is to have.
+pub(super) struct Wish<'a> {
+    /// Names from the path, the shortest first; one where the user named it.
+    pub(super) names: &'a [String],
+    /// Whether the user named it.
+    pub(super) is_named: bool,
+    /// Folder of the job.
+    pub(super) root: &'a Path,
+    /// The path that the name comes from.
+    pub(super) label: &'a Path,
+    /// Names that this ingest gave to other traces.
+    pub(super) given: &'a BTreeSet<String>,
+    /// Names that traces had before.
+    pub(super) aliases: &'a BTreeSet<String>,
 }
 
 /// A folder for work in progress, removed when dropped.
@@ -86,11 +130,19 @@ impl Workspace {
 struct Abandoned {
     path: PathBuf,
     _lock: File,
+    /// Whether the machine ran on since: after a loss of power files may lack what was written.
+    is_whole: bool,
+}
+
+impl Abandoned {
+    fn spools(&self) -> Vec<(PathBuf, Record)> {
+        if self.is_whole { spools(&self.path) } else { Vec::new() }
+    }
 }
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
-        let waits = spools(&self.path).iter().any(|(folder, _)| {
+        let waits = self.spools().iter().any(|(folder, _)| {
             let age = std::fs::metadata(folder)
                 .and_then(|m| m.modified())
                 .ok()
@@ -120,6 +172,11 @@ impl Drop for Workspace {
 }
 
 const LOCK: &str = "lock";
+
+/// What tells one start of the machine from another; empty where the system does not say it.
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
 
 /// Takes the lock of a folder for work in progress, and makes it where it is missing. None while a
 /// process holds it, and where the folder goes away. `surely` is for folders of others: where the
@@ -152,7 +209,7 @@ fn lock(folder: &Path, surely: bool) -> std::io::Result<Option<File>> {
 impl Store {
     /// The data directory at `path`; it need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), durable: true }
     }
 
     /// The directory of a trace.
@@ -169,23 +226,28 @@ impl Store {
                 let entry = entry.ok()?;
                 let name = entry.file_name().into_string().ok()?;
                 let trace = name.strip_prefix("trace=")?.to_owned();
-                entry.path().join(super::manifest::FILE).is_file().then_some(trace)
+                entry.path().join(manifest::FILE).is_file().then_some(trace)
             })
             .collect();
         out.sort();
         out
     }
 
+    /// All trace directories whose manifests can be read, sorted by name.
+    pub fn found(&self) -> Vec<Found> {
+        let of = |trace: String| {
+            let directory = self.directory(&trace);
+            let manifest = Manifest::parse(&directory).ok()?;
+            let damage = manifest.damage(&directory);
+            Some(Found { directory, manifest, damage })
+        };
+        self.traces().into_iter().filter_map(of).collect()
+    }
+
     /// Directories and manifests of all traces; damaged ones are left out.
     pub fn manifests(&self) -> Vec<(PathBuf, Manifest)> {
-        self.traces()
-            .into_iter()
-            .filter_map(|trace| {
-                let directory = self.directory(&trace);
-                let manifest = Manifest::read(&directory).ok()?;
-                Some((directory, manifest))
-            })
-            .collect()
+        let whole = self.found().into_iter().filter(|found| found.damage.is_none());
+        whole.map(|found| (found.directory, found.manifest)).collect()
     }
 
     /// A folder for work in progress. What killed processes left is offered to the caller, and
@@ -207,7 +269,7 @@ impl Store {
                 .hint("give another folder with --data DIR"));
         }
         let abandoned = self.abandoned();
-        let leftovers = abandoned.iter().flat_map(|a| spools(&a.path)).collect();
+        let leftovers = abandoned.iter().flat_map(Abandoned::spools).collect();
         for n in 0..u32::MAX {
             let path = self.path.join(format!(".tmp-{}-{n}", std::process::id()));
             match std::fs::create_dir(&path) {
@@ -216,7 +278,10 @@ impl Store {
                 Ok(()) => {}
             }
             let lock = match lock(&path, false) {
-                Ok(Some(lock)) => lock,
+                Ok(Some(mut lock)) => {
+                    lock.write_all(boot().as_bytes()).map_err(|e| io(&path, &e))?;
+                    lock
+                }
                 // Another process took the new folder for an abandoned one.
                 Ok(None) => continue,
                 Err(e) => {
@@ -243,7 +308,9 @@ impl Store {
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(".tmp-"))
             .filter_map(|entry| {
                 let path = entry.path();
-                Some(Abandoned { _lock: lock(&path, true).ok()??, path })
+                let _lock = lock(&path, true).ok()??;
+                let of = std::fs::read_to_string(path.join(LOCK)).unwrap_or_default();
+                Some(Abandoned { _lock, path, is_whole: of == boot() })
             })
             .collect()
     }
@@ -251,7 +318,7 @@ impl Store {
     /// Removes what killed processes left, as far as it is of these files or of none.
     pub fn tidy(&self, files: &BTreeSet<PathBuf>) {
         for abandoned in self.abandoned() {
-            remove_spools(&spools(&abandoned.path), files);
+            remove_spools(&abandoned.spools(), files);
         }
     }
 
@@ -263,34 +330,157 @@ impl Store {
         Some(directory)
     }
 
-    /// Refuses a name under which another path was ingested.
+    /// The name for a trace, in the turn of this process: the shortest one that no other path has. Where
+    /// one has it, and its name comes from its path too, both get longer ones, so that names do not depend
+    /// on which was first.
     ///
     /// # Errors
-    /// `name-clash`.
-    pub fn claim(&self, name: &str, root: &Path, sources: &[PathBuf]) -> Result<()> {
-        let Ok(old) = Manifest::read(&self.directory(name)) else { return Ok(()) };
-        let same_job = old.root == root
-            && (old.sources.len() > 1
-                || sources.len() > 1
-                || old.sources.iter().all(|s| sources.contains(&s.absolute)));
-        if same_job {
-            return Ok(());
+    /// `io` when the other trace cannot be renamed.
+    pub(super) fn claim(&self, wish: &Wish<'_>) -> Result<Claimed> {
+        let shortest = wish.names.first().cloned().unwrap_or_default();
+        let other = match self.holder(wish, &shortest) {
+            Holder::None => {
+                return Ok(Claimed { name: shortest, ..Claimed::default() });
+            }
+            Holder::Other(other) => Some(other),
+            Holder::Unknown => None,
+        };
+        let is_free = |name: &str| matches!(self.holder(wish, name), Holder::None);
+        let theirs = match &other {
+            Some(other) if !other.named => super::names::names(other.label()),
+            _ => Vec::new(),
+        };
+        let longer = wish.names[1..].iter().find(|name| !theirs.contains(name) && is_free(name));
+        let name = longer.cloned().unwrap_or_else(|| numbered(&shortest, |name| !is_free(name)));
+        let mut said = format!("the name `{shortest}` was taken; this trace is `{name}`");
+        let mut renamed = None;
+        if let Some(other) = other {
+            said = format!(
+                "the name `{shortest}` was taken by the trace of {}; this one is `{name}`",
+                other.label().display()
+            );
+            let free = |to: &&String| !wish.names.contains(to) && is_free(to) && **to != name;
+            let to = theirs.iter().find(free);
+            if let (Some(to), true) = (to, longer.is_some() && !wish.is_named) {
+                self.rename(&other.trace, to, !wish.given.contains(&other.trace), false)?;
+                said.push_str(&format!(", and that one `{to}` now"));
+                renamed = Some((other.trace.clone(), to.clone()));
+            }
         }
-        let path = |p: Option<&PathBuf>| p.map(|p| p.display().to_string()).unwrap_or_default();
-        Err(Error::new(
-            "name-clash",
-            format!("the name `{name}` is taken by a trace from another path"),
-        )
-        .at(path(sources.first()))
-        .facts(format!("ingested before from {}", path(old.sources.first().map(|s| &s.absolute))))
-        .hint("give this one a name of its own with --name"))
+        Ok(Claimed { name, finding: Some(said), renamed })
     }
 
-    /// Puts a finished directory in the place of its name, atomically.
+    /// Who has a name.
+    fn holder(&self, wish: &Wish<'_>, name: &str) -> Holder {
+        let directory = self.directory(name);
+        if !directory.exists() {
+            return if wish.aliases.contains(name) { Holder::Unknown } else { Holder::None };
+        }
+        match Manifest::parse(&directory) {
+            // What is there is of no use to anybody.
+            Err(_) => Holder::None,
+            Ok(m) if wish.given.contains(name) => Holder::Other(Box::new(m)),
+            Ok(m) if m.root == wish.root && m.is_labelled(wish.label) => Holder::None,
+            Ok(m) => Holder::Other(Box::new(m)),
+        }
+    }
+
+    /// The name that a trace has now, if another process renamed it.
+    pub(super) fn current(&self, name: &str, root: &Path) -> String {
+        let is_it = |m: &Manifest| m.root == root && m.aliases.iter().any(|alias| alias == name);
+        if self.directory(name).exists() {
+            return name.to_owned();
+        }
+        let found = self.found().into_iter().find(|found| is_it(&found.manifest));
+        found.map_or_else(|| name.to_owned(), |found| found.manifest.trace)
+    }
+
+    /// Gives a trace another name, in one step; the old one still finds it where `keep` says so.
+    ///
+    /// # Errors
+    /// `trace-unknown`, `name-clash` where the new name is taken, `io`.
+    pub fn rename(&self, from: &str, to: &str, keep: bool, by_user: bool) -> Result<()> {
+        let (directory, target) = (self.directory(from), self.directory(to));
+        let mut manifest = Manifest::parse(&directory)?;
+        manifest.aliases.retain(|alias| alias != to);
+        if keep {
+            manifest.aliases.push(from.to_owned());
+        }
+        to.clone_into(&mut manifest.trace);
+        if by_user {
+            manifest.named = true;
+            manifest.wanted = None;
+        }
+        let cwd = rustix::fs::CWD;
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        let taken = || {
+            Error::new("name-clash", format!("there is a trace `{to}` already"))
+                .at(target.display().to_string())
+                .hint("give it another name, or remove the one that has it: ccl-sql remove")
+        };
+        if target.exists() {
+            return Err(taken());
+        }
+        // The manifest first: the name that counts is that of the directory.
+        manifest.replace(&directory)?;
+        match rustix::fs::renameat_with(cwd, &directory, cwd, &target, flags) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::EXIST) => return Err(taken()),
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                std::fs::rename(&directory, &target).map_err(|e| io(&target, &e))?;
+            }
+            Err(e) => return Err(io(&target, &e.into())),
+        }
+        self.synced(&[&self.path])
+    }
+
+    /// Removes a trace, in one step; what still reads its files goes on as far as it has them open.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let work = self.workspace()?;
+        let directory = self.directory(name);
+        let gone = work.path.join(format!("trace={name}"));
+        std::fs::rename(&directory, &gone).map_err(|e| io(&directory, &e))?;
+        self.synced(&[&self.path])
+    }
+
+    /// Puts a finished directory in the place of its name, atomically, and so that a loss of power
+    /// leaves it or the one before.
     ///
     /// # Errors
     /// `io`; then what was there before is still there.
     pub fn publish(&self, directory: &Path, name: &str) -> Result<()> {
+        self.settle(directory)?;
+        self.exchange(directory, name)?;
+        // The folder of the work has lost an entry, or has the directory of before.
+        let work = directory.parent().unwrap_or(directory);
+        self.synced(&[&self.path, work])?;
+        if let (true, Some(above)) = (self.durable, absolute(&self.path).parent()) {
+            // The data directory may be new. A folder that may not be opened is nobody's loss here.
+            let _ = sync::folder(above);
+        }
+        Ok(())
+    }
+
+    /// Has what is in a directory on the disk. What is there already takes no time.
+    ///
+    /// # Errors
+    /// `io` when the disk does not take it.
+    pub fn settle(&self, directory: &Path) -> Result<()> {
+        if self.durable { sync::tree(directory) } else { Ok(()) }
+    }
+
+    /// Has the entries of folders on the disk.
+    fn synced(&self, folders: &[&Path]) -> Result<()> {
+        match self.durable {
+            true => folders.iter().try_for_each(|folder| sync::folder(folder)),
+            false => Ok(()),
+        }
+    }
+
+    fn exchange(&self, directory: &Path, name: &str) -> Result<()> {
         let target = self.directory(name);
         let flags = rustix::fs::RenameFlags::EXCHANGE;
         let cwd = rustix::fs::CWD;
@@ -350,8 +540,6 @@ impl Store {
         finish.derive(&super::ToDerive { directory: &copy, work: &work.path, earlier: None })?;
         manifest.rows = count_rows(&copy)?;
         manifest.derived_sha256 = finish.sha256();
-        let old = copy.join(super::manifest::FILE);
-        std::fs::remove_file(&old).map_err(|e| io(&old, &e))?;
         manifest.write(&copy)?;
         let turn = self.turn();
         if Manifest::read(directory)? != before {
@@ -361,6 +549,16 @@ impl Store {
         self.publish(&copy, &manifest.trace)?;
         Ok(manifest)
     }
+}
+
+/// Who has a name that a trace is to have.
+enum Holder {
+    /// Nobody, or the same job before.
+    None,
+    /// Another path.
+    Other(Box<Manifest>),
+    /// A trace that had it once.
+    Unknown,
 }
 
 /// The files that were read whole in a workspace, with the folder of each.

@@ -395,7 +395,7 @@ fn slips_get_the_nearest_name() {
     assert_snapshot!(shown(&place.run(&["show", "collectivs"]), &place), @r"
     exit code 1
     --- stderr
-    error[metric-unknown]: there is no metric, view, table or function `collectivs`
+    error[metric-unknown]: there is no metric, view, table, function or trace `collectivs`
     hint: did you mean `collectives`?
     ");
     let run = place.run(&["metric", "straggler_lag", "-p", "aling=true"]);
@@ -617,21 +617,24 @@ fn unchanged_files_are_skipped_and_changed_ones_are_read_again() {
 }
 
 #[test]
-fn a_name_is_of_one_path() {
+fn a_name_that_is_taken_gets_a_number() {
     let place = ingested();
     place.write("other/rank0.json", rank_file(0, 1, 0));
     assert_snapshot!(shown(&place.run(&["ingest", "other", "--name", "job"]), &place), @r"
-    exit code 1
+    exit code 0
     --- stderr
-    error[name-clash]: the name `job` is taken by a trace from another path
-      --> [DIR]/in/other/rank0.json
-      ingested before from [DIR]/in/job/rank0.json
-    hint: give this one a name of its own with --name
+    job-2: kineto, 1 rank, 3 events, 0.0 MB in [TIME] s ([RATE] MB/s), 1 finding
+    warning[name-taken]: 1 x the name `job` was taken by the trace of [DIR]/in/job; this one is `job-2`
+    ");
+    assert_snapshot!(shown(&place.run(&["ingest", "other", "--name", "job"]), &place), @r"
+    exit code 0
+    --- stderr
+    job-2: unchanged, 1 rank, 3 events
     ");
     place.run(&["ingest", "other", "--name", "mine"]).done();
     place.run(&["ingest", "job", "--name", "again"]).done();
     let traces = place.query("SELECT trace, rank_count FROM traces ORDER BY trace");
-    assert_eq!(traces, Csv::parse("trace,rank_count\nagain,2\njob,2\nmine,1\n"));
+    assert_eq!(traces, Csv::parse("trace,rank_count\nagain,2\njob,2\njob-2,1\nmine,1\n"));
 }
 
 #[test]

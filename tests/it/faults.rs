@@ -165,12 +165,15 @@ fn a_changed_card_reads_no_rank() {
 }
 
 #[test]
-fn a_renamed_folder_is_another_trace() {
+fn a_renamed_folder_is_the_same_trace() {
     let place = ingested();
     let input = place.input();
     std::fs::rename(input.join("job"), input.join("moved")).expect("it is there");
-    assert_eq!(again(&place, "moved"), 4);
-    assert_eq!(Tables::open(&place.data()).int("SELECT count(DISTINCT trace) FROM ranks"), 3);
+    assert_eq!(ranks_read(&place.run(&["ingest", "moved"])), 0);
+    place.run(&["ingest", "moved", "--name", "fresh", "--force"]).done();
+    assert_eq!(differences(&place.data(), "job", "fresh"), [""; 0]);
+    assert_eq!(Tables::open(&place.data()).int("SELECT count(DISTINCT trace) FROM ranks"), 2);
+    assert_eq!(left(&place.data()), [""; 0]);
 }
 
 #[test]

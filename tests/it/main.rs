@@ -35,6 +35,7 @@ mod real_et;
 mod real_memory;
 mod report;
 mod runs;
+mod selection;
 mod tables;
 mod terminal;
 mod traps;

@@ -240,7 +240,7 @@ fn outputs_that_cannot_be_are_refused_before_the_work() {
         (vec!["--trace", EXAMPLE, "--trace", "bare", "-o", "two.html"], 2, "usage"),
         (vec!["--trace", EXAMPLE, "-o", "taken.txt/"], 1, "io"),
         (vec!["--trace", "bare", "-o", &inside], 1, "io"),
-        (vec!["--trace", "llama-tiny-fsdp2-tp2"], 1, "trace-unknown"),
+        (vec!["--trace", "llama-tiny-fsdp2-tp3"], 1, "trace-unknown"),
         (vec!["--trace", EXAMPLE, "-p", "no_such=1"], 1, "param-invalid"),
     ] {
         let run = report(&args);

@@ -23,7 +23,7 @@ use rustyline::{Behavior, CompletionType, Config, Editor};
 use self::commands::Command;
 use self::complete::{Assistant, Names};
 use self::split::{Item, Splitter, Task, code_of};
-use super::args::{Format, MetricArgs, ProfileMode, ShellArgs, What};
+use super::args::{Format, MetricArgs, ProfileMode, ReadingArgs, ShellArgs, What};
 use super::printer::MAX_CELL;
 use super::{Context, list, metric, sql};
 use crate::engine::{Engine, interrupt};
@@ -456,6 +456,7 @@ impl Shell<'_> {
             n_chips: None,
             model_params: None,
             profile_mode: ProfileMode::Auto,
+            reading: ReadingArgs::default(),
         };
         let answers = metric::compute(self.context, &args)?;
         if self.mode == Mode::Json {

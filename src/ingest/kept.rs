@@ -1,0 +1,484 @@
+//! What was said of a trace when it was ingested, and which traces the files of a job were before: a
+//! later ingest of the same files goes by it, unless it says something else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::card::{Card, Given};
+use super::discover::Candidate;
+use super::manifest::{Manifest, Source, Stored};
+use super::record::Asked;
+use super::reuse::is_same;
+use super::roots::{Root, absolute, roots};
+use super::store::Found;
+use super::{Options, Outcome, place_of, source_of};
+use crate::error::Result;
+
+/// What a user said of a trace, besides what changes the rows of a file ([`Asked`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// The paths that were given.
+    pub paths: Vec<Stored>,
+    /// The only source (`--source`).
+    pub source: Option<String>,
+    /// Ranks given by hand (`--rank`).
+    pub ranks: Vec<(i64, Stored)>,
+    /// Snapshots of memory given by hand (`--memory`).
+    pub memory: Vec<Stored>,
+    /// The card (`--card`).
+    pub card: Option<KeptFile>,
+    /// The configuration (`--config`).
+    pub config: Option<KeptFile>,
+}
+
+/// A small file that was given, with what it said: it may be gone when the trace is read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFile {
+    /// Where it lies.
+    pub path: Stored,
+    /// What it said.
+    pub value: Value,
+}
+
+impl Kept {
+    /// What options say of the trace of a root.
+    pub(super) fn of(root: &Root, paths: &[PathBuf], options: &Options, given: &Given) -> Self {
+        let stored = |path: &PathBuf| Stored(absolute(path));
+        let file = |path: &Path, value: &Value| KeptFile {
+            path: Stored(absolute(path)),
+            value: value.clone(),
+        };
+        Self {
+            paths: holding(root, paths).into_iter().map(Stored).collect(),
+            source: options.only().map(str::to_owned),
+            ranks: options.ranks.iter().map(|(rank, path)| (*rank, stored(path))).collect(),
+            memory: options.memory.iter().map(stored).collect(),
+            card: given.card.as_ref().map(|card| file(&card.path, &card.value)),
+            config: given.config.as_ref().map(|(path, value)| file(path, value)),
+        }
+    }
+
+    fn files(&mut self) -> impl Iterator<Item = &mut Stored> {
+        let files = self.card.iter_mut().chain(&mut self.config).map(|file| &mut file.path);
+        let ranks = self.ranks.iter_mut().map(|(_, path)| path);
+        self.paths.iter_mut().chain(ranks).chain(&mut self.memory).chain(files)
+    }
+
+    /// Options with what was said before where they say nothing. What gives way is said.
+    fn over(&self, asked: &Asked, now: &Options, say: &mut impl FnMut(String)) -> Options {
+        let mut out = now.clone();
+        let mut replaced = |flag: &str, before: String, after: String| {
+            if before != after {
+                say(format!("{flag} {after} replaces {before}"));
+            }
+        };
+        match (&now.source, &self.source) {
+            (None, before) => out.source.clone_from(before),
+            (Some(after), before) => {
+                replaced("--source", before.clone().unwrap_or("auto".to_owned()), after.clone());
+            }
+        }
+        let before: Vec<(i64, PathBuf)> =
+            self.ranks.iter().map(|(rank, path)| (*rank, path.0.clone())).collect();
+        if now.ranks.is_empty() {
+            out.ranks = before;
+        } else if !before.is_empty() {
+            let list = |ranks: &[(i64, PathBuf)]| {
+                let one = |(r, p): &(i64, PathBuf)| format!("{r}={}", absolute(p).display());
+                ranks.iter().map(one).collect::<Vec<_>>().join(" --rank ")
+            };
+            replaced("--rank", list(&before), list(&now.ranks));
+        }
+        let before: Vec<PathBuf> = self.memory.iter().map(|path| path.0.clone()).collect();
+        if now.memory.is_empty() {
+            out.memory = before;
+        } else if !before.is_empty() {
+            let list = |paths: &[PathBuf]| {
+                let one = |p: &PathBuf| absolute(p).display().to_string();
+                paths.iter().map(one).collect::<Vec<_>>().join(" --memory ")
+            };
+            replaced("--memory", list(&before), list(&now.memory));
+        }
+        for (flag, kept, given) in
+            [("--card", &self.card, &now.card), ("--config", &self.config, &now.config)]
+        {
+            if let (Some(kept), Some(given)) = (kept, given) {
+                let text = |path: &Path| path.display().to_string();
+                replaced(flag, text(&kept.path.0), text(&absolute(given)));
+            }
+        }
+        match (&now.asked.step_range, &asked.step_range) {
+            (None, before) => out.asked.step_range.clone_from(before),
+            (Some(after), Some(before)) => {
+                replaced("--step-range", format!("'{before}'"), format!("'{after}'"));
+            }
+            (Some(_), None) => {}
+        }
+        out.asked.keep_partial |= asked.keep_partial;
+        out
+    }
+
+    /// The card and the configuration that are given now, else those given before; of one that cannot
+    /// be read any more, what it said then.
+    fn given(&self, now: &Given, say: &mut impl FnMut(String)) -> Given {
+        let mut out = now.clone();
+        let mut gone = |what: &str, file: &KeptFile| {
+            let path = file.path.0.display();
+            say(format!("the {what} {path} cannot be read any more: what it said before is used"));
+        };
+        if let (None, Some(file)) = (&now.card, &self.card) {
+            let read = Given::read(Some(&file.path.0), None).ok().and_then(|given| given.card);
+            out.card = Some(read.unwrap_or_else(|| {
+                gone("card", file);
+                Card { path: file.path.0.clone(), value: file.value.clone(), config: None }
+            }));
+        }
+        if let (None, Some(file)) = (&now.config, &self.config) {
+            let read = Given::read(None, Some(&file.path.0)).ok().and_then(|given| given.config);
+            out.config = Some(read.unwrap_or_else(|| {
+                gone("configuration", file);
+                (file.path.0.clone(), file.value.clone())
+            }));
+        }
+        out
+    }
+}
+
+/// The paths that hold files of a root, none of them below another.
+fn holding(root: &Root, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let files: Vec<PathBuf> = root.candidates.iter().map(|c| absolute(&c.place.file)).collect();
+    let holds = |path: &PathBuf| files.iter().any(|file| file.starts_with(path));
+    outermost(paths.iter().map(|path| absolute(path)).filter(holds))
+}
+
+/// Paths without those that lie below others of them.
+fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !out.iter().any(|other| path.starts_with(other)) {
+            out.retain(|other| !other.starts_with(&path));
+            out.push(path);
+        }
+    }
+    out
+}
+
+/// A folder that has another path now.
+#[derive(Debug, Clone)]
+pub(super) struct Move {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Move {
+    /// What must have moved for one path to become another: what both end with is the same.
+    fn between(before: &Path, now: &Path) -> Self {
+        let (mut from, mut to) = (before, now);
+        while let (Some(a), Some(b)) = (from.file_name(), to.file_name())
+            && a == b
+            && let (Some(above), Some(beyond)) = (from.parent(), to.parent())
+        {
+            (from, to) = (above, beyond);
+        }
+        Self { from: from.to_owned(), to: to.to_owned() }
+    }
+
+    /// Where a path is now.
+    pub(super) fn of(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.from).map_or_else(|_| path.to_owned(), |rest| self.to.join(rest))
+    }
+
+    /// Writes where the files of a trace are now into its manifest.
+    pub(super) fn apply(&self, manifest: &mut Manifest) {
+        let paths = [&mut manifest.root]
+            .into_iter()
+            .chain(manifest.label.as_mut().map(|label| &mut label.0))
+            .chain(manifest.kept.iter_mut().flat_map(Kept::files).map(|path| &mut path.0))
+            .chain(manifest.sources.iter_mut().map(|s| &mut s.absolute))
+            .chain(manifest.set_aside.iter_mut().map(|s| &mut s.absolute))
+            .chain(manifest.cards.iter_mut().map(|s| &mut s.absolute));
+        for path in paths {
+            *path = self.of(path);
+        }
+    }
+}
+
+/// A trace that was made from the files of a job before.
+pub(super) struct Before {
+    pub(super) directory: PathBuf,
+    /// Its manifest, with the paths of now.
+    pub(super) manifest: Manifest,
+    /// Why its tables cannot be used.
+    pub(super) damage: Option<String>,
+    /// Where its files were.
+    pub(super) moved: Option<Move>,
+}
+
+/// A job to ingest: its files, and what is said of it, now or before.
+pub(super) struct Job {
+    pub(super) root: Root,
+    pub(super) options: Options,
+    pub(super) given: Given,
+    pub(super) kept: Kept,
+    /// Traces that its files were before.
+    pub(super) before: Vec<Before>,
+    /// Files that were given before, and are gone.
+    pub(super) gone: Vec<PathBuf>,
+}
+
+/// The jobs below the paths, each with what was said of it before.
+///
+/// # Errors
+/// As [`roots`].
+pub(super) fn jobs(
+    paths: &[PathBuf],
+    options: &Options,
+    given: &Given,
+    found: &[Found],
+    outcome: &mut Outcome,
+) -> Result<Vec<Job>> {
+    let mut again = Again::default();
+    let mut out = Vec::new();
+    for root in roots(paths, options, outcome)? {
+        let mut before = before(&root, found, options, outcome);
+        let Some(first) = before.first() else {
+            let kept = Kept::of(&root, paths, options, given);
+            let (options, given) = (options.clone(), given.clone());
+            out.push(Job { root, options, given, kept, before, gone: Vec::new() });
+            continue;
+        };
+        let mut kept = first.manifest.kept.clone().unwrap_or_default();
+        let name = first.manifest.trace.clone();
+        let mut say = |text: String| outcome.notes.push(format!("{name}: {text}"));
+        let is_there = |path: &Stored| path.0.exists();
+        kept.paths.retain(is_there);
+        let by_hand = kept.memory.iter().chain(kept.ranks.iter().map(|(_, path)| path));
+        let mut gone: Vec<PathBuf> = Vec::new();
+        for path in by_hand.filter(|path| !is_there(path)) {
+            say(format!("{} was given before, and is gone", path.0.display()));
+            gone.push(path.0.clone());
+        }
+        kept.memory.retain(is_there);
+        kept.ranks.retain(|(_, path)| is_there(path));
+        let files = kept.card.iter().chain(&kept.config).map(|file| &file.path);
+        gone.extend(files.filter(|path| !is_there(path)).map(|path| path.0.clone()));
+        let merged = kept.over(&first.manifest.asked, options, &mut say);
+        let given = kept.given(given, &mut say);
+        let asked = holding(&root, paths);
+        let of_before = kept.paths.iter().map(|path| path.0.clone());
+        let all = outermost(of_before.chain(asked.iter().cloned()));
+        let same = all == asked
+            && merged.only() == options.only()
+            && merged.ranks == options.ranks
+            && merged.memory == options.memory;
+        let root = if same {
+            root
+        } else if is_alone(&root, &first.manifest) {
+            root.reaching(&all)
+        } else {
+            let whole = again.root(&all, &merged, root)?;
+            if first.moved.is_none() {
+                // What is to be said of them was said above.
+                before = self::before(&whole, found, options, &mut Outcome::default());
+            }
+            whole
+        };
+        let kept = Kept::of(&root, &all, &merged, &given);
+        out.push(Job { root, options: merged, given, kept, before, gone });
+    }
+    Ok(out)
+}
+
+/// Whether the files that are named are one of the traces that lie side by side in a folder: then the
+/// others have nothing to do with it.
+fn is_alone(root: &Root, manifest: &Manifest) -> bool {
+    let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    root.candidates.iter().all(|c| c.direct)
+        && manifest.label() != root.path
+        && manifest.sources.iter().all(|s| files.contains(&s.absolute))
+}
+
+/// Jobs below paths that were looked through once more, by paths and options.
+#[derive(Default)]
+struct Again {
+    found: Vec<(Vec<PathBuf>, Options, BTreeMap<PathBuf, Root>)>,
+}
+
+impl Again {
+    /// The job of a root as these paths and options have it.
+    fn root(&mut self, paths: &[PathBuf], options: &Options, root: Root) -> Result<Root> {
+        let is_it = |(of, other, _): &(Vec<PathBuf>, Options, _)| {
+            of == paths
+                && other.only() == options.only()
+                && other.ranks == options.ranks
+                && other.memory == options.memory
+        };
+        let at = match self.found.iter().position(is_it) {
+            Some(at) => at,
+            None => {
+                // What is odd below the paths was said before.
+                let found = roots(paths, options, &mut Outcome::default())?;
+                let found = found.into_iter().map(|root| (root.path.clone(), root)).collect();
+                self.found.push((paths.to_vec(), options.clone(), found));
+                self.found.len() - 1
+            }
+        };
+        Ok(self.found[at].2.remove(&root.path).unwrap_or(root))
+    }
+}
+
+/// The traces that the files of a root were before.
+fn before(root: &Root, found: &[Found], options: &Options, outcome: &mut Outcome) -> Vec<Before> {
+    let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    let is_direct = root.candidates.iter().all(|c| c.direct);
+    let is_part = |m: &Manifest| {
+        files.iter().all(|f| m.sources.iter().chain(&m.set_aside).any(|s| s.absolute == *f))
+    };
+    let of_files = |m: &Manifest| {
+        let is_source = |path: &Stored| m.sources.iter().any(|s| s.absolute == path.0);
+        m.kept.as_ref().is_some_and(|kept| kept.paths.iter().all(is_source))
+    };
+    let is_named = |m: &Manifest, name: &String| {
+        m.trace == *name || m.wanted.as_ref() == Some(name) || m.aliases.contains(name)
+    };
+    let mut here: Vec<&Found> = found
+        .iter()
+        .filter(|f| f.manifest.root == root.path)
+        .filter(|f| !(is_direct || of_files(&f.manifest)) || is_part(&f.manifest))
+        .filter(|f| options.name.as_ref().is_none_or(|name| is_named(&f.manifest, name)))
+        .collect();
+    if options.name.is_none() && here.iter().any(|f| !f.manifest.named) {
+        here.retain(|f| !f.manifest.named);
+    }
+    if is_direct {
+        // A trace of these files alone, where there is one.
+        let least = here.iter().map(|f| f.manifest.sources.len()).min();
+        here.retain(|f| Some(f.manifest.sources.len()) == least);
+        here.truncate(1);
+    }
+    if let [first, _, ..] = here[..]
+        && first.manifest.named
+    {
+        let names: Vec<&str> = here.iter().map(|f| f.manifest.trace.as_str()).collect();
+        let (path, used) = (root.path.display(), names[0]);
+        outcome.notes.push(format!(
+            "{path} was ingested under several names ({}); this is `{used}`",
+            names.join(", ")
+        ));
+        here.truncate(1);
+    }
+    if let [one] = here[..]
+        && is_direct
+        && one.manifest.sources.iter().any(|s| !files.contains(&s.absolute))
+    {
+        let shown: Vec<String> = root.candidates.iter().map(|c| c.place.display()).collect();
+        outcome.notes.push(format!(
+            "{} is part of the trace `{}`, which was ingested whole",
+            shown.join(", "),
+            one.manifest.trace
+        ));
+    }
+    if here.is_empty() {
+        let moved = found
+            .iter()
+            .filter(|f| options.name.as_ref().is_none_or(|name| is_named(&f.manifest, name)));
+        return moved.filter_map(|f| moved_here(root, f, outcome)).take(1).collect();
+    }
+    here.into_iter()
+        .map(|f| Before {
+            directory: f.directory.clone(),
+            manifest: f.manifest.clone(),
+            damage: f.damage.clone(),
+            moved: None,
+        })
+        .collect()
+}
+
+/// A trace whose files are gone where they were, and are these, byte for byte.
+fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Before> {
+    let is_there =
+        |s: &Source| s.absolute.exists() || s.absolute.ancestors().any(|path| path.is_file());
+    let first = found.manifest.sources.first()?;
+    if is_there(first) || found.manifest.sources.iter().any(is_there) {
+        return None;
+    }
+    let moved = Move::between(&found.manifest.root, &root.path);
+    let mut pairs = Vec::new();
+    for source in &found.manifest.sources {
+        let path = moved.of(&source.absolute);
+        let candidate = root.candidates.iter().find(|c| place_of(c) == path)?;
+        let now = source_of(candidate, 0).ok().filter(|now| now.bytes == source.bytes)?;
+        pairs.push((now, candidate, source));
+    }
+    // The bytes last: they may have to be read.
+    let same = |(now, candidate, source): &(Source, &Candidate, &Source)| {
+        let now = Source { rank_flag: source.rank_flag, ..now.clone() };
+        is_same(&now, candidate, source)
+    };
+    if !pairs.iter().all(same) {
+        return None;
+    }
+    let mut manifest = found.manifest.clone();
+    moved.apply(&mut manifest);
+    outcome.notes.push(format!(
+        "{}: its folder moved from {} to {}",
+        manifest.trace,
+        found.manifest.root.display(),
+        root.path.display()
+    ));
+    Some(Before {
+        directory: found.directory.clone(),
+        manifest,
+        damage: found.damage.clone(),
+        moved: Some(moved),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_paths_end_with_did_not_move() {
+        let moved = Move::between(Path::new("/a/jobA/p/it_1"), Path::new("/b/jobX/p/it_1"));
+        assert_eq!(moved.of(Path::new("/a/jobA/memory/x")), Path::new("/b/jobX/memory/x"));
+        assert_eq!(moved.of(Path::new("/a/jobB/x")), Path::new("/a/jobB/x"));
+        let same = Move::between(Path::new("/a/b"), Path::new("/c/a/b"));
+        assert_eq!(same.of(Path::new("/a/b/f")), Path::new("/c/a/b/f"));
+    }
+
+    #[test]
+    fn new_options_replace_those_of_before_and_say_so() {
+        let kept = Kept {
+            source: Some("kineto".to_owned()),
+            memory: vec![Stored("/m/old".into())],
+            ..Kept::default()
+        };
+        let asked = Asked { keep_partial: true, step_range: Some("a".to_owned()) };
+        let mut said = Vec::new();
+        let out = kept.over(&asked, &Options::default(), &mut |text| said.push(text));
+        assert_eq!((out.only(), out.memory.len()), (Some("kineto"), 1));
+        assert_eq!((&out.asked, said.len()), (&asked, 0));
+        let now = Options {
+            source: Some("auto".to_owned()),
+            memory: vec!["/m/new".into()],
+            asked: Asked { step_range: Some("b".to_owned()), ..Asked::default() },
+            ..Options::default()
+        };
+        let out = kept.over(&asked, &now, &mut |text| said.push(text));
+        assert_eq!((out.only(), &out.memory), (None, &vec![PathBuf::from("/m/new")]));
+        assert_eq!(out.asked.step_range.as_deref(), Some("b"));
+        assert_eq!(
+            said,
+            [
+                "--source auto replaces kineto",
+                "--memory /m/new replaces /m/old",
+                "--step-range 'b' replaces 'a'"
+            ]
+        );
+    }
+}
