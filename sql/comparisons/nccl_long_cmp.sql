@@ -1,5 +1,5 @@
 -- @comparison nccl_long_cmp
--- @summary  Communication events of all ranks by kind, type and size, in both runs: how often, how long.
+-- @summary  Communication events of all ranks by kind, type and size, in both runs: how often, how long; the largest change of the sum first.
 -- @requires nccl_long
 -- @param    base VARCHAR NULL | Trace of the baseline.
 -- @param    test VARCHAR NULL | Trace that is compared with it.
@@ -11,12 +11,12 @@
 -- @column   base_total_us DOUBLE value us lower | Durations added up over all ranks, in the baseline.
 -- @column   test_total_us DOUBLE value us lower | The same in the test.
 -- @column   diff_total_us DOUBLE value us lower | Test - baseline.
--- @column   total_us_improvement_pct DOUBLE value pct higher | Change in percent of the baseline, positive = better.
+-- @column   total_us_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100.
 -- @column   total_us_ratio DOUBLE value ratio | Test / baseline.
 -- @column   base_mean_us DOUBLE value us lower | Mean duration of an event, in the baseline.
 -- @column   test_mean_us DOUBLE value us lower | The same in the test.
 -- @column   diff_mean_us DOUBLE value us lower | Test - baseline.
--- @column   mean_us_improvement_pct DOUBLE value pct higher | Change in percent of the baseline, positive = better.
+-- @column   mean_us_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100.
 -- @column   mean_us_ratio DOUBLE value ratio | Test / baseline.
 -- @column   base_events BIGINT value calls | Events, in the baseline.
 -- @column   test_events BIGINT value calls | The same in the test.
@@ -25,20 +25,21 @@
 -- @heading  collective | Collective name
 -- @heading  in_elems | In msg nelems
 -- @heading  group_size | Group size
--- @heading  base_total_us | baseline_dur_sum
--- @heading  test_total_us | test_dur_sum
--- @heading  diff_total_us | diff_dur_sum
--- @heading  total_us_improvement_pct | percent_change_dur_sum
+-- @heading  base_total_us | baseline_dur_sum (us)
+-- @heading  test_total_us | test_dur_sum (us)
+-- @heading  diff_total_us | diff_dur_sum (us)
+-- @heading  total_us_change_pct | percent_change_dur_sum (test - baseline)
 -- @heading  total_us_ratio | ratio_dur_sum
--- @heading  base_mean_us | baseline_dur_mean
--- @heading  test_mean_us | test_dur_mean
--- @heading  diff_mean_us | diff_dur_mean
--- @heading  mean_us_improvement_pct | percent_change_dur_mean
+-- @heading  base_mean_us | baseline_dur_mean (us)
+-- @heading  test_mean_us | test_dur_mean (us)
+-- @heading  diff_mean_us | diff_dur_mean (us)
+-- @heading  mean_us_change_pct | percent_change_dur_mean (test - baseline)
 -- @heading  mean_us_ratio | ratio_dur_mean
 -- @heading  base_events | baseline_operation_count
 -- @heading  test_events | test_operation_count
 -- @heading  diff_events | diff_operation_count
 -- @heading  events_ratio | ratio_operation_count
+-- @caveat   Sums are of whole runs: of runs of unlike numbers of steps compare the means.
 -- @source   metrics 7.3 NCCL_Long_Cmp: the columns that there are, over all ranks, groups and streams of a key; keys that one run lacks are kept
 WITH
     sums AS (
@@ -71,12 +72,12 @@ SELECT
     b.total_us AS base_total_us,
     t.total_us AS test_total_us,
     t.total_us - b.total_us AS diff_total_us,
-    100 * (b.total_us - t.total_us) / nullif(b.total_us, 0) AS total_us_improvement_pct,
+    100 * (t.total_us - b.total_us) / nullif(b.total_us, 0) AS total_us_change_pct,
     CAST(t.total_us AS DOUBLE) / nullif(b.total_us, 0) AS total_us_ratio,
     b.mean_us AS base_mean_us,
     t.mean_us AS test_mean_us,
     t.mean_us - b.mean_us AS diff_mean_us,
-    100 * (b.mean_us - t.mean_us) / nullif(b.mean_us, 0) AS mean_us_improvement_pct,
+    100 * (t.mean_us - b.mean_us) / nullif(b.mean_us, 0) AS mean_us_change_pct,
     CAST(t.mean_us AS DOUBLE) / nullif(b.mean_us, 0) AS mean_us_ratio,
     b.events AS base_events,
     t.events AS test_events,
@@ -88,4 +89,5 @@ FULL OUTER JOIN test AS t
     AND t.dtype IS NOT DISTINCT FROM b.dtype
     AND t.in_elems IS NOT DISTINCT FROM b.in_elems
     AND t.group_size IS NOT DISTINCT FROM b.group_size
-ORDER BY collective, dtype, in_elems, group_size
+ORDER BY
+    abs(coalesce(t.total_us, 0) - coalesce(b.total_us, 0)) DESC, collective, dtype, in_elems, group_size

@@ -1,8 +1,8 @@
 -- @view     range_patterns
--- @summary  What ranges on the host mean, by their names: phases of training, and operations of FSDP.
--- @column   purpose VARCHAR dim - | phase or fsdp.
--- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of a range or operator.
--- @column   label VARCHAR value - | Phase, or operation of FSDP. forward is the whole of a forward, forward_part something that belongs to one, backward_end what autograd runs when its graph is done.
+-- @summary  What ranges on the host mean, by their names: phases of training, operations of FSDP, parallel dimensions, and stages of a pipeline.
+-- @column   purpose VARCHAR dim - | phase, fsdp, dimension or stage.
+-- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of a range or operator; of purpose dimension and stage for its words, in lower case with one space around each.
+-- @column   label VARCHAR value - | Phase, operation of FSDP, dimension (dp tp pp ep cp), or stage. forward is the whole of a forward, forward_part something that belongs to one, backward_seed what may make the gradient that a backward starts from, backward_end what autograd runs when its graph is done.
 -- @column   library VARCHAR value - | Where ranges of this name come from.
 -- @caveat   Of the patterns of one purpose that a name matches, the longest counts.
 -- @source   metrics 2.H; the ranges that PyTorch 2.4 to 2.15 records in torch.autograd, torch.optim, torch.distributed.fsdp and torch.nn.parallel
@@ -23,6 +23,7 @@ FROM (
         ('phase', 'FSDP::root_post_backward_callback%', 'backward_end', 'FSDP2'),
         ('phase', 'FSDP::finalize_backward%', 'backward_end', 'FSDP2'),
         ('phase', 'torch.distributed.ddp.reducer::copy_bucket_to_grad%', 'backward_end', 'DDP'),
+        ('phase', 'aten::ones_like', 'backward_seed', 'torch.autograd'),
         ('phase', '## forward ##', 'forward', 'torchrec'),
         ('phase', 'DistributedDataParallel.forward', 'forward', 'DDP'),
         ('phase', 'FullyShardedDataParallel.forward', 'forward', 'FSDP1'),
@@ -62,5 +63,36 @@ FROM (
         ('fsdp', 'FullyShardedDataParallel._pre_backward_hook', 'pre_backward', 'FSDP1'),
         ('fsdp', 'FullyShardedDataParallel._post_backward_hook', 'post_backward', 'FSDP1'),
         ('fsdp', 'FullyShardedDataParallel._post_backward_hook_reshard_only', 'reshard', 'FSDP1'),
-        ('fsdp', 'FullyShardedDataParallel.%_prefetch', 'prefetch', 'FSDP1')
+        ('fsdp', 'FullyShardedDataParallel.%_prefetch', 'prefetch', 'FSDP1'),
+        ('dimension', '% dp %', 'dp', 'Megatron-LM, your own'),
+        ('dimension', '% ddp %', 'dp', 'DDP'),
+        ('dimension', '% fsdp %', 'dp', 'FSDP2'),
+        ('dimension', '% hsdp %', 'dp', 'FSDP2'),
+        ('dimension', '% data parallel %', 'dp', 'your own'),
+        ('dimension', '% dp cp %', 'dp', 'Megatron-LM'),
+        ('dimension', '% tp %', 'tp', 'Megatron-LM, your own'),
+        ('dimension', '% tensor parallel %', 'tp', 'your own'),
+        ('dimension', '% tensor model parallel %', 'tp', 'Megatron-LM'),
+        ('dimension', '% pp %', 'pp', 'torch.distributed.pipelining, your own'),
+        ('dimension', '% pipeline parallel %', 'pp', 'your own'),
+        ('dimension', '% pipeline model parallel %', 'pp', 'Megatron-LM'),
+        ('dimension', '% ep %', 'ep', 'Megatron-LM, your own'),
+        ('dimension', '% expert parallel %', 'ep', 'your own'),
+        ('dimension', '% expert model parallel %', 'ep', 'Megatron-LM'),
+        ('dimension', '% cp %', 'cp', 'Megatron-LM, your own'),
+        ('dimension', '% context parallel %', 'cp', 'your own'),
+        ('stage', '% pipeline stage %', 'stage', 'your own'),
+        ('stage', '% pp stage %', 'stage', 'your own'),
+        ('stage', ' stage _ %', 'stage', 'torch.distributed.pipelining, your own'),
+        ('stage', ' stage __ %', 'stage', 'torch.distributed.pipelining, your own'),
+        ('stage', ' stage_ %', 'stage', 'your own'),
+        ('stage', ' stage__ %', 'stage', 'your own'),
+        ('stage', ' pp _f%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp _b%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp _i%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp _w%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp __f%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp __b%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp __i%', 'stage', 'torch.distributed.pipelining'),
+        ('stage', ' pp __w%', 'stage', 'torch.distributed.pipelining')
 ) AS patterns (purpose, pattern, label, library)

@@ -28,6 +28,7 @@
 -- @column   out_bytes BIGINT value bytes | As in collectives.
 -- @column   root_rank BIGINT value - | As in collectives.
 -- @column   peer_rank BIGINT value - | As in collectives.
+-- @column   group_rank BIGINT value - | Own rank in the group as stated, from 0.
 -- @column   in_split BIGINT[] value - | As in collectives.
 -- @column   out_split BIGINT[] value - | As in collectives.
 -- @column   size_source VARCHAR value - | As in collectives.
@@ -59,7 +60,7 @@ WITH
                 THEN concat_ws('/', regexp_replace(d.hlo_module, '\(\d+\)$', ''), d.hlo_op)
             END AS operation,
             own.stall_ns,
-            l.record_event_id, l.annotation_event_id, l.comm_op_event_id,
+            l.record_event_id, l.annotation_event_id, l.comm_op_event_id, l.op_event_id,
             own.collective_name AS own_word,
             own.coll_source AS nvtx_source,
             r.collective_name AS record_word
@@ -156,7 +157,13 @@ WITH
                 WHEN plain LIKE '%reducescatter%' THEN 'reduce_scatter'
                 WHEN plain LIKE '%allreduce%' OR plain LIKE '%crossdevicereduce%' THEN 'all_reduce'
                 WHEN plain LIKE '%allgather%' THEN 'all_gather'
-                WHEN plain LIKE '%alltoall%' OR plain LIKE '%deepep::%' OR plain LIKE '%pplx::%'
+                -- The exchange of tokens between experts, by the names of its libraries.
+                WHEN plain LIKE '%alltoall%' OR plain LIKE '%::ep::%' OR plain LIKE '%deepep::%'
+                    OR plain LIKE '%hybridep::%' OR plain LIKE '%pplx::%'
+                    OR by_kernel AND (
+                        plain LIKE '%a2adispatch%' OR plain LIKE '%a2acombine%'
+                        OR plain LIKE '%epdispatch%' OR plain LIKE '%epcombine%'
+                    )
                     THEN 'all_to_all'
                 WHEN plain LIKE '%broadcast%' THEN 'broadcast'
                 WHEN plain LIKE '%sendrecv%' OR plain LIKE '%collectivepermute%' THEN 'send_recv'
@@ -205,7 +212,10 @@ WITH
             CASE WHEN c.source <> 'xla' OR c.nvtx_source IS NULL THEN n.kind END AS kernel_kind,
             CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.annotation_event_id END
                 AS annotation_event_id,
-            CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.comm_op_event_id END AS comm_op_event_id
+            CASE WHEN k.kind IS NULL AND r.kind IS NULL THEN c.comm_op_event_id END AS comm_op_event_id,
+            -- Without any of these, the operator that launched it may say what it takes.
+            CASE WHEN k.kind IS NULL AND r.kind IS NULL AND c.nvtx_source IS NULL THEN c.op_event_id END
+                AS op_event_id
         FROM device_calls AS c
         LEFT JOIN known AS k ON k.word = c.own_word AND c.nvtx_source IS NULL
         LEFT JOIN known AS v ON v.word = c.own_word AND c.nvtx_source IS NOT NULL
@@ -221,6 +231,10 @@ WITH
         SELECT comm_op_event_id
         FROM stated
         WHERE comm_op_event_id IS NOT NULL
+        UNION
+        SELECT op_event_id
+        FROM stated
+        WHERE op_event_id IS NOT NULL
         UNION
         SELECT comm_op_event_id
         FROM host_calls
@@ -244,22 +258,24 @@ WITH
             c.operation, c.stall_ns, c.record_event_id, c.kind, c.word, c.coll_source, c.meta_event_id,
             c.nvtx_source, c.nvtx_kind, c.nvtx_word, c.kernel_word, c.kernel_kind,
             a.word AS annotation_word, a.args AS annotation_args,
-            o.word AS op_word, o.name AS op_name, o.args AS op_args
+            o.word AS op_word, o.name AS op_name, o.args AS op_args,
+            p.name AS launcher_name, p.args AS launcher_args
         FROM stated AS c
         LEFT JOIN around AS a ON a.event_id = c.annotation_event_id
         LEFT JOIN around AS o ON o.event_id = c.comm_op_event_id
+        LEFT JOIN around AS p ON p.event_id = c.op_event_id
         UNION ALL
         SELECT
             h.source, h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
             NULL, NULL, NULL, NULL, NULL, NULL, NULL,
             NULL, NULL, NULL, NULL, NULL,
             substr(h.name, strpos(h.name, ':') + 1), h.args,
-            o.word, o.name, o.args
+            o.word, o.name, o.args, NULL, NULL
         FROM host_calls AS h
         LEFT JOIN around AS o ON o.event_id = h.comm_op_event_id
     ),
 
-    named AS (
+    named AS MATERIALIZED (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.operation, c.stall_ns, c.record_event_id, c.meta_event_id,
@@ -289,6 +305,9 @@ WITH
             -- Without such an event, the recorded shapes.
             CASE WHEN c.kind IS NULL THEN c.annotation_args END AS annotation_args,
             CASE WHEN c.kind IS NULL THEN c.op_args END AS op_args,
+            CASE WHEN a.kind IS NULL AND o.kind IS NULL AND e.kind IS NULL THEN c.launcher_name END
+                AS launcher_name,
+            c.launcher_args,
             c.op_name IN ('c10d::alltoall_base_', 'c10d::_allgather_base_',
                 'c10d::_reduce_scatter_base_') AS op_has_output_first
         FROM calls AS c
@@ -296,6 +315,49 @@ WITH
         LEFT JOIN known AS o ON o.word = c.op_word
         LEFT JOIN traced AS t ON t.event_id = coalesce(c.record_event_id, c.event_id)
         LEFT JOIN known AS e ON e.word = t.collective_name
+    ),
+
+    -- Operators that communicate without c10d and are named after what they do: those of symmetric memory
+    -- and of the all-reduces that engines bring along. Their tensors are the inputs with dimensions.
+    launchers AS (
+        SELECT
+            event_id, collective, launcher_name,
+            TRY_CAST(json_extract(launcher_args, '$."Input Dims"') AS JSON[]) AS dims,
+            TRY_CAST(json_extract(launcher_args, '$."Input type"') AS JSON[]) AS types
+        FROM named
+        WHERE json_valid(launcher_args)
+            AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter')
+            AND replace(lower(launcher_name), '_', '') LIKE '%::%' || replace(collective, '_', '') || '%'
+    ),
+
+    tensors AS (
+        SELECT
+            event_id, collective, launcher_name, dims, types,
+            list_filter(range(1, len(dims) + 1), lambda i: regexp_matches(dims[i]::VARCHAR, '^\[ *[0-9]'))
+                AS places
+        FROM launchers
+    ),
+
+    -- The first tensor is what it takes; where a local input is copied into the buffer, the second is.
+    inputs AS (
+        SELECT
+            event_id, collective, launcher_name, dims, types, places,
+            CASE WHEN launcher_name LIKE '%\_copy%' ESCAPE '\' THEN places[2] ELSE places[1] END AS place
+        FROM tensors
+    ),
+
+    -- An all-reduce gives what it takes; others say it in their last argument, where it is named `out`.
+    launched AS (
+        SELECT
+            event_id,
+            dims[place] AS in_dims,
+            CASE
+                WHEN collective = 'all_reduce' THEN dims[place]
+                WHEN launcher_name LIKE '%\_out' ESCAPE '\' THEN dims[places[len(places)]]
+            END AS out_dims,
+            types[place] ->> '$' AS dtype
+        FROM inputs
+        WHERE place IS NOT NULL
     ),
 
     fields AS (
@@ -311,8 +373,10 @@ WITH
                 m.dtype,
                 json_extract_string(n.annotation_args, '$."Input type"[0]'),
                 CASE WHEN n.op_has_output_first
-                    THEN json_extract_string(n.op_args, '$."Input type"[1]') END
+                    THEN json_extract_string(n.op_args, '$."Input type"[1]') END,
+                p.dtype
             ) AS dtype,
+            p.event_id IS NOT NULL AS is_launched,
             m.in_elems AS meta_in,
             m.out_elems AS meta_out,
             m.in_bytes AS meta_in_bytes,
@@ -320,10 +384,13 @@ WITH
             coalesce(
                 json_extract(n.annotation_args, '$."Input Dims"[0]'),
                 CASE WHEN n.op_has_output_first
-                    THEN json_extract(n.op_args, '$."Input Dims"[1]') END
+                    THEN json_extract(n.op_args, '$."Input Dims"[1]') END,
+                p.in_dims
             ) AS in_dims,
-            CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END
-                AS out_dims,
+            coalesce(
+                CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END,
+                p.out_dims
+            ) AS out_dims,
             CASE WHEN coalesce(m.group_size, g.group_size) BETWEEN 1 AND 10000000
                 THEN coalesce(m.group_size, g.group_size) END AS meta_group_size,
             coalesce(m.pg_name, g.pg_name) AS pg_name,
@@ -333,6 +400,7 @@ WITH
             coalesce(r.rank_stride, m.rank_stride, g.rank_stride) AS rank_stride,
             g.group_size IS NOT NULL AS group_is_traced,
             m.seq,
+            m.group_rank,
             m.src_rank,
             m.dst_rank,
             CASE WHEN n.coll_source = 'annotation' AND n.device IS NULL
@@ -343,6 +411,7 @@ WITH
         FROM named AS n
         LEFT JOIN comm_args AS m ON m.event_id = n.meta_event_id
         LEFT JOIN comm_args AS r ON r.event_id = n.record_event_id
+        LEFT JOIN launched AS p ON p.event_id = n.event_id
         LEFT JOIN traced AS t ON t.event_id = n.traced_event_id
         -- A group is of one source as a whole.
         LEFT JOIN traced AS g
@@ -400,6 +469,7 @@ WITH
                     OR (f.traced_out_split IS NOT NULL
                         AND coalesce(NOT json_valid(f.out_split_text), true))
                     THEN 'et'
+                WHEN f.is_launched AND coalesce(c.in_count, c.out_count) IS NOT NULL THEN 'op'
             END AS size_source
         FROM fields AS f
         LEFT JOIN counts AS c ON c.event_id = f.event_id
@@ -484,9 +554,10 @@ WITH
                 WHEN f.collective IN ('reduce', 'gather') THEN coalesce(f.dst_rank, f.concrete_rank)
             END AS root_rank,
             CASE
-                WHEN f.collective = 'send' THEN coalesce(f.dst_rank, f.concrete_rank)
+                WHEN f.collective IN ('send', 'send_recv') THEN coalesce(f.dst_rank, f.concrete_rank)
                 WHEN f.collective = 'recv' THEN coalesce(f.src_rank, f.concrete_rank)
             END AS peer_rank,
+            f.group_rank,
             CASE WHEN json_valid(c.in_split_text) AND c.in_split_text <> '[]'
                 THEN TRY_CAST(c.in_split_text::JSON AS BIGINT[]) END AS in_split,
             CASE WHEN json_valid(c.out_split_text) AND c.out_split_text <> '[]'
@@ -512,13 +583,18 @@ WITH
             ) AS stated_size,
             in_elems, out_elems,
             in_bytes, out_bytes,
-            root_rank, peer_rank, in_split, out_split, size_source
+            root_rank,
+            -- The pairs of XLA name ranks of the job, others name places in the group.
+            CASE WHEN source = 'xla' AND pg_ranks IS NOT NULL
+                THEN nullif(list_position(pg_ranks, peer_rank), 0) - 1
+                ELSE peer_rank END AS peer_rank,
+            group_rank, in_split, out_split, size_source
         FROM sized
     )
 
 SELECT
     source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns, collective,
     collective_raw, coll_source, dtype, seq, pg_name, pg_desc, pg_ranks, stated_size, in_elems,
-    out_elems, in_bytes, out_bytes, root_rank, peer_rank, in_split, out_split, size_source
+    out_elems, in_bytes, out_bytes, root_rank, peer_rank, group_rank, in_split, out_split, size_source
 FROM final
 ORDER BY rank, ts_ns, event_id

@@ -23,6 +23,8 @@ WITH
         WHERE c.dur_ns IS NOT NULL
             -- Who is in a group of some of the ranks must be known.
             AND (g.pg_id IS NOT NULL OR c.stated_size IS NULL OR c.stated_size >= n.rank_count)
+            -- So must the pairs of a permute: of one that only its name tells nobody knows them.
+            AND NOT (c.collective = 'send_recv' AND c.coll_source = 'op_name')
     ),
 
     ingested AS (

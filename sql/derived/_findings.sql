@@ -1,41 +1,53 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
 -- @reads    collectives steps comm_args et_nodes et_links ranks
--- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding.
+-- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding, and widened by the median deviation from it, so that a rank that leaves its calls at different times is none; spans that overlap as recorded are none either.
 WITH
+    -- Kinds that no rank leaves before all have come; a root, or who sends, need not wait.
     shares AS (
         SELECT source, collective_id, rank, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
         FROM collectives
         WHERE collective_id IS NOT NULL
+            AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
     ),
 
-    middles AS (
-        SELECT collective_id, min(end_ns) AS first_end_ns
+    late AS (
+        SELECT
+            source, collective_id, rank, start_ns, end_ns,
+            end_ns - min(end_ns) OVER (PARTITION BY collective_id) AS late_ns
         FROM shares
-        GROUP BY collective_id
     ),
 
     offsets AS (
-        SELECT s.source, s.rank, CAST(median(s.end_ns - m.first_end_ns) AS BIGINT) AS offset_ns
-        FROM shares AS s
-        INNER JOIN middles AS m ON m.collective_id = s.collective_id
-        GROUP BY s.source, s.rank
+        SELECT source, rank, median(late_ns) AS offset_ns
+        FROM late
+        GROUP BY source, rank
+    ),
+
+    -- How far a rank's calls are from its offset, as a rule: so much is not known.
+    spreads AS (
+        SELECT l.source, l.rank, o.offset_ns, median(abs(l.late_ns - o.offset_ns)) AS spread_ns
+        FROM late AS l
+        INNER JOIN offsets AS o ON o.source = l.source AND o.rank = l.rank
+        GROUP BY l.source, l.rank, o.offset_ns
     ),
 
     aligned AS (
         SELECT
-            s.collective_id,
-            min(s.end_ns - o.offset_ns) AS first_end_ns,
-            max(s.start_ns - o.offset_ns) AS last_start_ns
-        FROM shares AS s
-        INNER JOIN offsets AS o ON o.source = s.source AND o.rank = s.rank
-        GROUP BY s.collective_id
+            l.collective_id,
+            min(l.end_ns - s.offset_ns + s.spread_ns) AS first_end_ns,
+            max(l.start_ns - s.offset_ns - s.spread_ns) AS last_start_ns,
+            -- As recorded: clocks of one host need no shift.
+            min(l.end_ns) < max(l.start_ns) AS are_apart
+        FROM late AS l
+        INNER JOIN spreads AS s ON s.source = l.source AND s.rank = l.rank
+        GROUP BY l.collective_id
     ),
 
     apart AS (
         SELECT count(*) AS finding_count
         FROM aligned
-        WHERE first_end_ns < last_start_ns
+        WHERE first_end_ns < last_start_ns AND are_apart
     ),
 
     -- Nodes that share their number with another of their file.
@@ -89,7 +101,7 @@ WITH
             CAST(NULL AS BIGINT) AS source_id,
             'calls-apart' AS code,
             finding_count,
-            'calls whose spans on the ranks do not overlap, clock offsets removed: perhaps matched wrongly, or ranks leave them at different times'
+            'calls whose spans on the ranks do not overlap, neither as recorded nor with clock offsets and their spread removed: perhaps matched wrongly'
                 AS message
         FROM apart
         UNION ALL

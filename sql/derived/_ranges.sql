@@ -39,7 +39,8 @@ WITH RECURSIVE
     meanings AS (
         SELECT n.name, p.purpose, p.label
         FROM names AS n
-        INNER JOIN range_patterns AS p ON n.name LIKE p.pattern
+        INNER JOIN range_patterns AS p
+            ON p.purpose IN ('phase', 'fsdp') AND n.name LIKE p.pattern
         QUALIFY row_number() OVER (
             PARTITION BY n.name, p.purpose ORDER BY length(p.pattern) DESC, p.pattern
         ) = 1

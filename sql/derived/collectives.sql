@@ -3,7 +3,8 @@
 -- @requires _collective_events
 -- @reads    _collective_matches process_groups ranks steps
 -- @caveat   group_size is the world size where nothing states the group and every rank has the same number of calls of the kind; group_source says so.
--- @caveat   wire_bytes of an all-to-all whose splits and place in the group are known is what leaves the rank; of any other it is the even share.
+-- @caveat   wire_bytes of an all-to-all, or a group of sends, whose splits and place in the group are known is what leaves the rank; of any other all-to-all it is the even share.
+-- @caveat   A rank that a permute of XLA gives no target sends nothing; its message_bytes are those of its buffer.
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH
     worlds AS (
@@ -40,7 +41,7 @@ WITH
             ON s.source = e.source AND s.rank = e.rank AND s.ts_ns <= e.step_ts_ns
     ),
 
-    grouped AS (
+    placed AS (
         SELECT
             e.source, e.rank, e.event_id, e.device, e.stream, e.ts_ns, e.dur_ns,
             e.collective, e.collective_raw, e.dtype,
@@ -48,10 +49,11 @@ WITH
             g.pg_id,
             e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
             e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.size_source,
-            e.stall_ns,
+            e.stall_ns, g.ranks IS NOT NULL AS is_listed,
             -- Place of the rank in its group, from 1; a group of all ranks that nobody lists is in their order.
             CASE
                 WHEN g.ranks IS NOT NULL THEN nullif(list_position(g.ranks, e.rank), 0)
+                WHEN e.group_rank IS NOT NULL THEN e.group_rank + 1
                 WHEN coalesce(e.stated_size, g.group_size, v.world_size) = w.world_size THEN e.rank + 1
             END AS place,
             CASE
@@ -69,6 +71,23 @@ WITH
         LEFT JOIN stepped AS t ON t.event_id = e.event_id
     ),
 
+    -- Sends to known peers are listed up to the last of them: ranks after it get nothing.
+    grouped AS (
+        SELECT
+            source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
+            group_size, pg_id, in_elems, out_elems, seq, root_rank, peer_rank,
+            coalesce(in_bytes, CASE WHEN collective = 'all_to_all' AND list_max(in_split) = 0 THEN 0 END)
+                AS in_bytes,
+            coalesce(out_bytes, CASE WHEN collective = 'all_to_all' AND list_max(out_split) = 0 THEN 0 END)
+                AS out_bytes,
+            CASE WHEN source = 'nsys' AND len(in_split) < group_size AND group_size <= 8192
+                THEN list_resize(in_split, group_size, 0) ELSE in_split END AS in_split,
+            CASE WHEN source = 'nsys' AND len(out_split) < group_size AND group_size <= 8192
+                THEN list_resize(out_split, group_size, 0) ELSE out_split END AS out_split,
+            coll_source, size_source, group_source, collective_id, step, stall_ns, is_listed, place
+        FROM placed
+    ),
+
     sized AS (
         SELECT
             source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
@@ -76,11 +95,14 @@ WITH
             in_split, out_split, coll_source, size_source, group_source, collective_id, step, stall_ns,
             -- Of what an all-to-all with splits sends, the share that leaves the rank; splits may count rows.
             CASE
-                WHEN collective = 'all_to_all' AND len(in_split) = group_size AND list_min(in_split) >= 0
+                WHEN collective IN ('all_to_all', 'send', 'send_recv') AND len(in_split) = group_size AND list_min(in_split) >= 0
                     AND place BETWEEN 1 AND group_size
                     AND list_sum(in_split) BETWEEN 1 AND 4611686018427387904
                     THEN list_sum(in_split) - in_split[place]
             END AS leaving_split,
+            -- In a permute of XLA that pairs the ranks, who has no target, or itself, sends nothing.
+            source = 'xla' AND collective = 'send_recv' AND is_listed
+                AND coalesce(peer_rank + 1 = place, true) AS sends_nothing,
             CASE
                 WHEN collective IN ('barrier', 'unknown') THEN NULL
                 WHEN collective = 'all_gather' THEN coalesce(out_bytes, in_bytes * group_size)
@@ -96,6 +118,7 @@ WITH
             source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
             group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes,
             CASE
+                WHEN sends_nothing THEN message_bytes * 0
                 WHEN collective = 'all_reduce'
                     THEN TRY_CAST(2 * CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
                 WHEN leaving_split IS NOT NULL

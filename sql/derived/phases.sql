@@ -3,7 +3,7 @@
 -- @summary  Windows of training phases on the host of each rank: they do not overlap.
 -- @requires _ranges _threads
 -- @reads    steps
--- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. A run of operators of autograd, from the first start to the last end, is backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and each operator between them and the backward that stands beside them, in no range of its own; else the operators of the main thread before a backward, from the first start to the last end, unless an optimizer or data loading comes before that backward. What is left of a step is the rest.
+-- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. A run of operators of autograd, from the first start to the last end, is backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and each operator between them and the backward that stands beside them, in no range of its own; else the operators of the main thread before a backward, from the first start to the last end, unless an optimizer or data loading comes before that backward. A step without a backward has the forward that ranges say. The gradient that autograd starts from, ones_like right before its operators, is of the backward. What is left of a step is the rest.
 -- @source   metrics 2.H (defect D58: nested operators are not added up)
 WITH
     training AS (
@@ -19,6 +19,7 @@ WITH
                 WHEN r.kind = 'annotation' THEN r.phase
                 WHEN r.phase IN ('backward', 'backward_end') THEN r.phase
                 WHEN NOT t.is_main OR r.phase_around = 'backward' THEN 'backward'
+                WHEN r.phase = 'backward_seed' THEN r.phase
                 ELSE 'operator'
             END AS stated,
             t.is_main
@@ -53,10 +54,25 @@ WITH
             )
     ),
 
+    -- What may be the gradient that autograd starts from is it where autograd follows.
+    settled AS (
+        SELECT
+            source, rank, step, parent_id, ts_ns, end_ns,
+            CASE
+                WHEN stated <> 'backward_seed' THEN stated
+                WHEN first_value(CASE WHEN stated <> 'backward_seed' THEN stated END IGNORE NULLS) OVER (
+                    PARTITION BY source, rank, step ORDER BY ts_ns, end_ns DESC, stated
+                    ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+                ) = 'backward' THEN 'backward'
+                ELSE 'operator'
+            END AS stated
+        FROM items
+    ),
+
     -- What stands around the ranges that say forward.
     forward_parents AS (
         SELECT DISTINCT source, rank, step, parent_id
-        FROM items
+        FROM settled
         WHERE stated = 'forward'
     ),
 
@@ -64,7 +80,7 @@ WITH
         SELECT
             i.source, i.rank, i.step, i.stated, i.ts_ns, i.end_ns,
             p.parent_id IS NOT NULL AS beside_forward
-        FROM items AS i
+        FROM settled AS i
         LEFT JOIN forward_parents AS p
             ON p.source = i.source AND p.rank = i.rank
             AND p.step IS NOT DISTINCT FROM i.step AND p.parent_id = i.parent_id
@@ -101,7 +117,8 @@ WITH
                 WHEN stated IN ('optimizer', 'zero_grad', 'data_loading', 'backward') THEN stated
                 WHEN stated = 'backward_end' OR next_turn = 'backward_end'
                     THEN CASE WHEN first_backward_ns <= ts_ns THEN 'backward' END
-                WHEN stated = 'forward' THEN CASE WHEN ts_ns < last_backward_ns THEN 'forward' END
+                WHEN stated = 'forward'
+                    THEN CASE WHEN coalesce(ts_ns < last_backward_ns, TRUE) THEN 'forward' END
                 WHEN next_turn = 'backward'
                     AND (first_forward_ns IS NULL OR ts_ns > first_forward_ns AND beside_forward)
                     THEN 'forward'

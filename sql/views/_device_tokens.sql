@@ -1,10 +1,10 @@
 -- @view     _device_tokens
--- @summary  Tokens that one device takes in a step by the card, beside the most memory that PyTorch had allocated on a device at a time (the largest over ranks).
+-- @summary  Batch size and sequence length of the card, where there is one, devices of the job, and the most memory that PyTorch had allocated on a device at a time (the largest over ranks).
 -- @requires cards _job_devices _rank_memory
 -- @caveat   peak_gib is NULL without a recording of memory with totals.
 WITH
     workload AS (
-        SELECT trace, CAST(max(batch_size) AS DOUBLE) * max(seq_len) AS step_tokens
+        SELECT trace, max(batch_size) AS batch_size, max(seq_len) AS seq_len
         FROM cards
         GROUP BY trace
     ),
@@ -16,8 +16,7 @@ WITH
     )
 
 SELECT
-    w.trace, w.step_tokens / nullif(d.devices, 0) AS step_tokens, CAST(d.devices AS BIGINT) AS devices,
-    p.peak_gib, p.method
-FROM workload AS w
-INNER JOIN _job_devices AS d ON d.trace = w.trace
-LEFT JOIN peaks AS p ON p.trace = w.trace
+    d.trace, w.batch_size, w.seq_len, CAST(d.devices AS BIGINT) AS devices, p.peak_gib, p.method
+FROM _job_devices AS d
+LEFT JOIN workload AS w ON w.trace = d.trace
+LEFT JOIN peaks AS p ON p.trace = d.trace

@@ -4,8 +4,9 @@
 -- @reads    _launch_calls
 -- @caveat   Of several events that end a gap at once, the one whose launch returned first counts.
 WITH
-    -- Only what starts where a gap ends.
-    enders AS (
+    -- Only what starts where a gap ends. Made first: in one plan with the launches, gaps might meet
+    -- all of them by the trace alone.
+    enders AS MATERIALIZED (
         SELECT g.trace, g.rank, g.device, g.start_ns, d.event_id
         FROM _gaps AS g
         INNER JOIN device_events AS d

@@ -1,5 +1,5 @@
 -- @view     _memory_alive
--- @summary  Bytes in use by call stack when most was allocated on each device (moment peak), and when an allocation failed (moment oom).
+-- @summary  Bytes in use by call stack when most was allocated on each device (moment peak), and when an allocation failed (moment oom, the first 10 of a device).
 -- @requires _memory_levels _memory_allocations memory_events
 -- @caveat   Of what was allocated before the first event and freed since, the call stack is not known: stack_id is NULL.
 WITH
@@ -20,11 +20,14 @@ WITH
         SELECT trace, rank, source_id, device, event_id, 'oom'
         FROM memory_events
         WHERE action = 'oom'
+        -- Each moment is held against all allocations; who fails once, tries again and again.
+        QUALIFY
+            row_number() OVER (PARTITION BY trace, rank, source_id, device ORDER BY event_id) <= 10
     )
 
 SELECT
     m.trace, m.rank, m.source_id, m.device, m.moment, m.event_id, a.stack_id,
-    TRY_CAST(sum(a.size) AS BIGINT) AS alive_bytes, count(*) AS allocation_count
+    TRY_CAST(sum(a.block_bytes) AS BIGINT) AS alive_bytes, count(*) AS allocation_count
 FROM moments AS m
 INNER JOIN _memory_allocations AS a
     ON a.trace = m.trace

@@ -1,17 +1,17 @@
 -- @view     _memory_allocations
 -- @summary  Life of each allocation that a snapshot shows: the events between which its memory was in use (NULL: from before the first event; to after the last one).
--- @requires memory_events memory_blocks
+-- @requires _memory_moves memory_blocks
 -- @caveat   Of what was allocated before the first event and freed since, the call stack is not known.
 WITH
     moves AS (
-        SELECT trace, rank, source_id, device, event_id, action, addr, size, stack_id
-        FROM memory_events
-        WHERE action IN ('alloc', 'free_requested') AND form = 'snapshot'
+        SELECT trace, rank, source_id, device, event_id, action, addr, block_bytes, stack_id
+        FROM _memory_moves
+        WHERE action IN ('alloc', 'free_requested')
     ),
 
     in_order AS (
         SELECT
-            trace, rank, source_id, device, event_id, action, addr, size, stack_id,
+            trace, rank, source_id, device, event_id, action, addr, block_bytes, stack_id,
             lag(action) OVER of_address AS before_action,
             lead(event_id) OVER of_address AS next_event_id
         FROM moves
@@ -25,18 +25,17 @@ WITH
     )
 
 SELECT
-    trace, rank, source_id, device, addr AS address, size, stack_id, event_id AS first_event_id,
+    trace, rank, source_id, device, addr AS address, block_bytes, stack_id, event_id AS first_event_id,
     next_event_id AS last_event_id
 FROM in_order
 WHERE action = 'alloc'
 UNION ALL
-SELECT trace, rank, source_id, device, addr, size, NULL, NULL, event_id
+SELECT trace, rank, source_id, device, addr, block_bytes, NULL, NULL, event_id
 FROM in_order
 WHERE action = 'free_requested' AND before_action IS DISTINCT FROM 'alloc'
 UNION ALL
 SELECT
-    b.trace, b.rank, b.source_id, b.device, b.address, coalesce(b.requested_size, b.size),
-    b.stack_id, NULL, NULL
+    b.trace, b.rank, b.source_id, b.device, b.address, b.size, b.stack_id, NULL, NULL
 FROM memory_blocks AS b
 LEFT JOIN last_moves AS m
     ON m.trace = b.trace

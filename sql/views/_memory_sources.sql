@@ -1,15 +1,22 @@
 -- @view     _memory_sources
--- @summary  Whether anything in the trace tells of memory: rows of recordings, and samples of Kineto.
--- @requires memory_events memory_blocks counters
-SELECT trace, 'events' AS what, count(*) AS row_count
+-- @summary  What in the trace tells of memory: snapshots with their events, snapshots, timelines, samples of Kineto of devices (with totals or without), and of the host.
+-- @requires memory_events memory_segments counters
+SELECT trace, CASE form WHEN 'snapshot' THEN 'events' ELSE 'timeline' END AS what, count(*) AS row_count
 FROM memory_events
+GROUP BY trace, form
+UNION ALL
+SELECT trace, 'snapshot', count(*)
+FROM memory_segments
 GROUP BY trace
 UNION ALL
-SELECT trace, 'blocks', count(*)
-FROM memory_blocks
-GROUP BY trace
-UNION ALL
-SELECT trace, 'samples', count(*)
+SELECT
+    trace,
+    CASE
+        WHEN device IS NULL THEN 'host samples'
+        WHEN name = 'memory.bytes' THEN 'changes'
+        ELSE 'totals'
+    END,
+    count(*)
 FROM counters
-WHERE name IN ('memory.bytes', 'memory.total_allocated') AND device IS NOT NULL
-GROUP BY trace
+WHERE name IN ('memory.bytes', 'memory.total_allocated')
+GROUP BY trace, device IS NULL, name

@@ -72,7 +72,7 @@ WITH
     -- A marker that does not say what a step is for: the first reads the prompt, the last may be cut.
     placed_steps AS (
         SELECT
-            trace, rank, ts_ns, dur_ns, prefill_requests, decode_requests,
+            trace, rank, ts_ns, dur_ns, purpose,
             row_number() OVER (PARTITION BY trace, rank ORDER BY ts_ns, dur_ns) AS step,
             count(*) OVER (PARTITION BY trace, rank) AS step_count
         FROM _engine_steps
@@ -82,10 +82,10 @@ WITH
         SELECT
             trace, rank, ts_ns, dur_ns,
             CASE
-                WHEN prefill_requests > 0 THEN 'ttft'
-                WHEN prefill_requests = 0 AND decode_requests > 0 THEN 'tpot'
-                WHEN prefill_requests IS NULL AND step = 1 THEN 'ttft'
-                WHEN prefill_requests IS NULL AND (step_count <= 3 OR step < step_count) THEN 'tpot'
+                WHEN purpose = 'prefill' THEN 'ttft'
+                WHEN purpose = 'decode' THEN 'tpot'
+                WHEN purpose IS NULL AND step = 1 THEN 'ttft'
+                WHEN purpose IS NULL AND (step_count <= 3 OR step < step_count) THEN 'tpot'
             END AS measure
         FROM placed_steps
     ),

@@ -1,7 +1,8 @@
 -- @view     _traffic_dims
 -- @summary  Communication events with the parallel dimension that they serve: dp, tp, pp, ep, cp or unknown.
--- @requires collectives process_groups cards ranks
--- @caveat   The mode says what told the dimensions apart in a trace: description of the groups, degrees of the card, stride of the ranks, or the kind alone.
+-- @requires collectives
+-- @reads    process_groups cards ranks launches _range_meanings
+-- @caveat   The mode says what told the dimensions apart in a trace: description of the groups, ranges around the calls (for calls in none the card, else the kind), degrees of the card, stride of the ranks, or the kind alone. A range also counts for the groups whose description says nothing.
 -- @source   metrics 2.C traffic_distribution
 WITH
     worlds AS (
@@ -49,13 +50,33 @@ WITH
         HAVING count(DISTINCT dim) = 1
     ),
 
+    -- The only dimension of a card is that of calls of the whole job, whose group nothing states.
+    only_plan AS (
+        SELECT trace, max(degree) AS degree, min(dim) AS card_dim
+        FROM degrees
+        WHERE degree > 1
+        GROUP BY trace
+        HAVING count(DISTINCT dim) = 1
+    ),
+
+    -- The annotation around the launch; of calls on the host (gloo) the call is one itself.
+    ranged AS (
+        SELECT c.trace, c.event_id, m.dim AS range_dim
+        FROM collectives AS c
+        LEFT JOIN launches AS l ON l.trace = c.trace AND l.event_id = c.event_id
+        INNER JOIN _range_meanings AS m
+            ON m.trace = c.trace AND m.event_id = coalesce(l.range_event_id, c.event_id)
+        WHERE m.dim IS NOT NULL
+    ),
+
     calls AS (
         SELECT
             c.trace, c.event_id, c.rank, c.device, c.ts_ns, c.dur_ns, c.step,
             c.collective,
             c.wire_bytes,
             s.dim AS description_dim,
-            p.card_dim,
+            r.range_dim,
+            coalesce(p.card_dim, o.card_dim) AS card_dim,
             s.stride_dim,
             CASE
                 WHEN c.collective = 'all_to_all' THEN 'ep'
@@ -66,6 +87,8 @@ WITH
         LEFT JOIN strides AS s ON s.trace = c.trace AND s.pg_id = c.pg_id
         LEFT JOIN plan AS p
             ON p.trace = c.trace AND p.degree = c.group_size AND c.group_source = 'stated'
+        LEFT JOIN only_plan AS o ON o.trace = c.trace AND o.degree = c.group_size
+        LEFT JOIN ranged AS r ON r.trace = c.trace AND r.event_id = c.event_id
     ),
 
     modes AS (
@@ -73,6 +96,7 @@ WITH
             trace,
             CASE
                 WHEN count(description_dim) > 0 THEN 'description'
+                WHEN count(range_dim) > 0 THEN 'range'
                 WHEN count(card_dim) > 0 THEN 'card'
                 WHEN count(stride_dim) > 0 THEN 'stride'
                 ELSE 'kernel_name'
@@ -85,7 +109,8 @@ SELECT
     c.trace, c.event_id, c.rank, c.device, c.ts_ns, c.dur_ns, c.step, c.collective, c.wire_bytes, m.mode,
     coalesce(
         CASE m.mode
-            WHEN 'description' THEN c.description_dim
+            WHEN 'description' THEN coalesce(c.description_dim, c.range_dim)
+            WHEN 'range' THEN coalesce(c.range_dim, c.card_dim, c.kind_dim)
             WHEN 'card' THEN c.card_dim
             WHEN 'stride' THEN c.stride_dim
             ELSE c.kind_dim

@@ -66,7 +66,22 @@ SELECT
     c.framework, c.phase, c.precision, c.batch_size, c.seq_len, c.dp_replicate, c.dp_shard, c.tp, c.pp,
     c.cp, c.ep,
     r.backend,
-    nullif(concat_ws(' ', c.comm_library, r.comm_version), '') AS comm_library,
+    nullif(
+        concat_ws(
+            ' ',
+            coalesce(
+                c.comm_library,
+                -- A version is recorded of these two alone, under one name.
+                CASE
+                    WHEN r.comm_version IS NULL THEN NULL
+                    WHEN regexp_matches(coalesce(t.device_name, c.xpu_model), '(?i)\bAMD\b|Instinct|Radeon|\bMI[0-9]{2,3}') THEN 'RCCL'
+                    WHEN coalesce(t.device_name, c.xpu_model) IS NOT NULL THEN 'NCCL'
+                    ELSE 'NCCL or RCCL'
+                END
+            ),
+            r.comm_version
+        ), ''
+    ) AS comm_library,
     nullif(nullif(CASE WHEN json_valid(c.card)
         THEN CAST(json_extract(c.card, '$."Model-executor".communication_library.env') AS VARCHAR) END,
         'null'), '{}') AS comm_env

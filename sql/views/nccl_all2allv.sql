@@ -21,6 +21,7 @@
 -- @column   start_skew_us DOUBLE value us lower | Last start - first start.
 -- @column   end_skew_us DOUBLE value us lower | Last end - first end.
 -- @column   by_rank LIST value - | Of each rank: start since the first communication of the trace, duration, wait (microseconds), sizes.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  group_size | Group size
@@ -34,9 +35,9 @@
 -- @heading  max_rank_gb_per_s | max_rank_throughput (GB/s)
 -- @heading  min_rank_gb_per_s | min_rank_throughput (GB/s)
 -- @heading  size_imbalance_ratio | size_imbalance
--- @heading  start_skew_us | skew in start time
--- @heading  end_skew_us | skew in end time
--- @caveat   Wall time and skews compare the clocks of ranks as recorded. Who sends how much to whom is in the metric traffic_matrix.
+-- @heading  start_skew_us | skew in start time (us)
+-- @heading  end_skew_us | skew in end time (us)
+-- @caveat   Who sends how much to whom is in the metric traffic_matrix.
 -- @source   metrics 7.2 nccl_all2allv
 SELECT
     trace, collective_id, pg_name, pg_ranks, group_size, dtype,
@@ -52,7 +53,8 @@ SELECT
     size_imbalance_ratio,
     start_skew_ns / 1e3 AS start_skew_us,
     end_skew_ns / 1e3 AS end_skew_us,
-    by_rank
+    by_rank,
+    clock_aligned
 FROM _matched_shares
 WHERE collective = 'all_to_all' AND uneven
 ORDER BY trace, first_start_ns, collective_id

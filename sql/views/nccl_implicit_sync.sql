@@ -22,6 +22,7 @@
 -- @column   algo_bw_gb_per_s DOUBLE value gb_per_s higher | S / latency; GB is 10^9 bytes.
 -- @column   bus_bw_gb_per_s DOUBLE value gb_per_s higher | Algorithm bandwidth x bus factor of nccl-tests.
 -- @column   by_rank LIST value - | Of each rank: start since the first communication of the trace, duration, wait (microseconds), sizes.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  collective | Collective name
@@ -31,14 +32,13 @@
 -- @heading  in_mb | In msg size (MB)
 -- @heading  out_mb | Out msg size (MB)
 -- @heading  message_mb | Full msg size (MB)
--- @heading  latency_us | comm_latency
--- @heading  start_skew_us | skew in start time
+-- @heading  latency_us | comm_latency (us)
+-- @heading  start_skew_us | skew in start time (us)
 -- @heading  first_rank | earliest arrival rank
--- @heading  mean_wait_us | avg_wait_time
--- @heading  end_skew_us | skew in end time
+-- @heading  mean_wait_us | avg_wait_time (us)
+-- @heading  end_skew_us | skew in end time (us)
 -- @heading  algo_bw_gb_per_s | algo bw (GB/s)
 -- @heading  bus_bw_gb_per_s | bus bw (GB/s)
--- @caveat   Skews and waits compare the clocks of ranks as recorded.
 -- @source   metrics 7.2 nccl_implicit_sync
 SELECT
     trace, collective_id, pg_name, pg_ranks, collective, group_size, dtype, in_elems, out_elems,
@@ -52,7 +52,8 @@ SELECT
     end_skew_ns / 1e3 AS end_skew_us,
     algo_bw_gb_per_s,
     bus_bw_gb_per_s,
-    by_rank
+    by_rank,
+    clock_aligned
 FROM _matched_shares
 WHERE collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all') AND NOT uneven
 ORDER BY trace, first_start_ns, collective_id

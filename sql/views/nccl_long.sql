@@ -1,7 +1,7 @@
 -- @view     nccl_long
 -- @summary  Communication events of each rank, one row each, with the call that they are a share of.
 -- @requires collectives
--- @reads    _group_names
+-- @reads    _group_names _clock_shifts
 -- @null     the trace has no communication
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   collective_id BIGINT value - | Call over the ranks; NULL where unmatched.
@@ -20,9 +20,10 @@
 -- @column   out_split VARCHAR value - | Splits of the output.
 -- @column   device BIGINT value - | Accelerator.
 -- @column   stream BIGINT value - | In-order queue of the device.
--- @column   ts_us DOUBLE value us | Start, since the first communication of any rank, by the clocks as recorded.
+-- @column   ts_us DOUBLE value us | Start, since the first communication of any rank.
 -- @column   dur_us DOUBLE value us | Duration.
 -- @column   event_id BIGINT dim - | Number of the event.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away from starts: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  collective | Collective name
@@ -55,9 +56,14 @@ SELECT
     CAST(c.out_split AS VARCHAR) AS out_split,
     c.device,
     c.stream,
-    (c.ts_ns - min(c.ts_ns) OVER (PARTITION BY c.trace)) / 1e3 AS ts_us,
+    (
+        c.ts_ns - coalesce(o.shift_ns, 0)
+        - min(c.ts_ns - coalesce(o.shift_ns, 0)) OVER (PARTITION BY c.trace)
+    ) / 1e3 AS ts_us,
     c.dur_ns / 1e3 AS dur_us,
-    c.event_id
+    c.event_id,
+    coalesce(o.aligned, FALSE) AS clock_aligned
 FROM collectives AS c
+LEFT JOIN _clock_shifts AS o ON o.trace = c.trace AND o.rank = c.rank AND o.aligned = o.by_itself
 LEFT JOIN _group_names AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
 ORDER BY c.trace, c.ts_ns, c.rank, c.event_id

@@ -29,6 +29,7 @@
 -- @column   max_end_skew_us DOUBLE value us lower | Largest.
 -- @column   calls BIGINT value calls | Calls.
 -- @column   total_wall_ms DOUBLE value ms lower | Wall times added up.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  group_size | Group size
@@ -58,7 +59,8 @@ SELECT
     avg(end_skew_us ORDER BY end_skew_us) AS mean_end_skew_us,
     max(end_skew_us) AS max_end_skew_us,
     count(*) AS calls,
-    sum(wall_us ORDER BY wall_us) / 1e3 AS total_wall_ms
+    sum(wall_us ORDER BY wall_us) / 1e3 AS total_wall_ms,
+    bool_or(clock_aligned) AS clock_aligned
 FROM nccl_all2allv
 GROUP BY trace, pg_name, pg_ranks, group_size, dtype
 ORDER BY trace, total_wall_ms DESC, pg_name, pg_ranks, group_size, dtype

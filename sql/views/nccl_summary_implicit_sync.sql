@@ -31,23 +31,24 @@
 -- @column   max_bus_bw_gb_per_s DOUBLE value gb_per_s | Largest over the calls: algorithm bandwidth x bus factor.
 -- @column   calls BIGINT value calls | Calls.
 -- @column   total_latency_ms DOUBLE value ms lower | Latencies added up.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  collective | Collective name
 -- @heading  in_elems | In msg nelems
 -- @heading  group_size | Group size
 -- @heading  pg_names | Process Group Name
 -- @heading  message_mb | Full msg size (MB)
--- @heading  mean_latency_us | comm_latency_mean
--- @heading  median_latency_us | comm_latency_median
--- @heading  min_latency_us | comm_latency_min
--- @heading  max_latency_us | comm_latency_max
--- @heading  mean_start_skew_us | skew in start time_mean
--- @heading  median_start_skew_us | skew in start time_median
--- @heading  min_start_skew_us | skew in start time_min
--- @heading  max_start_skew_us | skew in start time_max
--- @heading  mean_end_skew_us | skew in end time_mean
--- @heading  median_end_skew_us | skew in end time_median
--- @heading  min_end_skew_us | skew in end time_min
--- @heading  max_end_skew_us | skew in end time_max
+-- @heading  mean_latency_us | comm_latency_mean (us)
+-- @heading  median_latency_us | comm_latency_median (us)
+-- @heading  min_latency_us | comm_latency_min (us)
+-- @heading  max_latency_us | comm_latency_max (us)
+-- @heading  mean_start_skew_us | skew in start time_mean (us)
+-- @heading  median_start_skew_us | skew in start time_median (us)
+-- @heading  min_start_skew_us | skew in start time_min (us)
+-- @heading  max_start_skew_us | skew in start time_max (us)
+-- @heading  mean_end_skew_us | skew in end time_mean (us)
+-- @heading  median_end_skew_us | skew in end time_median (us)
+-- @heading  min_end_skew_us | skew in end time_min (us)
+-- @heading  max_end_skew_us | skew in end time_max (us)
 -- @heading  mean_algo_bw_gb_per_s | algo bw (GB/s)_mean
 -- @heading  median_algo_bw_gb_per_s | algo bw (GB/s)_median
 -- @heading  min_algo_bw_gb_per_s | algo bw (GB/s)_min
@@ -58,7 +59,7 @@
 -- @heading  max_bus_bw_gb_per_s | bus bw (GB/s)_max
 -- @heading  calls | count
 -- @heading  total_latency_ms | Total comm latency (ms)
--- @caveat   Skews compare the clocks of ranks as recorded. Calls of groups of one size are one row, whichever groups they are.
+-- @caveat   Calls of groups of one size are one row, whichever groups they are.
 -- @source   metrics 7.2 nccl_summary_implicit_sync, with the size of the group in the key: bandwidths of unlike groups are not mixed
 SELECT
     trace, collective, dtype, in_elems, group_size,
@@ -85,7 +86,8 @@ SELECT
     min(bus_bw_gb_per_s) AS min_bus_bw_gb_per_s,
     max(bus_bw_gb_per_s) AS max_bus_bw_gb_per_s,
     count(*) AS calls,
-    sum(latency_us ORDER BY latency_us) / 1e3 AS total_latency_ms
+    sum(latency_us ORDER BY latency_us) / 1e3 AS total_latency_ms,
+    bool_or(clock_aligned) AS clock_aligned
 FROM nccl_implicit_sync
 GROUP BY trace, collective, dtype, in_elems, group_size
 ORDER BY trace, total_latency_ms DESC NULLS LAST, collective, dtype, in_elems, group_size

@@ -33,11 +33,11 @@
 -- @heading  out_split | Out split size
 -- @heading  in_mb | In msg size (MB)_first
 -- @heading  out_mb | Out msg size (MB)_first
--- @heading  total_us | dur_sum
--- @heading  mean_us | dur_mean
--- @heading  std_us | dur_std
--- @heading  min_us | dur_min
--- @heading  max_us | dur_max
+-- @heading  total_us | dur_sum (us)
+-- @heading  mean_us | dur_mean (us)
+-- @heading  std_us | dur_std (us)
+-- @heading  min_us | dur_min (us)
+-- @heading  max_us | dur_max (us)
 -- @heading  events | operation_count
 -- @source   metrics 7.2 nccl_summary_long; durations in microseconds
 SELECT

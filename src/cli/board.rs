@@ -1,23 +1,22 @@
 //! `board`: a static leaderboard over traces, with a report of each.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use duckdb::types::Value as SqlValue;
 use serde_json::{Map, Value, json};
 
 use super::Context;
 use super::args::ReportArgs;
-use super::batch::Batch;
+use super::batch::{Batch, result_rows};
 use super::output::{Files, Names, Target, safe};
-use super::report::{MOST_ROWS, page_views, shown_metrics, view};
+use super::report::{document, page_views, shown_metrics, view};
 use super::select::traces;
+use crate::engine::Engine;
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
-use crate::engine::{Engine, ResultRow};
 use crate::error::{Error, Result};
-use crate::ingest::manifest::Manifest;
 use crate::registry::{SqlFile, docs};
-use crate::report::document::{Document, Metric, Sheet, provenance};
+use crate::report::document::{Document, MOST_ROWS, Sheet, SheetColumn, provenance};
 use crate::report::files::vacant;
 use crate::report::html::board::{Definition, board_page, definitions_page};
 use crate::report::{html, pretty};
@@ -38,7 +37,8 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let index = folder.join("index.html");
     vacant(&index, context.global.force).map_err(one)?;
     let shown = shown_metrics(context).map_err(one)?;
-    let files = files(context, &shown).map_err(one)?;
+    let thresholds = thresholds(context).map_err(one)?;
+    let files = files(context, &shown, &thresholds).map_err(one)?;
     let params: Params = args.param.iter().cloned().collect();
     check_params(&files, &params).map_err(one)?;
     let views = page_views(context).map_err(one)?;
@@ -52,41 +52,27 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let mut listed = Vec::new();
     let mut results: Vec<MetricResult> = Vec::new();
     let mut configurations: Option<Sheet> = None;
+    let mut errors = Vec::new();
     for directory in &directories {
-        let (answers, rows) = batch.trace_with_views(directory, MOST_ROWS).map_err(one)?;
-        let manifest = Manifest::read(directory).map_err(one)?;
-        let answers: Vec<MetricResult> = answers.into_iter().collect::<Result<_>>().map_err(one)?;
-        let metrics = shown
-            .iter()
-            .zip(&answers)
-            .map(|((section, file), result)| Metric::new(file, section, result.clone()))
-            .collect();
-        let sheets =
-            views.iter().zip(rows).map(|(v, rows)| Sheet::new(v, rows, MOST_ROWS)).collect();
-        let document = Document {
-            trace: manifest.trace.clone(),
-            label: manifest.trace.clone(),
-            fingerprint: manifest.fingerprint(),
-            sheets,
-            metrics,
-        };
-        let path = names.path(&safe(&manifest.trace), &document.fingerprint[..8], ".html");
+        let answers = batch.trace(directory).map_err(one)?;
+        let (document, answers) = document(answers, &shown, &files, &views, &mut errors);
+        let path = names.path(&safe(&document.trace), &document.fingerprint[..8], ".html");
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         listed.push(json!({
-            "trace": manifest.trace, "report": format!("reports/{name}"),
+            "trace": document.trace, "report": format!("reports/{name}"),
             "trace_fingerprint": document.fingerprint,
         }));
         add(&mut configurations, &document);
-        let page = html::report_page(&document.json()).into_bytes();
+        let page = html::report_page(&document.page()).into_bytes();
         written.add(&path, &page).map_err(one)?;
         results.extend(answers);
     }
     drop(batch);
-    let graded = graded(context, &files, &results).map_err(one)?;
-    let document = json!({
+    let graded = graded(context, &directories, &files, &results).map_err(one)?;
+    let board = json!({
         "board": 1, "provenance": provenance(None), "traces": listed,
         "configurations": configurations.as_ref().map(Sheet::json),
-        "metrics": described(&files, &graded), "results": graded.json(),
+        "metrics": described(&files, &thresholds), "results": graded.json(),
     });
     let definitions: Vec<Definition> = files
         .iter()
@@ -98,22 +84,33 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
         })
         .collect();
     let pages = [
-        ("board.json", pretty(&document)),
+        ("board.json", pretty(&board)),
         ("metrics.html", definitions_page(&definitions).into_bytes()),
-        ("index.html", board_page(&document).into_bytes()),
+        ("index.html", board_page(&board).into_bytes()),
     ];
     for (name, bytes) in pages {
         written.add(&folder.join(name), &bytes).map_err(one)?;
     }
-    written.commit().map_err(one)
+    written.commit().map_err(one)?;
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What grades rest on.
+fn thresholds(context: &Context) -> Result<Sheet> {
+    let engine = Engine::open(&[], &context.registry, &context.settings())?;
+    let file = view(context, "metric_thresholds")?;
+    Ok(Sheet::new(file, rows(&engine, file, &[], MOST_ROWS)?))
 }
 
 /// The metrics of a report, then those besides that have thresholds.
-fn files<'c>(context: &'c Context, shown: &[(String, &'c SqlFile)]) -> Result<Vec<&'c SqlFile>> {
+fn files<'c>(
+    context: &'c Context,
+    shown: &[(String, &'c SqlFile)],
+    thresholds: &Sheet,
+) -> Result<Vec<&'c SqlFile>> {
     let mut files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
-    let engine = Engine::open(&[], &context.registry, &context.settings())?;
-    let thresholds = rows(&engine, view(context, "metric_thresholds")?, &[], MOST_ROWS)?.rows;
-    for name in thresholds.iter().filter_map(|row| row.first()?.as_str()) {
+    for row in &thresholds.rows {
+        let name = thresholds.cell(row, "metric").as_str().unwrap_or_default();
         files.push(context.registry.metric(name)?);
     }
     let mut seen = BTreeSet::new();
@@ -127,7 +124,7 @@ fn add(all: &mut Option<Sheet>, document: &Document) {
     let mut own = sheet.clone();
     own.columns.insert(
         0,
-        crate::report::document::SheetColumn {
+        SheetColumn {
             name: "trace".to_owned(),
             doc: "The ingested trace.".to_owned(),
             ..Default::default()
@@ -142,40 +139,27 @@ fn add(all: &mut Option<Sheet>, document: &Document) {
     }
 }
 
-/// Values with their grades, by the comparison `board`.
-fn graded(context: &Context, files: &[&SqlFile], results: &[MetricResult]) -> Result<Sheet> {
+/// Values with their grades, by the comparison `board`, which reads what the traces and their cards
+/// say of model and hardware.
+fn graded(
+    context: &Context,
+    directories: &[PathBuf],
+    files: &[&SqlFile],
+    results: &[MetricResult],
+) -> Result<Sheet> {
     let file = context
         .registry
         .comparison("board")
         .ok_or_else(|| Error::new("sql-file", "there is no comparison `board`"))?;
-    let engine = Engine::open(&[], &context.registry, &context.settings())?;
+    let engine = Engine::open(directories, &context.registry, &context.settings())?;
     engine.lock_down()?;
-    let values: Vec<ResultRow<'_>> = results
-        .iter()
-        .filter_map(|r| {
-            let place = files.iter().position(|f| f.header.name == r.metric)?;
-            let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
-            let place = i64::try_from(place).ok()?;
-            Some((
-                &*r.trace,
-                place,
-                &*r.metric,
-                r.version,
-                r.unit.as_deref(),
-                better,
-                r.value.as_f64(),
-            ))
-        })
-        .collect();
-    engine.fill_results(&values)?;
-    let params: [(&str, SqlValue); 0] = [];
-    let rows = rows(&engine, file, &params, usize::MAX - 1)?;
+    engine.fill_results(&result_rows(files, results))?;
     // The trace is no matter of course here: all columns are kept.
-    Ok(Sheet::with_trace(file, rows))
+    Ok(Sheet::with_trace(file, rows(&engine, file, &[], MOST_ROWS)?))
 }
 
 /// What a reader of the board needs to know of each metric.
-fn described(files: &[&SqlFile], graded: &Sheet) -> Vec<Value> {
+fn described(files: &[&SqlFile], thresholds: &Sheet) -> Vec<Value> {
     files
         .iter()
         .map(|file| {
@@ -193,9 +177,9 @@ fn described(files: &[&SqlFile], graded: &Sheet) -> Vec<Value> {
             ] {
                 out.insert(key.to_owned(), value);
             }
-            let row = graded.rows.iter().find(|row| *graded.cell(row, "metric") == *h.name);
-            for key in ["good", "poor"] {
-                let value = row.map_or(Value::Null, |row| graded.cell(row, key).clone());
+            let row = thresholds.rows.iter().find(|row| *thresholds.cell(row, "metric") == *h.name);
+            for key in ["basis", "good", "poor"] {
+                let value = row.map_or(Value::Null, |row| thresholds.cell(row, key).clone());
                 out.insert(key.to_owned(), value);
             }
             Value::Object(out)

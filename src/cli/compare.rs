@@ -7,26 +7,27 @@ use serde_json::Value;
 
 use super::Context;
 use super::args::{CompareArgs, ProfileMode};
-use super::batch::{Batch, source};
+use super::batch::{Batch, result_rows, source};
 use super::output::{Files, Names, Target, ending, form, safe, target};
-use super::report::{MOST_ROWS, shown_metrics, view};
+use super::report::{shown_metrics, view};
 use super::select::each;
 use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
-use crate::engine::{Engine, ResultRow, Shown};
+use crate::engine::{Engine, Shown};
 use crate::error::{Error, Result};
 use crate::ingest::absolute;
 use crate::ingest::manifest::Manifest;
 use crate::registry::SqlFile;
-use crate::report::document::{Comparison, Run, Sheet};
+use crate::report::document::{Comparison, MOST_ROWS, Run, Sheet};
 use crate::report::units::human;
 use crate::report::{Format, books, changes, html, pretty};
 
 /// Comparisons by the names that workbooks have for them.
-const COMPARISONS: [(&str, &str); 6] = [
-    ("Summary_Dashboard", "summary_dashboard"),
+const COMPARISONS: [(&str, &str); 7] = [
     ("GPU_Summary_Cmp", "gpu_summary_cmp"),
     ("GPU_ByRank_Cmp", "gpu_by_rank_cmp"),
+    ("Kernel_Cmp", "kernel_cmp"),
+    ("Op_Cmp", "op_cmp"),
     ("NCCL_ImplSync_Cmp", "nccl_impl_sync_cmp"),
     ("NCCL_Long_Cmp", "nccl_long_cmp"),
     ("Metrics_Cmp", "metric_cmp"),
@@ -37,7 +38,7 @@ const RUN_SHEETS: [&str; 11] = [
     "configuration",
     "gpu_timeline",
     "gpu_timeline_by_rank",
-    "step_overlap",
+    "step_overlap_mean",
     "collective_sizes",
     "hockney_fits",
     "network_load",
@@ -47,7 +48,7 @@ const RUN_SHEETS: [&str; 11] = [
     "nccl_summary_implicit_sync",
 ];
 
-/// Metrics that rank runs where nobody says one.
+/// Metrics that rank runs where nobody says one; of these one that rests on several steps.
 const RANK_BY: &str = "avg_step_time,iter_time,wall_time_s";
 
 /// Runs the command.
@@ -70,11 +71,8 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     }
     let mut files: Vec<&SqlFile> =
         shown_metrics(context).map_err(one)?.into_iter().map(|(_, file)| file).collect();
-    let mut rank_by = RANK_BY.to_owned();
     if let Some(name) = &args.rank_by {
-        let file = context.registry.metric(name).map_err(one)?;
-        rank_by.clone_from(&file.header.name);
-        files.push(file);
+        files.push(context.registry.metric(name).map_err(one)?);
     }
     files.extend(limits.iter().map(|l| l.file));
     let mut seen = std::collections::BTreeSet::new();
@@ -87,18 +85,21 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Vec<Error>> {
     let traces: Vec<String> = named.iter().map(|(_, trace)| trace.clone()).collect();
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
-    let mut results = Vec::new();
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
     for directory in &directories {
-        for result in batch.trace(directory).map_err(one)? {
-            results.push(result.map_err(one)?);
-        }
+        let answers = batch.trace(directory).map_err(one)?;
+        results.extend(answers.known(&files, &[], &mut errors).0);
     }
     drop(batch);
+    let calls: &[&str] = match (format, &target) {
+        (Format::Xlsx, Target::Folder(_)) => &books::CALL_VIEWS,
+        _ => &[],
+    };
     let comparison =
-        compared(context, args, &named, &directories, &files, &results, &rank_by).map_err(one)?;
+        compared(context, args, &named, &directories, &files, &results, calls).map_err(one)?;
     write(context, &comparison, &target, format, out).map_err(one)?;
-    let crossed = crossed(&comparison, &limits, &results);
-    if crossed.is_empty() { Ok(()) } else { Err(crossed) }
+    errors.extend(crossed(&comparison, &limits, &results));
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Labels and traces of the runs, in the order of the command line.
@@ -146,7 +147,8 @@ fn label(text: &str, manifest: &Manifest) -> String {
     name.unwrap_or_else(|| manifest.trace.clone())
 }
 
-/// The comparison of all tests with the baseline, by the SQL files.
+/// The comparison of all tests with the baseline, by the SQL files; `calls` are views of each run
+/// that only its workbooks need.
 fn compared(
     context: &Context,
     args: &CompareArgs,
@@ -154,11 +156,12 @@ fn compared(
     directories: &[PathBuf],
     files: &[&SqlFile],
     results: &[MetricResult],
-    rank_by: &str,
+    calls: &[&str],
 ) -> Result<Comparison> {
     let views: Vec<&SqlFile> = RUN_SHEETS
         .iter()
         .chain(&["nccl_summary_long"])
+        .chain(calls)
         .map(|n| view(context, n))
         .collect::<Result<_>>()?;
     let comparison = |name: &str| {
@@ -182,7 +185,7 @@ fn compared(
         engine.show(vec![only.clone()])?;
         let mut sheets = Vec::new();
         for view in &views {
-            sheets.push(Sheet::new(view, rows(&engine, view, &[], MOST_ROWS)?, MOST_ROWS));
+            sheets.push(Sheet::new(view, rows(&engine, view, &[], MOST_ROWS)?));
         }
         runs.push(Run {
             label: label.clone(),
@@ -193,19 +196,7 @@ fn compared(
         shown.push(only);
     }
     engine.show(shown)?;
-    let values: Vec<ResultRow<'_>> = results
-        .iter()
-        .map(|r| {
-            let is_of =
-                |f: &&SqlFile| (&*f.header.name, f.header.version) == (&*r.metric, r.version);
-            let place = files.iter().position(is_of).unwrap_or(0);
-            let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
-            let place = i64::try_from(place).unwrap_or(0);
-            let unit = r.unit.as_deref();
-            (&*r.trace, place, &*r.metric, r.version, unit, better, r.value.as_f64())
-        })
-        .collect();
-    engine.fill_results(&values)?;
+    engine.fill_results(&result_rows(files, results))?;
     let base = SqlValue::Text(named[0].1.clone());
     let mut compared = Vec::new();
     for (_, test) in &named[1..] {
@@ -216,7 +207,12 @@ fn compared(
                 params.push(("threshold", SqlValue::Double(args.threshold)));
             }
             let rows = rows(&engine, file, &params, MOST_ROWS)?;
-            of_test.push(Sheet { name: (*tab).to_owned(), ..Sheet::new(file, rows, MOST_ROWS) });
+            of_test.push(Sheet { name: (*tab).to_owned(), ..Sheet::new(file, rows) });
+        }
+        let of = |name: &str| of_test.iter().find(|s| s.name == name);
+        if let (Some(times), Some(metrics)) = (of("GPU_Summary_Cmp"), of("Metrics_Cmp")) {
+            let dashboard = changes::dashboard(times, metrics);
+            of_test.insert(0, Sheet { name: books::DASHBOARD.to_owned(), ..dashboard });
         }
         compared.push(of_test);
     }
@@ -224,12 +220,13 @@ fn compared(
         0..=2 => None,
         _ => {
             let file = comparison("ranking")?;
+            let rank_by = match &args.rank_by {
+                Some(name) => &context.registry.metric(name)?.header.name,
+                None => RANK_BY,
+            };
             let metrics = SqlValue::Text(rank_by.to_owned());
-            let mut sheet = Sheet::new(
-                file,
-                rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?,
-                MOST_ROWS,
-            );
+            let mut sheet =
+                Sheet::new(file, rows(&engine, file, &[("metrics", metrics)], MOST_ROWS)?);
             relabel(&mut sheet, named);
             Some(sheet)
         }

@@ -1,5 +1,6 @@
 //! `ingest`: files in, a summary line per trace out.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::Context;
@@ -97,7 +98,8 @@ fn summary(context: &Context, s: &Summary) {
     }
     let size = human(&s.bytes.into(), Some("bytes"));
     let rate = human(&(s.bytes as f64 / s.seconds.max(1e-9)).into(), Some("bytes_per_s"));
-    let findings: u64 = s.findings.iter().map(|(_, f)| f.count).sum();
+    // One for each cause, however often it came and in however many files.
+    let findings = s.findings.iter().map(|(_, f)| &f.code).collect::<BTreeSet<_>>().len();
     printer.note(&format!(
         "{}: {}, {ranks}, {} events, {size} in {:.2} s ({rate}), {}",
         s.trace,
@@ -110,7 +112,13 @@ fn summary(context: &Context, s: &Summary) {
             n => format!("{n} findings"),
         }
     ));
+    let mut said = BTreeSet::new();
     for (file, f) in &s.findings {
+        // The same of several files is said once, at the first of them.
+        let same = || s.findings.iter().filter(|(_, o)| o.code == f.code && o.message == f.message);
+        if !said.insert((&f.code, &f.message)) {
+            continue;
+        }
         // What a user should know without asking; the rest is in `ingest_log`.
         let matters = f.severity >= Severity::Loss
             || matches!(
@@ -141,9 +149,15 @@ fn summary(context: &Context, s: &Summary) {
             (file, None) => file.to_owned(),
         };
         // The code of a finding is its own list, not that of errors.
-        let mut text = format!("warning[{}]: {} x {}", f.code, f.count, f.message);
+        let count: u64 = same().map(|(_, f)| f.count).sum();
+        let mut text = format!("warning[{}]: {count} x {}", f.code, f.message);
         if !place.is_empty() {
             text.push_str(&format!("\n  --> {place}"));
+        }
+        match same().count() {
+            1 => {}
+            2 => text.push_str(", and 1 more"),
+            n => text.push_str(&format!(", and {} more", n - 1)),
         }
         printer.note(&text);
     }

@@ -143,7 +143,7 @@ pub fn grid(context: &Context, what: What) -> Grid {
                     m.kinds().join("+").into(),
                     ranks.len().into(),
                     m.sources.iter().map(|s| s.events).sum::<u64>().into(),
-                    m.findings.values().sum::<u64>().into(),
+                    m.findings.len().into(),
                     m.root.display().to_string().into(),
                 ]
             });
@@ -179,17 +179,16 @@ pub fn grid(context: &Context, what: What) -> Grid {
 
 /// Runs `show`.
 pub fn show(context: &Context, args: &ShowArgs) -> Result<()> {
-    let format = table_form(context, "show")?;
     let found = match find(context, &args.name) {
         Ok(found) => found,
         Err(error) => {
             return match select::named(context, &args.name) {
-                Some(trace) => trace::show(context, &trace, format),
+                Some(trace) => trace::show(context, &trace),
                 None => Err(error),
             };
         }
     };
-    match format {
+    match table_form(context, "show")? {
         Format::Table => context.printer.result(found.text(context).as_bytes()),
         Format::Json => context.printer.result(&pretty(&found.json(context))),
         _ => Err(Error::new("usage", "a definition is text or JSON").hint("--format json")),

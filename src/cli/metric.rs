@@ -121,7 +121,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Answers<'c
     let mut errors = Vec::new();
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
     for directory in &directories {
-        for outcome in batch.trace(directory).map_err(one)? {
+        for outcome in batch.trace(directory).map_err(one)?.results {
             match outcome {
                 Ok(result) => results.push(result),
                 // What is wrong with a metric or a parameter is wrong on every trace: said once.

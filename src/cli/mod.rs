@@ -47,6 +47,7 @@ impl Context {
         Settings {
             threads: self.global.jobs,
             memory_limit: self.global.memory_limit.clone(),
+            data: self.store.path.clone(),
             interrupt: self.interrupt.clone(),
         }
     }

@@ -4,34 +4,41 @@ use serde_json::Value;
 
 use super::Context;
 use super::args::ReportArgs;
-use super::batch::Batch;
+use super::batch::{Answers, Batch};
 use super::output::{Files, Names, Target, ending, form, safe, target, timestamp};
 use super::select::traces;
-use crate::engine::run::{Params, check_params};
+use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::{Engine, sheet};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
-use crate::report::document::{Document, Metric, Sheet};
+use crate::report::document::{Document, MOST_ROWS, Metric};
 use crate::report::{Format, books, html, pretty, text};
 
 /// What reports for people show.
-const TEXT_SHEETS: [&str; 9] = [
+const TEXT_SHEETS: [&str; 14] = [
     "configuration",
+    "time_per_step",
+    "trace_findings",
     "gpu_timeline",
     "overlap_summary",
     "overlap_by_rank",
     "network_load",
+    "network_by_rank",
     "hockney_fits",
     "traffic",
+    "message_sizes",
     "straggler_summary",
     "kernel_class_times",
+    "copy_summary",
 ];
 
 /// What the JSON report and the page show besides.
-const PAGE_SHEETS: [&str; 10] = [
+const PAGE_SHEETS: [&str; 12] = [
     "gpu_timeline_by_rank",
     "step_overlap",
+    "step_overlap_mean",
     "step_timeline",
+    "step_short_events",
     "collective_sizes",
     "nccl_summary_implicit_sync",
     "nccl_summary_all2allv",
@@ -42,7 +49,7 @@ const PAGE_SHEETS: [&str; 10] = [
 ];
 
 /// What a workbook holds besides the sheets of the text.
-const BOOK_SHEETS: [&str; 12] = [
+const BOOK_SHEETS: [&str; 19] = [
     "gpu_timeline_by_rank",
     "step_overlap",
     "collective_sizes",
@@ -53,12 +60,16 @@ const BOOK_SHEETS: [&str; 12] = [
     "nccl_all2allv",
     "nccl_summary_all2allv",
     "kernel_summary_by_rank",
+    "ops_summary_by_category",
+    "ops_summary_by_category_by_rank",
     "ops_summary_by_rank",
+    "ops_unique_args",
+    "ops_unique_args_by_rank",
+    "short_kernel_histogram",
+    "short_kernel_histogram_by_rank",
     "short_kernels_summary",
+    "short_kernels_summary_by_rank",
 ];
-
-/// Most rows of a sheet: what a worksheet holds below its headings.
-pub const MOST_ROWS: usize = 1_048_575;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
@@ -82,27 +93,35 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
     let directories = context.directories(&traces).map_err(one)?;
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
-    let mut out = Output::new(context, target, format).map_err(one)?;
+    let mut out = Output::new(context, target, format, directories.len()).map_err(one)?;
+    let mut errors = Vec::new();
     for directory in &directories {
-        let (results, rows) = batch.trace_with_views(directory, MOST_ROWS).map_err(one)?;
-        let manifest = crate::ingest::manifest::Manifest::read(directory).map_err(one)?;
-        let mut metrics = Vec::new();
-        for ((section, file), result) in shown.iter().zip(results) {
-            metrics.push(Metric::new(file, section, result.map_err(one)?));
-        }
-        let sheets =
-            views.iter().zip(rows).map(|(v, rows)| Sheet::new(v, rows, MOST_ROWS)).collect();
-        let document = Document {
-            trace: manifest.trace.clone(),
-            label: manifest.trace.clone(),
-            fingerprint: manifest.fingerprint(),
-            sheets,
-            metrics,
-        };
+        let answers = batch.trace(directory).map_err(one)?;
+        let (document, _) = document(answers, &shown, &files, &views, &mut errors);
         out.add(&document).map_err(one)?;
     }
     drop(batch);
-    out.finish().map_err(one)
+    out.finish().map_err(one)?;
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// The document of a trace, of the first of the metrics that were asked, and what all of them said.
+/// What failed is said in it, and is among `errors`.
+pub fn document(
+    answers: Answers,
+    shown: &[(String, &SqlFile)],
+    files: &[&SqlFile],
+    views: &[&SqlFile],
+    errors: &mut Vec<Error>,
+) -> (Document, Vec<MetricResult>) {
+    let (trace, fingerprint) = (answers.manifest.trace.clone(), answers.manifest.fingerprint());
+    let (results, sheets) = answers.known(files, views, errors);
+    let metrics = shown
+        .iter()
+        .zip(&results)
+        .map(|((section, file), result)| Metric::new(file, section, result.clone()))
+        .collect();
+    (Document { label: trace.clone(), trace, fingerprint, sheets, metrics }, results)
 }
 
 /// Metrics of a report by section, as the view `report_metrics` lists them.
@@ -113,7 +132,7 @@ pub fn shown_metrics(context: &Context) -> Result<Vec<(String, &SqlFile)>> {
     let registry = &context.registry;
     let engine = Engine::open(&[], registry, &context.settings())?;
     let file = view(context, "report_metrics")?;
-    let rows = sheet::rows(&engine, file, &[], usize::MAX - 1)?.rows;
+    let rows = sheet::rows(&engine, file, &[], MOST_ROWS)?.rows;
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     rows.iter().map(|row| Ok((text(&row[1]), registry.metric(&text(&row[2]))?))).collect()
 }
@@ -156,17 +175,20 @@ struct Output<'c> {
     files: Files<'c>,
     /// Names in the folder, and the time that they hold.
     names: Option<(Names, String)>,
+    /// Traces that there will be.
+    traces: usize,
 }
 
 impl<'c> Output<'c> {
-    fn new(context: &'c Context, target: Target, format: Format) -> Result<Self> {
+    fn new(context: &'c Context, target: Target, format: Format, traces: usize) -> Result<Self> {
         let mut files = Files::new(context);
         files.prepare(&target)?;
         let names = match &target {
             Target::Folder(folder) => Some((Names::new(folder), timestamp()?)),
             _ => None,
         };
-        Ok(Self { context, target, format, bytes: Vec::new(), documents: Vec::new(), files, names })
+        let (bytes, documents) = (Vec::new(), Vec::new());
+        Ok(Self { context, target, format, bytes, documents, files, names, traces })
     }
 
     fn add(&mut self, document: &Document) -> Result<()> {
@@ -185,8 +207,12 @@ impl<'c> Output<'c> {
             let path = names.path(&stem(document, time), &document.trace, &ending(self.format));
             return self.files.add(&path, &rendered(document, self.format)?);
         }
-        // Workbooks lie in the folders that tools before have made, below one for the trace.
-        let folder = names.path(&safe(&document.trace), "trace", "");
+        // Workbooks lie in the folders that tools before have made, of several traces below one for
+        // each.
+        let folder = match &self.target {
+            Target::Folder(folder) if self.traces == 1 => folder.clone(),
+            _ => names.path(&safe(&document.trace), "trace", ""),
+        };
         for (name, bytes) in books::report_files(document)? {
             self.files.add(&folder.join(name), &bytes)?;
         }
@@ -213,7 +239,7 @@ fn rendered(document: &Document, format: Format) -> Result<Vec<u8>> {
     Ok(match format {
         Format::Markdown => text::markdown(document).into_bytes(),
         Format::Json => pretty(&document.json()),
-        Format::Html => html::report_page(&document.json()).into_bytes(),
+        Format::Html => html::report_page(&document.page()).into_bytes(),
         Format::Xlsx => books::report(document)?,
         _ => text::text(document).into_bytes(),
     })

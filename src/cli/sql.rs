@@ -211,19 +211,3 @@ pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
     engine.make_all()?;
     Ok(engine)
 }
-
-/// The rows of one statement.
-///
-/// # Errors
-/// `sql`.
-pub fn query(engine: &Engine<'_>, sql: &str) -> Result<Grid> {
-    engine.admit(sql)?;
-    let mut statement = engine.connection.prepare(sql)?;
-    let arrow = statement.query_arrow([])?;
-    let schema = arrow.get_schema();
-    let mut batches: Vec<RecordBatch> = arrow.collect();
-    if batches.is_empty() {
-        batches.push(RecordBatch::new_empty(schema));
-    }
-    Ok(Grid::of_batches(batches))
-}

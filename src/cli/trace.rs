@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::Context;
 use super::args::{RemoveArgs, RenameArgs};
+use super::output::table_form;
 use super::select::exact;
-use super::sql::query;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest::manifest::{Manifest, Source, Stored};
@@ -42,7 +42,7 @@ const LONGEST_CELL: usize = 400;
 ///
 /// # Errors
 /// `trace-unknown` for one that cannot be understood, `sql`, `io`.
-pub fn show(context: &Context, trace: &str, format: Format) -> Result<()> {
+pub fn show(context: &Context, trace: &str) -> Result<()> {
     let directory = context.store.directory(trace);
     let manifest = Manifest::parse(&directory)?;
     let unusable = manifest.damage(&directory).or_else(|| {
@@ -62,11 +62,17 @@ pub fn show(context: &Context, trace: &str, format: Format) -> Result<()> {
         }
     }
     let facts = facts(&manifest, unusable);
-    match format {
+    match table_form(context, "show")? {
         Format::Json => context.printer.result(&pretty(&as_json(facts, &grids, &manifest))),
         Format::Table => context.printer.result(text(&facts, &grids, &manifest)?.as_bytes()),
         _ => Err(Error::new("usage", "what a trace is has no such form").hint("table or json")),
     }
+}
+
+/// The rows of a query.
+fn query(engine: &Engine<'_>, sql: &str) -> Result<Grid> {
+    let mut statement = engine.connection.prepare(sql)?;
+    Ok(Grid::of_batches(statement.query_arrow([])?.collect()))
 }
 
 /// What is said of the trace as a whole; what nobody said is left out.

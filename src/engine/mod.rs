@@ -16,6 +16,7 @@ use serde_json::Value;
 use self::interrupt::Interrupt;
 use crate::error::{Error, Result};
 use crate::ingest::manifest::Manifest;
+use crate::ingest::scratch::Scratch;
 use crate::registry::lint::Probe;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
@@ -32,6 +33,8 @@ pub struct Engine<'r> {
     kept: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
+    /// Where queries put what they cannot hold; declared after the connection, which goes first.
+    _scratch: Option<Scratch>,
 }
 
 /// What the tables hold.
@@ -54,9 +57,14 @@ pub struct Settings {
     pub threads: usize,
     /// Memory limit, as DuckDB writes sizes; empty for DuckDB's own default.
     pub memory_limit: String,
+    /// The data directory, below which queries put what they cannot hold in memory.
+    pub data: PathBuf,
     /// Who may stop the queries.
     pub interrupt: Interrupt,
 }
+
+/// Most that the queries of a connection put on disk, as DuckDB writes sizes.
+const MOST_SPILLED: &str = "16GB";
 
 impl<'r> Engine<'r> {
     /// Over the trace directories given; tables and views are made when they are asked for.
@@ -82,6 +90,13 @@ impl<'r> Engine<'r> {
         connection.execute_batch(
             "SET enable_progress_bar = false; SET preserve_insertion_order = true;",
         )?;
+        // DuckDB's own choice is a folder in whatever directory the program runs in.
+        let scratch = Scratch::below(&[&settings.data, &std::env::temp_dir()]);
+        let spill = scratch.as_ref().map(|s| s.path.to_string_lossy()).unwrap_or_default();
+        connection.execute_batch(&format!(
+            "SET temp_directory = {}; SET max_temp_directory_size = '{MOST_SPILLED}';",
+            sql_string(&spill)
+        ))?;
         crate::functions::register(&connection)?;
         settings.interrupt.watch(&connection);
         Ok(Self {
@@ -94,6 +109,7 @@ impl<'r> Engine<'r> {
             kept: BTreeSet::new(),
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
+            _scratch: scratch,
         })
     }
 

@@ -9,14 +9,18 @@
 //! positive. The slope of Theil and Sen over the same points stands beside it as a check; it knows
 //! no clamps.
 //!
-//! `flag` says why there is no fit, or what is odd about it; None for a plain line:
+//! `flag` says why there is no fit, or why it is to be doubted: all that hold, in the order of the
+//! table, with commas between them. None for a plain line:
 //!
 //! | flag | meaning |
 //! | --- | --- |
 //! | `group_too_small` | no fit: the ring has fewer than two ranks |
 //! | `no_samples` | no fit: nothing counts |
+//! | `few_calls` | fewer than [`ENOUGH_CALLS`] samples |
 //! | `one_size` | no fit: a line needs two sizes |
+//! | `two_sizes` | a line goes through any two points: `r2` says nothing |
 //! | `out_of_range` | no fit: it does not fit into doubles |
+//! | `low_r2` | `r2` is below [`LOW_R2`] |
 //! | `beta_clamped` | times do not grow with the size: beta is 0, alpha the mean |
 //! | `alpha_clamped` | the line would cut the axis below 0: it goes through the origin |
 //! | `theil_sen_differs` | the slope of Theil and Sen is more than [`SLOPES_DIFFER`] away |
@@ -31,6 +35,12 @@
 /// Size of a message in bytes and its time in seconds.
 pub type Sample = (f64, f64);
 
+/// Samples below which a fit is to be doubted: the least of which a metric makes its value.
+const ENOUGH_CALLS: usize = 5;
+
+/// Share of the deviations below which a line says little of the times.
+const LOW_R2: f64 = 0.8;
+
 /// Part of the larger slope by which the two may differ. Two estimators of one clean line agree to
 /// a few percent; a quarter says that some sizes do not lie on the line of the others.
 const SLOPES_DIFFER: f64 = 0.25;
@@ -44,7 +54,7 @@ const ROUNDING: f64 = 1e-12;
 const THEIL_SEN_SIZES: usize = 1_000;
 
 /// A fit, and what it rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fit {
     /// Time of an empty message, in seconds.
     pub alpha_s: Option<f64>,
@@ -63,7 +73,19 @@ pub struct Fit {
     /// Distinct sizes among them.
     pub sizes: usize,
     /// See the table above.
-    pub flag: Option<&'static str>,
+    pub flag: Option<String>,
+}
+
+impl Fit {
+    /// The same with one flag more.
+    fn flagged(mut self, flag: &str) -> Self {
+        let flags = self.flag.get_or_insert_default();
+        if !flags.is_empty() {
+            flags.push_str(", ");
+        }
+        flags.push_str(flag);
+        self
+    }
 }
 
 /// Fits `seconds = alpha + beta x bytes`.
@@ -74,10 +96,14 @@ pub fn fit(samples: &[Sample]) -> Fit {
         .chunk_by(|a, b| a.0 == b.0)
         .map(|same| (same[0].0, middle(same.len(), |i| same[i].1)))
         .collect();
-    let basis = Fit { samples: counted.len(), sizes: points.len(), ..Fit::default() };
+    let mut basis = Fit { samples: counted.len(), sizes: points.len(), ..Fit::default() };
+    if (1..ENOUGH_CALLS).contains(&counted.len()) {
+        basis = basis.flagged("few_calls");
+    }
     match points.len() {
-        0 => Fit { flag: Some("no_samples"), ..basis },
-        1 => Fit { flag: Some("one_size"), ..basis },
+        0 => basis.flagged("no_samples"),
+        1 => basis.flagged("one_size"),
+        2 => line(&points, basis.flagged("two_sizes")),
         _ => line(&points, basis),
     }
 }
@@ -91,7 +117,7 @@ pub fn fit(samples: &[Sample]) -> Fit {
 pub fn fit_ring(samples: &[Sample], ranks: i64) -> Fit {
     if ranks < 2 {
         let Fit { samples, sizes, .. } = fit(samples);
-        return Fit { samples, sizes, flag: Some("group_too_small"), ..Fit::default() };
+        return Fit { samples, sizes, ..Fit::default() }.flagged("group_too_small");
     }
     let n = ranks as f64;
     let step = |s: &Sample| (s.0 / n, s.1 / (2.0 * (n - 1.0)));
@@ -114,7 +140,6 @@ fn middle(count: usize, at: impl Fn(usize) -> f64) -> f64 {
 
 /// The fit of two or more points, sorted by size; no two sizes are equal.
 fn line(points: &[Sample], basis: Fit) -> Fit {
-    let out_of_range = Fit { flag: Some("out_of_range"), ..basis };
     // Sizes go up to 1e12 and times down to 1e-7: both are scaled into 0..2 and centred before
     // they are multiplied.
     let x_unit = power_of_two(points[points.len() - 1].0);
@@ -149,20 +174,28 @@ fn line(points: &[Sample], basis: Fit) -> Fit {
     let n_half = (beta > 0.0).then(|| alpha / beta * x_unit);
     let numbers = [Some(alpha_s), Some(beta_s_per_byte), Some(theil_sen), bandwidth, n_half];
     if !numbers.into_iter().flatten().all(f64::is_finite) {
-        return out_of_range;
+        return basis.flagged("out_of_range");
     }
     let distance = (theil_sen - beta_s_per_byte).abs();
     let differs = distance > SLOPES_DIFFER * beta_s_per_byte.max(theil_sen.abs());
-    Fit {
+    let r2 = (syy > 0.0).then(|| 1.0 - residuals / syy);
+    let low = r2.is_some_and(|r2| r2 < LOW_R2);
+    let doubts = [
+        low.then_some("low_r2"),
+        clamped,
+        // The slope of Theil and Sen knows no clamps: a clamped one differs, and that is said.
+        (differs && clamped.is_none()).then_some("theil_sen_differs"),
+    ];
+    let fit = Fit {
         alpha_s: Some(alpha_s),
         beta_s_per_byte: Some(beta_s_per_byte),
         bandwidth_bytes_per_s: bandwidth,
         n_half_bytes: n_half,
-        r2: (syy > 0.0).then(|| 1.0 - residuals / syy),
+        r2,
         theil_sen_beta_s_per_byte: Some(theil_sen),
-        flag: clamped.or(differs.then_some("theil_sen_differs")),
         ..basis
-    }
+    };
+    doubts.into_iter().flatten().fold(fit, Fit::flagged)
 }
 
 /// The largest power of two up to a positive number: to scale by it costs no digit. A number so small
@@ -206,10 +239,32 @@ mod tests {
     fn too_little_gives_no_fit_and_the_reason() {
         let none = fit(&[]);
         assert_eq!((none.alpha_s, none.samples, none.sizes), (None, 0, 0));
-        assert_eq!(none.flag, Some("no_samples"));
+        assert_eq!(none.flag.as_deref(), Some("no_samples"));
         let one = fit(&[(8.0, 1.0), (8.0, 2.0)]);
         assert_eq!((one.beta_s_per_byte, one.samples, one.sizes), (None, 2, 1));
-        assert_eq!(one.flag, Some("one_size"));
+        assert_eq!(one.flag.as_deref(), Some("few_calls, one_size"));
+        assert_eq!(fit(&[(8.0, 1.0); 5]).flag.as_deref(), Some("one_size"));
+    }
+
+    #[test]
+    fn a_fit_that_rests_on_little_says_so() {
+        let points = exact(1.0, 2.0, &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let flag = |samples: &[Sample]| fit(samples).flag;
+        assert_eq!(flag(&points), None);
+        assert_eq!(flag(&points[..4]).as_deref(), Some("few_calls"));
+        assert_eq!(flag(&points[..2]).as_deref(), Some("few_calls, two_sizes"));
+        // Six calls of two sizes: r2 is 1 whatever they take.
+        let two = [&points[..2], &points[..2], &points[..2]].concat();
+        assert_eq!((fit(&two).r2, flag(&two).as_deref()), (Some(1.0), Some("two_sizes")));
+        // Sizes 1 to 5 take 2, 1, 4, 3, 5: slope 8/10, r2 1 - 3.6/10.
+        // With 2, 1, 3, 4, 5 the slope is 9/10, r2 1 - 1.9/10.
+        let with = |times: [f64; 5]| -> Vec<Sample> {
+            (1..6).map(f64::from).zip(times.map(|t| t + 100.0)).collect()
+        };
+        let low = fit(&with([2.0, 1.0, 4.0, 3.0, 5.0]));
+        assert!(near(low.r2, 0.64) && low.flag.as_deref() == Some("low_r2"), "{low:?}");
+        let enough = fit(&with([2.0, 1.0, 3.0, 4.0, 5.0]));
+        assert!(near(enough.r2, 0.81) && enough.flag.is_none(), "{enough:?}");
     }
 
     #[test]
@@ -239,7 +294,7 @@ mod tests {
         assert!(near(f.alpha_s, 2.0 / 3.0) && near(f.beta_s_per_byte, 1.5), "{f:?}");
         assert!(near(f.bandwidth_bytes_per_s, 2.0 / 3.0) && near(f.n_half_bytes, 4.0 / 9.0));
         assert!(near(f.r2, 27.0 / 28.0) && near(f.theil_sen_beta_s_per_byte, 1.5), "{f:?}");
-        assert_eq!((f.samples, f.sizes, f.flag), (4, 3, None));
+        assert_eq!((f.samples, f.sizes, f.flag.as_deref()), (4, 3, Some("few_calls")));
     }
 
     #[test]
@@ -247,7 +302,8 @@ mod tests {
         // x 1, 2 and y 1, 3: slope 2, alpha -1. Through the origin: (1 + 6) / (1 + 4) = 1.4;
         // residuals -0.4 and 0.2, deviations -1 and 1: 1 - 0.2/2.
         let f = fit(&[(1.0, 1.0), (2.0, 3.0)]);
-        assert_eq!((f.alpha_s, f.flag), (Some(0.0), Some("alpha_clamped")));
+        let flags = Some("few_calls, two_sizes, alpha_clamped");
+        assert_eq!((f.alpha_s, f.flag.as_deref()), (Some(0.0), flags));
         assert!(near(f.beta_s_per_byte, 1.4) && near(f.r2, 0.9), "{f:?}");
         assert_eq!(f.n_half_bytes, Some(0.0));
         assert!(near(f.theil_sen_beta_s_per_byte, 2.0));
@@ -258,9 +314,11 @@ mod tests {
         let f = fit(&[(1.0, 3.0), (2.0, 1.0)]);
         assert_eq!((f.alpha_s, f.beta_s_per_byte, f.r2), (Some(2.0), Some(0.0), Some(0.0)));
         assert_eq!((f.bandwidth_bytes_per_s, f.n_half_bytes), (None, None));
-        assert_eq!((f.theil_sen_beta_s_per_byte, f.flag), (Some(-2.0), Some("beta_clamped")));
+        assert_eq!(f.theil_sen_beta_s_per_byte, Some(-2.0));
+        assert_eq!(f.flag.as_deref(), Some("few_calls, two_sizes, low_r2, beta_clamped"));
         let equal = fit(&[(1.0, 3.0), (2.0, 3.0)]);
-        assert_eq!((equal.alpha_s, equal.r2, equal.flag), (Some(3.0), None, Some("beta_clamped")));
+        assert_eq!((equal.alpha_s, equal.r2), (Some(3.0), None));
+        assert_eq!(equal.flag.as_deref(), Some("few_calls, two_sizes, beta_clamped"));
     }
 
     #[test]
@@ -282,7 +340,8 @@ mod tests {
         let f = fit(&[(1e300, 1e-300), (2e300, 2e-300), (3e300, f64::MAX)]);
         assert!(f.flag.is_some());
         let f = fit(&[(f64::MIN_POSITIVE, 1.0), (2.0 * f64::MIN_POSITIVE, f64::MAX)]);
-        assert_eq!((f.alpha_s, f.flag, f.sizes), (None, Some("out_of_range"), 2));
+        let flags = Some("few_calls, two_sizes, out_of_range");
+        assert_eq!((f.alpha_s, f.flag.as_deref(), f.sizes), (None, flags, 2));
     }
 
     #[test]
@@ -294,10 +353,12 @@ mod tests {
         let f = fit(&points);
         assert!(near(f.alpha_s, 0.8) && near(f.beta_s_per_byte, 1.6), "{f:?}");
         assert!(near(f.theil_sen_beta_s_per_byte, 1.0), "{f:?}");
-        assert_eq!(f.flag, Some("theil_sen_differs"));
+        // Residuals 0.6, 0, -0.6, -1.2, 1.2 of deviations -2.6, -1.6, -0.6, 0.4, 4.4.
+        assert!(near(f.r2, 1.0 - 3.6 / 29.2), "{f:?}");
+        assert_eq!(f.flag.as_deref(), Some("theil_sen_differs"));
         // Further off the line falls below the origin, which says more.
         points[4].1 = 60.0;
-        assert_eq!(fit(&points).flag, Some("alpha_clamped"));
+        assert_eq!(fit(&points).flag.as_deref(), Some("low_r2, alpha_clamped"));
     }
 
     #[test]
@@ -313,7 +374,7 @@ mod tests {
         for ranks in [1, 0, -3, i64::MIN] {
             let f = fit_ring(&samples, ranks);
             assert_eq!((f.alpha_s, f.samples, f.sizes), (None, 3, 3));
-            assert_eq!(f.flag, Some("group_too_small"));
+            assert_eq!(f.flag.as_deref(), Some("group_too_small"));
         }
     }
 
@@ -321,7 +382,7 @@ mod tests {
     fn many_sizes_are_thinned_for_the_check_only() {
         let sizes: Vec<f64> = (1..=100_000).map(f64::from).collect();
         let f = fit(&exact(1e-3, 1e-6, &sizes));
-        assert_eq!((f.samples, f.sizes, f.flag), (100_000, 100_000, None));
+        assert_eq!((f.samples, f.sizes, f.flag.as_deref()), (100_000, 100_000, None));
         assert!(near(f.beta_s_per_byte, 1e-6), "{f:?}");
         assert!(f.theil_sen_beta_s_per_byte.is_some_and(|b| (b - 1e-6).abs() < 1e-15), "{f:?}");
     }

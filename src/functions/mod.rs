@@ -201,7 +201,8 @@ fn structs(rows: &[Option<Fit>]) -> Outcome {
         let int = |r: &Option<Fit>| r.as_ref().and_then(|fit| i64::try_from(of(fit)).ok());
         Arc::new(rows.iter().map(int).collect::<Int64Array>())
     };
-    let flags: StringArray = rows.iter().map(|r| r.and_then(|fit| fit.flag)).collect();
+    let flags: StringArray =
+        rows.iter().map(|r| r.as_ref().and_then(|fit| fit.flag.as_deref())).collect();
     let columns = vec![
         double(|fit| fit.alpha_s),
         double(|fit| fit.beta_s_per_byte),

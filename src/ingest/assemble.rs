@@ -328,7 +328,10 @@ fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result
         w.text(Some(&record.source.source)).int(m.rank).int(Some(record.source.source_id));
         w.text(row.host.as_deref()).int(totals.pid()).int(totals.device);
         w.text(row.device_name.as_deref()).int(row.sm_count).int(row.memory_bytes);
-        w.int(m.world_size).text(row.backend.as_deref()).text(row.nccl_version.as_deref());
+        w.text(row.compute_capability.as_deref())
+            .int(m.world_size)
+            .text(row.backend.as_deref())
+            .text(row.nccl_version.as_deref());
         w.int(row.base_ns);
         w.int(totals.span_ns.map(|s| s.0)).int(totals.span_ns.map(|s| s.1));
         w.text(Some(m.rank_source));

@@ -50,6 +50,6 @@ pub fn add(rows: &mut Rows, event_id: Option<i64>, arguments: &[(&str, &str)]) {
             rows.int(value.and_then(json::integer));
         }
     }
-    // Bytes, and who says it: of other readers.
-    rows.nulls(4).end_row();
+    // Bytes, who says it, and the own rank in the group: of other readers.
+    rows.nulls(5).end_row();
 }

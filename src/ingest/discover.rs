@@ -39,6 +39,8 @@ pub enum Kind {
     BenchRecord,
     /// Samples of the counters of NVLink.
     NvlinkSamples,
+    /// What people write beside traces: a text about them, a script, a picture.
+    Prose,
     /// Anything else, by description.
     Other(&'static str),
 }
@@ -58,7 +60,7 @@ impl Kind {
 
     /// Whether there is a reader for it.
     pub fn is_read(self) -> bool {
-        !matches!(self, Self::Yaml | Self::Other(_))
+        !matches!(self, Self::Yaml | Self::Prose | Self::Other(_))
     }
 }
 
@@ -210,6 +212,17 @@ fn names_json(name: &str) -> bool {
     name.ends_with(".json") || name.ends_with(".json.gz")
 }
 
+/// Whether a name in small letters says something that is written for people.
+fn names_prose(name: &str) -> bool {
+    const NAMES: [&str; 7] =
+        ["readme", "license", "licence", "notice", "copying", "makefile", "dockerfile"];
+    const ENDINGS: [&str; 22] = [
+        "md", "markdown", "rst", "txt", "adoc", "html", "htm", "pdf", "png", "jpg", "jpeg", "svg",
+        "py", "sh", "toml", "cfg", "ini", "ipynb", "sql", "slurm", "sbatch", "xlsx",
+    ];
+    NAMES.contains(&name) || name.rsplit_once('.').is_some_and(|(_, end)| ENDINGS.contains(&end))
+}
+
 /// Whether a name in small letters says pickle.
 fn names_pickle(name: &str) -> bool {
     let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -272,6 +285,7 @@ fn kind_of(place: &Place) -> Kind {
         None if jsonish => Kind::Json,
         Some(_) if jsonish => Kind::Json,
         None if sqlish => Kind::Sqlite,
+        _ if names_prose(&name) => Kind::Prose,
         _ => Kind::Other("no trace that is known by its first bytes"),
     }
 }
@@ -336,6 +350,19 @@ pub fn run_of(file: &Path) -> Option<String> {
         .then(|| above(0).map(|run| run.to_string_lossy().into_owned()))?
 }
 
+/// The number of the folder of a process that a path of XLA's lies in (`proc1/plugins/profile/<run>/`).
+pub fn process_of(path: &str) -> Option<u64> {
+    let folders: Vec<&str> = path.split('/').collect();
+    let at = folders.windows(2).rposition(|w| w == ["plugins", "profile"])?;
+    let folder = folders[..at].last().filter(|name| is_process_folder(name))?;
+    folder.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+}
+
+/// Whether the name of a file says JSON.
+pub fn is_json(path: &str) -> bool {
+    names_json(&path.to_lowercase())
+}
+
 fn is_rank_folder(name: &str) -> bool {
     is_numbered(name, "rank")
 }
@@ -345,7 +372,8 @@ fn is_process_folder(name: &str) -> bool {
     ["proc", "process", "host", "worker", "node", "task"].iter().any(|w| is_numbered(name, w))
 }
 
-fn is_numbered(name: &str, word: &str) -> bool {
+/// Whether a name is a word and a number.
+pub fn is_numbered(name: &str, word: &str) -> bool {
     let rest = name.strip_prefix(word).unwrap_or("");
     let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
@@ -563,6 +591,29 @@ mod tests {
             ("results_json/a.json", "results_json"),
         ] {
             assert_eq!(bench_root(Path::new(file)), Path::new(root), "{file}");
+        }
+    }
+
+    #[test]
+    fn prose_is_known_by_its_name() {
+        for name in ["readme", "readme.md", "notes.txt", "run.sh", "train.toml"] {
+            assert!(names_prose(name), "{name}");
+        }
+        for name in ["trace.pb", "trace", "a.md.gz", "md", "x.log", "rank0.csv"] {
+            assert!(!names_prose(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_of_processes() {
+        for (path, process) in [
+            ("a/proc1/plugins/profile/2026_11_22_14_36_54/vm.trace.json.gz", Some(1)),
+            ("host_12/plugins/profile/t/vm.trace.json", Some(12)),
+            ("run7/plugins/profile/t/vm.trace.json", None),
+            ("plugins/profile/t/vm.trace.json", None),
+            ("proc1/vm.trace.json", None),
+        ] {
+            assert_eq!(process_of(path), process, "{path}");
         }
     }
 

@@ -33,6 +33,7 @@ pub mod record;
 mod reuse;
 mod roots;
 pub mod rows;
+pub mod scratch;
 mod snapshots;
 mod sort;
 mod spill;
@@ -290,6 +291,9 @@ fn ingest_job(
     };
     for (file, what) in &root.others {
         log.add(Severity::Info, "set-aside", None, || format!("{file}: {what}; set aside"));
+    }
+    for (file, why) in &root.replaced {
+        log.add(Severity::Loss, "file-replaced", None, || format!("{file}: {why}"));
     }
     for (candidate, what) in &set_aside {
         let text = candidate.place.display();
@@ -570,7 +574,7 @@ fn assemble_trace(mut a: AssembleTrace<'_>) -> Result<Summary> {
             log.add(Severity::Info, "rank-assumed", None, || {
                 match &*record.source.source {
                     "nsys" => "neither the trace nor its name says a rank; ranks were given in the order of nodes and devices",
-                    "xla" => "the profile does not say which device of the job each of its devices is; ranks are their numbers in the host (--rank N=FILE says that of the first)",
+                    "xla" => "the profile does not say which device of the job each of its devices is; ranks are the numbers of the devices, host by host (--rank N=FILE says that of the first)",
                     "memory" => "the name of the memory snapshot says no rank; it counts as that of the only rank beside it, or as rank 0",
                     _ => "neither the trace nor its name says a rank; ranks were given in the order of the pids",
                 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub const FILE: &str = "records.json";
 
 /// Raised when a reader makes other rows of the same bytes: what it made before is then not used.
-const READER_VERSION: u32 = 4;
+const READER_VERSION: u32 = 5;
 
 /// The row of `ranks` that a file makes, without the rank.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct RankRow {
     pub sm_count: Option<i64>,
     /// Its memory.
     pub memory_bytes: Option<i64>,
+    /// Its compute capability.
+    #[serde(default)]
+    pub compute_capability: Option<String>,
     /// World size that the file states.
     pub world_size: Option<i64>,
     /// Communication backend.
@@ -38,6 +41,13 @@ pub struct RankRow {
     pub nccl_version: Option<String>,
     /// Base of the clock.
     pub base_ns: Option<i64>,
+}
+
+/// A compute capability as CUDA and ROCm spell it.
+pub fn capability(major: Option<i64>, minor: Option<i64>) -> Option<String> {
+    let plausible = |n: &i64| (0..1000).contains(n);
+    let (major, minor) = (major.filter(plausible)?, minor.filter(plausible)?);
+    (major > 0).then(|| format!("{major}.{minor}"))
 }
 
 /// What the user asked for that changes the rows of a file.
@@ -202,6 +212,7 @@ impl Header<'_> {
             device_name: self.device_name(device),
             sm_count: number("numSms"),
             memory_bytes: number("totalGlobalMem"),
+            compute_capability: capability(number("computeMajor"), number("computeMinor")),
             world_size: self.world_size(),
             backend: self.text(self.distributed("backend")),
             nccl_version: self.text(self.distributed("nccl_version")),

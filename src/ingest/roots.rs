@@ -8,7 +8,7 @@ use super::card::{self, Card, Given};
 use super::discover::{self, Candidate, Kind};
 use super::input::Place;
 use super::log::Log;
-use super::{Options, Outcome, names, snapshots};
+use super::{Options, Outcome, names, snapshots, xla};
 use crate::error::{Error, Result};
 
 /// A folder that holds the files of one job (or of several unrelated traces).
@@ -19,6 +19,8 @@ pub(super) struct Root {
     pub(super) candidates: Vec<Candidate>,
     /// Other files in its folder, and what they are.
     pub(super) others: Vec<(String, String)>,
+    /// Files that cannot be read, in whose place others of the same run are; and why.
+    pub(super) replaced: Vec<(String, String)>,
 }
 
 impl Root {
@@ -51,13 +53,35 @@ struct OfXla {
     folders: BTreeSet<PathBuf>,
     /// Folders of those in JSON that are not for Perfetto.
     json: BTreeSet<PathBuf>,
+    /// Those in protocol buffers that are damaged, while the same in JSON lies beside them; and why.
+    damaged: BTreeMap<PathBuf, String>,
 }
 
 impl OfXla {
-    fn of(candidates: &[Candidate]) -> Self {
-        let mut out =
-            Self { xplanes: BTreeSet::new(), folders: BTreeSet::new(), json: BTreeSet::new() };
+    /// `keep_partial` says that what a damaged file still has is wanted.
+    fn of(candidates: &[Candidate], keep_partial: bool) -> Self {
+        let mut out = Self {
+            xplanes: BTreeSet::new(),
+            folders: BTreeSet::new(),
+            json: BTreeSet::new(),
+            damaged: BTreeMap::new(),
+        };
+        let without_endings = |candidate: &Candidate| {
+            let path = candidate.place.logical();
+            path.parent().unwrap_or(Path::new("")).join(discover::base_name(&path))
+        };
+        let in_json: BTreeSet<PathBuf> =
+            candidates.iter().filter(|c| c.kind == Kind::XlaJson).map(without_endings).collect();
         for candidate in candidates {
+            if candidate.kind == Kind::XPlane
+                && !keep_partial
+                && candidate.place.member.is_none()
+                && in_json.contains(&without_endings(candidate))
+                && let Some(why) = xla::fault(&candidate.place.file)
+            {
+                out.damaged.insert(candidate.place.file.clone(), why);
+                continue;
+            }
             let path = candidate.place.logical();
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
             match candidate.kind {
@@ -136,6 +160,7 @@ pub(super) fn roots(
                 path: root,
                 candidates: Vec::new(),
                 others: Vec::new(),
+                replaced: Vec::new(),
             });
             if entry.top.starts_with(top) {
                 top.clone_into(&mut entry.top);
@@ -146,12 +171,19 @@ pub(super) fn roots(
     let mut first_root = None;
     let mut snapshots: Vec<(Candidate, PathBuf, bool)> = Vec::new();
     let mut others: Vec<(PathBuf, String, String)> = Vec::new();
+    let mut replaced: Vec<(PathBuf, String, String)> = Vec::new();
     for path in paths {
         let top = absolute(path);
         let candidates = discover::below(path, None)?;
-        let of_xla = OfXla::of(&candidates);
+        let of_xla = OfXla::of(&candidates, options.asked.keep_partial);
         for mut candidate in candidates {
             let file = absolute(&candidate.place.file);
+            if let Some(why) = of_xla.damaged.get(&candidate.place.file) {
+                let why =
+                    format!("{why}; the .trace.json file of the same run was read in its place");
+                replaced.push((file, candidate.place.display(), why));
+                continue;
+            }
             candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
             let why = left_out(&candidate, options);
             if let Some(why) = why.or_else(|| of_xla.left_out(&candidate).map(str::to_owned)) {
@@ -169,10 +201,11 @@ pub(super) fn roots(
                     let top = if root.starts_with(&top) { &top } else { &root };
                     add(candidate, root.clone(), top, &mut seen);
                 }
-                Kind::Yaml if !candidate.direct => {}
+                Kind::Yaml | Kind::Prose if !candidate.direct => {}
                 kind => {
                     let why = match kind {
                         Kind::Other(what) => what.to_owned(),
+                        Kind::Prose => "a text to read".to_owned(),
                         _ => "a YAML file".to_owned(),
                     };
                     if candidate.direct {
@@ -200,11 +233,13 @@ pub(super) fn roots(
         }
     }
     place_snapshots(snapshots, options, &by_hand, &mut by_root, &mut seen)?;
-    for (file, shown, why) in others {
+    let others = others.into_iter().map(|other| (other, false));
+    for ((file, shown, why), is_replaced) in others.chain(replaced.into_iter().map(|r| (r, true))) {
         // The job whose folder it lies in, the innermost one.
         let root = by_root.values_mut().filter(|r| file.starts_with(&r.path));
         if let Some(root) = root.max_by_key(|r| r.path.components().count()) {
-            root.others.push((shown.clone(), why.clone()));
+            let list = if is_replaced { &mut root.replaced } else { &mut root.others };
+            list.push((shown.clone(), why.clone()));
         }
         outcome.set_aside.push((shown, why));
     }
@@ -229,7 +264,9 @@ fn place_snapshots(
     if options.only().is_none_or(|wanted| wanted == "memory") {
         for root in by_root.values() {
             let first = root.candidates.first().map(|c| absolute(&c.place.file));
-            for folder in snapshots::folders_beside(&root.path, &first.unwrap_or_default()) {
+            let mut folders = snapshots::folders_beside(&root.path, &first.unwrap_or_default());
+            folders.extend(snapshots::folders_of_only(&root.path));
+            for folder in folders {
                 let mut found = discover::below(&folder, None)?;
                 found.retain(|c| c.kind.is_read() && c.kind.source() == "memory");
                 snapshots.extend(found.into_iter().map(|c| (c, root.path.clone(), false)));
@@ -261,6 +298,7 @@ fn place_snapshots(
                 top,
                 candidates: Vec::new(),
                 others: Vec::new(),
+                replaced: Vec::new(),
             });
             entry.candidates.push(candidate);
         }

@@ -1,5 +1,6 @@
 //! To which job's folder a snapshot of memory belongs: scripts write them beside the traces, below them,
-//! or into `memory_snapshot/iteration_N` beside `profile_traces/iteration_N`.
+//! into `memory_snapshot/iteration_N` beside `profile_traces/iteration_N`, or into `memory_snapshot` beside
+//! the only `iteration_N`.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -51,6 +52,28 @@ pub(super) fn folders_beside(root: &Path, first_file: &Path) -> Vec<PathBuf> {
     folders.filter(|folder| folder.is_dir()).collect()
 }
 
+/// Folders with snapshots beside the folder of an iteration that say no iteration themselves: they are of
+/// the only one that there is.
+pub(super) fn folders_of_only(root: &Path) -> Vec<PathBuf> {
+    let iteration = |path: &Path| {
+        path.file_name().is_some_and(|n| discover::is_numbered(&n.to_string_lossy(), "iteration"))
+    };
+    let folders = |path: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(path).into_iter().flatten();
+        entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_dir()).collect()
+    };
+    let Some(parent) = root.parent().filter(|_| iteration(root)) else { return Vec::new() };
+    if folders(parent).iter().filter(|folder| iteration(folder)).count() != 1 {
+        return Vec::new();
+    }
+    // Beside it, or beside the folder of traces that it lies in.
+    let of_traces = parent.components().next_back().is_some_and(|c| is_one_of(&c, &OF_TRACES));
+    let above = parent.parent().filter(|_| of_traces);
+    let places = [Some(parent), above].into_iter().flatten();
+    let named = places.flat_map(|place| OF_SNAPSHOTS.iter().map(|name| place.join(name)));
+    named.filter(|f| f.is_dir() && !folders(f).iter().any(|below| iteration(below))).collect()
+}
+
 /// The folder of the job of a snapshot at `file`: among those of traces the one of the same name, else
 /// the innermost one that holds it; else its own.
 pub(super) fn home<'r>(
@@ -62,7 +85,13 @@ pub(super) fn home<'r>(
     let same = roots.clone().find(|root| plain(root) == plain(&own));
     let around = || roots.clone().filter(|root| file.starts_with(root));
     let innermost = || around().max_by_key(|root| root.components().count());
-    if let Some(root) = same.or_else(innermost) {
+    // What says no iteration is of the only one.
+    let names_kind = file.components().any(|c| is_one_of(&c, &OF_SNAPSHOTS));
+    let below = || {
+        let mut below = roots.clone().filter(|root| plain(root).starts_with(plain(&own)));
+        below.next().filter(|_| names_kind && below.next().is_none())
+    };
+    if let Some(root) = same.or_else(innermost).or_else(below) {
         return root.clone();
     }
     if by_hand {
@@ -111,15 +140,24 @@ mod tests {
 
     #[test]
     fn snapshots_find_the_iteration_of_their_name() {
-        let roots: Vec<PathBuf> =
-            ["w/profile_traces/iteration_10", "w/profile_traces/iteration_20", "v"]
-                .map(PathBuf::from)
-                .into();
+        let roots: Vec<PathBuf> = [
+            "w/profile_traces/iteration_10",
+            "w/profile_traces/iteration_20",
+            "v",
+            "u/iteration_10",
+            "t/profile_trace/iteration_10",
+        ]
+        .map(PathBuf::from)
+        .into();
         for (file, by_hand, expected) in [
             ("w/memory_snapshot/iteration_20/rank0_memory_snapshot.pickle", false, &roots[1]),
             ("v/memory_snapshot/rank0_memory_snapshot.pickle", false, &roots[2]),
             ("v/a/b/rank0.pickle", false, &roots[2]),
             ("w/profile_traces/iteration_10/rank0.pickle", false, &roots[0]),
+            ("w/memory_snapshot/rank0.pickle", false, &PathBuf::from("w")),
+            ("u/memory_snapshot/rank0.pickle", false, &roots[3]),
+            ("t/profile_trace/memory_snapshot/rank0.pickle", false, &roots[4]),
+            ("t/rank0.pickle", false, &PathBuf::from("t")),
             ("x/iteration_20/rank0.pickle", false, &PathBuf::from("x/iteration_20")),
             ("x/iteration_20/rank0.pickle", true, &roots[1]),
             ("x/rank0.pickle", true, &roots[0]),
@@ -142,6 +180,23 @@ mod tests {
         ] {
             assert_eq!(bench_home(Path::new(file), &roots), Path::new(expected), "{file}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_says_no_iteration_is_of_the_only_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let w = folder.path();
+        let make = |name: &str| std::fs::create_dir_all(w.join(name)).expect("a folder");
+        make("profile_trace/iteration_10");
+        make("memory_snapshot");
+        let root = w.join("profile_trace/iteration_10");
+        assert_eq!(folders_of_only(&root), [w.join("memory_snapshot")]);
+        assert!(folders_of_only(&w.join("profile_trace")).is_empty());
+        make("profile_trace/iteration_20");
+        assert!(folders_of_only(&root).is_empty());
+        make("one/iteration_1");
+        make("one/memory_snapshots/iteration_1");
+        assert!(folders_of_only(&w.join("one/iteration_1")).is_empty());
     }
 
     #[test]

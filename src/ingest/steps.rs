@@ -31,7 +31,7 @@ const DEFAULTS: [(&str, &str); 8] = [
     ("iteration", r"^(?:(?:train|training)[ _-]?)?iteration$"),
     (
         "engine step",
-        r"^(?:execute_context_\d+\(\d+\)_generation_\d+\(\d+\)|(?:[\w.]+(?:\.|: ?))?execute_model(?:: .*)?|(?:[\w.]+\.)?run_batch|(?:[\w.]+\.)?engine_step)$",
+        r"^(?:execute_(?:\d+_)?context_\d+\([^()]*\)_generation_\d+\([^()]*\)|step\[[A-Z_]+(?: [^\]]*)?\]|(?:[\w.]+(?:\.|: ?))?execute_model(?:: .*)?|(?:[\w.]+\.)?run_batch|(?:[\w.]+\.)?engine_step)$",
     ),
     ("step", r"^step$"),
 ];
@@ -209,6 +209,13 @@ mod tests {
             ("[pl][profile]run_training_batch", "run_training_batch", NONE),
             ("iteration", "iteration", NONE),
             ("execute_context_1(512)_generation_3(3)", "engine step", NONE),
+            (
+                "execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq16sk8193sqsq16sqsk8193)",
+                "engine step",
+                NONE,
+            ),
+            ("step[DECODE bs=32]", "engine step", NONE),
+            ("step[EXTEND bs=2 toks=1024]", "engine step", NONE),
             ("gpu_model_runner: execute_model", "engine step", NONE),
             ("Scheduler.run_batch", "engine step", NONE),
         ] {
@@ -222,6 +229,7 @@ mod tests {
             "forward_step",
             "lr_step_size",
             "step 3 of nothing else",
+            "step[3]",
             "ncclGroupStart",
             "layer 4",
             "FSDP::pre_forward (layers.3)",

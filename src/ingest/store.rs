@@ -181,7 +181,7 @@ fn boot() -> String {
 /// Takes the lock of a folder for work in progress, and makes it where it is missing. None while a
 /// process holds it, and where the folder goes away. `surely` is for folders of others: where the
 /// file system has no locks, nothing says that their process is gone.
-fn lock(folder: &Path, surely: bool) -> std::io::Result<Option<File>> {
+pub(super) fn lock(folder: &Path, surely: bool) -> std::io::Result<Option<File>> {
     let path = folder.join(LOCK);
     let gone = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::NotFound => Ok(None),

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::changes;
 use super::document::{Comparison, Document, Sheet, SheetColumn};
-use super::workbook::{Page, Properties, write};
+use super::workbook::{Bars, Page, Properties, write};
 use crate::error::Result;
 
-/// Sheets of one rank of the individual reports: tab, view, column left out.
-const INDIVIDUAL: [(&str, &str); 4] = [
+/// Sheets of one rank of the individual reports: tab, view.
+const INDIVIDUAL: [(&str, &str); 8] = [
     ("gpu_timeline", "gpu_timeline_by_rank"),
-    ("kernel_summary", "kernel_summary_by_rank"),
+    ("ops_summary_by_category", "ops_summary_by_category_by_rank"),
     ("ops_summary", "ops_summary_by_rank"),
+    ("ops_unique_args", "ops_unique_args_by_rank"),
+    ("kernel_summary", "kernel_summary_by_rank"),
+    ("short_kernel_histogram", "short_kernel_histogram_by_rank"),
+    ("short_kernels_summary", "short_kernels_summary_by_rank"),
     ("coll_analysis", "nccl_summary_long"),
 ];
 
@@ -92,50 +97,82 @@ pub fn report_files(document: &Document) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// Pages of a comparison that are shown, and their tabs.
-const SHOWN: [&str; 6] = [
+const SHOWN: [&str; 8] = [
     "Summary_Dashboard",
     "GPU_Summary_Cmp",
     "GPU_ByRank_Cmp",
+    "Kernel_Cmp",
+    "Op_Cmp",
     "NCCL_ImplSync_Cmp",
     "NCCL_Long_Cmp",
     "Metrics_Cmp",
 ];
 
-/// Hidden pages with what was compared: tab, view.
-const RAW: [(&str, &str); 4] = [
-    ("GPU_Summary_Raw", "gpu_timeline"),
-    ("GPU_AllRanks_Raw", "gpu_timeline_by_rank"),
-    ("NCCL_ImplSync_Raw", "nccl_summary_implicit_sync"),
-    ("NCCL_Long_Raw", "nccl_summary_long"),
+/// Pages with what was compared, of a kind: tab where they are hidden behind the comparison, tab
+/// in the workbook of their kind, view.
+type Raw = [(&'static str, &'static str, &'static str)];
+
+/// Time of the devices.
+const RAW_TIMES: &Raw = &[
+    ("GPU_Summary_Raw", "Summary", "gpu_timeline"),
+    ("GPU_AllRanks_Raw", "All_Ranks_Combined", "gpu_timeline_by_rank"),
 ];
 
-/// Columns with colours: changes in percent, positive = better.
-const SCALES: [&str; 7] = [
-    "improvement_pct",
-    "mean_latency_us_improvement_pct",
-    "mean_algo_bw_gb_per_s_improvement_pct",
-    "mean_bus_bw_gb_per_s_improvement_pct",
-    "total_latency_ms_improvement_pct",
-    "total_us_improvement_pct",
-    "mean_us_improvement_pct",
+/// The same by rank, across: tabs, value.
+const ACROSS: [(&str, &str, &str); 2] = [
+    ("GPU_Time_Raw", "Per_Rank_Time_ms", "time_ms"),
+    ("GPU_Pct_Raw", "Per_Rank_Percent", "share_pct"),
 ];
+
+/// Communication.
+const RAW_CALLS: &Raw = &[
+    ("NCCL_ImplSync_Raw", "nccl_summary_implicit_sync", "nccl_summary_implicit_sync"),
+    ("NCCL_Long_Raw", "nccl_summary_long", "nccl_summary_long"),
+];
+
+/// Call by call: in the workbook of communication alone.
+const CALLS: &Raw =
+    &[("", "nccl_implicit_sync", "nccl_implicit_sync"), ("", "nccl_long", "nccl_long")];
+
+/// What the workbooks of a comparison read of each run besides what is compared: many rows.
+pub const CALL_VIEWS: [&str; 2] = [CALLS[0].2, CALLS[1].2];
+
+/// Columns with colours: changes in percent of columns that have a better direction. Where that
+/// differs from row to row, the word beside it has the colour.
+const SCALES: [&str; 10] = [
+    "change_pct",
+    "step_change_pct",
+    "mean_latency_us_change_pct",
+    "mean_algo_bw_gb_per_s_change_pct",
+    "mean_bus_bw_gb_per_s_change_pct",
+    "total_latency_ms_change_pct",
+    "total_us_change_pct",
+    "mean_us_change_pct",
+    "total_change_pct",
+    "mean_change_pct",
+];
+
+/// Pages whose rows have each their own better direction.
+const MIXED: [&str; 2] = ["Summary_Dashboard", "Metrics_Cmp"];
 
 /// The one workbook of a comparison of two runs: dashboard first, raw pages hidden at the end.
 ///
 /// # Errors
 /// `io` when it cannot be built.
 pub fn comparison(comparison: &Comparison, test: usize) -> Result<Vec<u8>> {
-    let mut pages = Vec::new();
-    pages.extend(SHOWN.iter().filter_map(|name| compared(comparison, test, name)));
     let runs = runs(comparison, test);
+    let mut pages: Vec<Page<'_>> =
+        SHOWN.iter().filter_map(|name| compared(comparison, test, name, name)).collect();
     pages.push(Page::new("Runs", &runs));
-    let hidden = [raw(comparison, test, &RAW), pivots(comparison, test)].concat();
-    pages
-        .extend(hidden.iter().map(|(name, sheet)| Page { hidden: true, ..Page::new(name, sheet) }));
+    let of_calls = raw(comparison, test, RAW_CALLS);
+    let of_times = raw(comparison, test, RAW_TIMES);
+    let across = across(comparison, test);
+    let hidden = of_times.iter().chain(&of_calls).chain(&across);
+    pages.extend(hidden.map(|r| Page { hidden: true, ..Page::new(r.hidden, &r.sheet) }));
     compared_book(comparison, test, &pages)
 }
 
-/// The workbooks of a comparison by name: the whole one, and its four parts.
+/// The workbooks of a comparison by name: the whole one, what is compared of it, and its parts.
 ///
 /// # Errors
 /// `io` when one cannot be built.
@@ -143,46 +180,80 @@ pub fn comparison_files(
     comparison: &Comparison,
     test: usize,
 ) -> Result<Vec<(&'static str, Vec<u8>)>> {
-    let gpu = raw(comparison, test, &RAW[..2]);
-    let pivots = pivots(comparison, test);
-    let nccl = raw(comparison, test, &RAW[2..]);
-    let own = |sheets: &[(String, Sheet)]| -> Result<Vec<u8>> {
-        let pages: Vec<Page<'_>> = sheets.iter().map(|(n, s)| Page::new(n, s)).collect();
-        compared_book(comparison, test, &pages)
-    };
-    let parts = |names: &[&str]| -> Result<Vec<u8>> {
-        let pages: Vec<Page<'_>> =
-            names.iter().filter_map(|n| compared(comparison, test, n)).collect();
-        compared_book(comparison, test, &pages)
-    };
-    let gpu: Vec<(String, Sheet)> = gpu.into_iter().chain(pivots).collect();
+    let book = |pages: &[Page<'_>]| compared_book(comparison, test, pages);
+    let page = |tab, name| compared(comparison, test, tab, name);
+    let mut times = raw(comparison, test, RAW_TIMES);
+    times.extend(across(comparison, test));
+    let mut calls = raw(comparison, test, RAW_CALLS);
+    calls.extend(raw(comparison, test, CALLS));
+    let times_compared = [
+        page("Summary_Comparison", "GPU_Summary_Cmp"),
+        page("Comparison_By_Rank", "GPU_ByRank_Cmp"),
+    ];
+    let calls_compared = [
+        page("nccl_implicit_sync_cmp", "NCCL_ImplSync_Cmp"),
+        page("nccl_long_cmp", "NCCL_Long_Cmp"),
+    ];
+    let times_compared: Vec<Page<'_>> =
+        times_compared.into_iter().flatten().chain(own(&times)).collect();
+    let calls_compared: Vec<Page<'_>> = calls_compared.into_iter().flatten().collect();
+    let runs = runs(comparison, test);
+    let mut all: Vec<Page<'_>> = SHOWN.iter().filter_map(|name| page(name, name)).collect();
+    all.push(Page::new("Runs", &runs));
     Ok(vec![
-        ("gpu_timeline_combined.xlsx", own(&gpu)?),
-        ("gpu_timeline_comparison.xlsx", parts(&["GPU_Summary_Cmp", "GPU_ByRank_Cmp"])?),
-        ("collective_combined.xlsx", own(&nccl)?),
-        ("collective_comparison.xlsx", parts(&["NCCL_ImplSync_Cmp", "NCCL_Long_Cmp"])?),
+        ("gpu_timeline_combined.xlsx", book(&own(&times))?),
+        ("gpu_timeline_comparison.xlsx", book(&times_compared)?),
+        ("collective_combined.xlsx", book(&own(&calls))?),
+        ("collective_comparison.xlsx", book(&calls_compared)?),
+        ("comparison_report.xlsx", book(&all)?),
         ("final_analysis_report.xlsx", self::comparison(comparison, test)?),
     ])
 }
 
-/// A page of a comparison, its changes in colour.
-fn compared<'a>(comparison: &'a Comparison, test: usize, name: &'a str) -> Option<Page<'a>> {
-    let sheet = comparison.sheets[test].iter().find(|s| s.name == name)?;
-    Some(Page { scales: &SCALES, ..Page::new(name, sheet) })
+/// A page of a comparison, its changes in colour; the dashboard with bars.
+fn compared<'a>(
+    comparison: &'a Comparison,
+    test: usize,
+    tab: &'a str,
+    name: &str,
+) -> Option<Page<'a>> {
+    let sheet = comparison.sheet(test, name)?;
+    let scales: &[&str] = if MIXED.contains(&name) { &[] } else { &SCALES };
+    let of_devices = |row: &&Vec<Value>| {
+        row.first().and_then(Value::as_str).is_some_and(|n| n.starts_with(changes::DEVICES))
+    };
+    let times = sheet.rows.iter().take_while(of_devices).count();
+    let bars = (name == DASHBOARD && times > 0).then_some(Bars {
+        title: "What the devices do with their time, mean over ranks (ms)",
+        places: "metric",
+        values: &["base", "test"],
+        rows: times,
+    });
+    Some(Page { scales, bars, ..Page::new(tab, sheet) })
 }
 
-/// What was compared: the rows of both runs, told apart by the column `source`.
-fn raw(comparison: &Comparison, test: usize, pages: &[(&str, &str)]) -> Vec<(String, Sheet)> {
+/// The page that opens first.
+pub const DASHBOARD: &str = SHOWN[0];
+
+/// What was compared, and its tabs.
+struct RawSheet {
+    hidden: &'static str,
+    own: &'static str,
+    sheet: Sheet,
+}
+
+/// What was compared: the rows of both runs, told apart by the column `source`, the last one.
+fn raw(comparison: &Comparison, test: usize, pages: &Raw) -> Vec<RawSheet> {
     let runs = [&comparison.runs[0], &comparison.runs[test + 1]];
     let mut out = Vec::new();
-    for (tab, view) in pages {
+    for (hidden, own, view) in pages {
         let mut both: Option<Sheet> = None;
         for run in runs {
             let Some(sheet) = run.sheets.iter().find(|s| s.name == *view) else { continue };
             let rows = sheet
                 .rows
                 .iter()
-                .map(|row| [vec![Value::from(run.label.clone())], row.clone()].concat());
+                .map(|row| [row.clone(), vec![Value::from(run.label.clone())]].concat());
             match &mut both {
                 Some(both) => both.rows.extend(rows),
                 None => {
@@ -191,23 +262,31 @@ fn raw(comparison: &Comparison, test: usize, pages: &[(&str, &str)]) -> Vec<(Str
                         doc: "Run.".to_owned(),
                         ..SheetColumn::default()
                     };
-                    let columns = [vec![source], sheet.columns.clone()].concat();
+                    let columns = [sheet.columns.clone(), vec![source]].concat();
                     both = Some(Sheet { columns, rows: rows.collect(), ..sheet.clone() });
                 }
             }
         }
-        out.extend(both.map(|sheet| ((*tab).to_owned(), sheet)));
+        out.extend(both.map(|sheet| RawSheet { hidden, own, sheet }));
     }
     out
 }
 
+/// Pages of the workbook of their kind.
+fn own(sheets: &[RawSheet]) -> Vec<Page<'_>> {
+    sheets.iter().map(|r| Page::new(r.own, &r.sheet)).collect()
+}
+
 /// Times and shares of both runs, a column for each rank.
-fn pivots(comparison: &Comparison, test: usize) -> Vec<(String, Sheet)> {
-    let both = raw(comparison, test, &[("", "gpu_timeline_by_rank")]);
-    let Some((_, both)) = both.first() else { return Vec::new() };
-    [("GPU_Time_Raw", "time_ms"), ("GPU_Pct_Raw", "share_pct")]
+fn across(comparison: &Comparison, test: usize) -> Vec<RawSheet> {
+    let by_rank = raw(comparison, test, &RAW_TIMES[1..]);
+    let Some(both) = by_rank.first() else { return Vec::new() };
+    ACROSS
         .into_iter()
-        .map(|(tab, value)| (tab.to_owned(), pivot(both, &["source", "type"], "rank", value)))
+        .map(|(hidden, own, value)| {
+            let sheet = pivot(&both.sheet, &["source", "type"], "rank", value);
+            RawSheet { hidden, own, sheet }
+        })
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::document::{Comparison, Sheet};
+use super::document::{Comparison, Sheet, SheetColumn};
 use super::section::Block;
 use super::text::text_block;
 use super::units::{human, plain_text};
@@ -13,7 +13,17 @@ use crate::error::Result;
 /// Labels wider than this stand above the tables only.
 const WIDEST_LABEL: usize = 24;
 
-/// The runs, the time of their devices, their metrics, and of several tests their order.
+/// Most kernels and operators of the text; the page and the workbook have all.
+const MOST_COSTS: usize = 12;
+
+/// Names of kernels are cut to this many columns in the text.
+const WIDEST_NAME: usize = 56;
+
+/// What rows of the dashboard begin with that are times of the devices.
+pub const DEVICES: &str = "GPU_";
+
+/// The runs, the time of their devices, their metrics, what their kernels and operators take, and
+/// of several tests their order.
 pub fn text(comparison: &Comparison) -> String {
     let runs = &comparison.runs;
     let tests = runs.len() - 1;
@@ -25,8 +35,11 @@ pub fn text(comparison: &Comparison) -> String {
     let title = format!("Comparison with {}", plain_text(&runs[0].label));
     let mut out = format!("{title}\n{}\n", "=".repeat(title.width()));
     out.push_str(&format!(
-        "made by ccl-sql {}; changes up to {} % are Similar\n",
+        "made by ccl-sql {}; a change is (test - base) / base\n",
         env!("CARGO_PKG_VERSION"),
+    ));
+    out.push_str(&format!(
+        "Similar: up to {} %, within noise, or less than 0.5 % of a step\n",
         comparison.threshold_pct
     ));
     let legend = runs.iter().enumerate().map(|(i, run)| {
@@ -41,29 +54,165 @@ pub fn text(comparison: &Comparison) -> String {
             if label.width() > WIDEST_LABEL || same > 1 { role(i) } else { label }
         })
         .collect();
-    let mut section = |title: &str, block: &Block| {
-        out.push_str(&format!("\n\n{title}\n{}\n", "-".repeat(title.width())));
-        text_block(&mut out, block);
+    section(&mut out, "CONFIGURATION", &configuration(comparison, &names));
+    let (times, caption) = if is_stepped(comparison) {
+        (&STEP_TIMES, "What the devices do with their time in a step, mean over ranks.")
+    } else {
+        (&RUN_TIMES, "What the devices do with their time in the whole run, mean over ranks.")
     };
-    section("CONFIGURATION", &configuration(comparison, &names));
-    let caption =
-        "What the devices do with their time, mean over ranks; better by: less time, in percent.";
-    section(
-        "TIME OF THE DEVICES",
-        &table(comparison, &names, "GPU_Summary_Cmp", "time_ms", caption),
-    );
+    section(&mut out, "TIME OF THE DEVICES", &table(comparison, &names, times, caption));
     let caption = match tests {
         1 => {
-            "change: of the value; better by: the same, positive is better; noise: the standard error of the change that the steps of the runs give."
+            "The largest effect on a step first. change: of the value; of a step: what the change is of a step of the base, + is longer; noise: the standard error of the change that the steps of the runs give."
         }
-        _ => "better by: the change in percent, positive is better.",
+        _ => "The largest effect on a step first; changes of the values.",
     };
-    section("METRICS", &table(comparison, &names, "Metrics_Cmp", "", caption));
+    section(&mut out, "METRICS", &table(comparison, &names, &METRICS, caption));
+    if let Some(note) = notes(comparison) {
+        text_block(&mut out, &Block::Note(note));
+    }
+    for test in 0..tests {
+        let of = if tests == 1 { String::new() } else { format!(": {}", names[test + 1]) };
+        for (title, sheet, what) in
+            [("KERNELS", "Kernel_Cmp", "name"), ("OPERATORS", "Op_Cmp", "op_name")]
+        {
+            let Some(sheet) = comparison.sheet(test, sheet) else { continue };
+            let block = costs(sheet, what, [&names[0], &names[test + 1]]);
+            section(&mut out, &format!("{title}{of}"), &block);
+        }
+    }
     if let Some(sheet) = &comparison.ranking {
-        section("RANKING", &ranking(sheet));
+        section(&mut out, "RANKING", &ranking(sheet));
     }
     out
 }
+
+fn section(out: &mut String, title: &str, block: &Block) {
+    out.push_str(&format!("\n\n{title}\n{}\n", "-".repeat(title.width())));
+    text_block(out, block);
+}
+
+/// The dashboard: rows of the devices, then those metrics that have a better direction.
+pub fn dashboard(times: &Sheet, metrics: &Sheet) -> Sheet {
+    let column = |name: &str, heading: &str, unit: Option<&str>, doc: &str| SheetColumn {
+        name: name.to_owned(),
+        heading: Some(heading.to_owned()),
+        unit: unit.map(str::to_owned),
+        doc: doc.to_owned(),
+        ..SheetColumn::default()
+    };
+    let columns = vec![
+        column(
+            "metric",
+            "Metric",
+            None,
+            "GPU_ and the kind of time, mean over ranks; or a metric.",
+        ),
+        column("base", "Baseline", None, "Value in the baseline."),
+        column("test", "Test", None, "Value in the test."),
+        column(
+            "change_pct",
+            "Change (%) (test - baseline)",
+            Some("pct"),
+            "(test - baseline) / |baseline| x 100.",
+        ),
+        column("status", "Status", None, "Better, Worse or Similar."),
+        column("unit", "Unit", None, "Unit of the values."),
+        column(
+            "effect_pct",
+            "Effect (% of a step)",
+            Some("pct"),
+            "What the change is of a step of the baseline; + is longer.",
+        ),
+        column("note", "Note", None, "What to know of the status."),
+    ];
+    let mut rows = Vec::new();
+    for row in &times.rows {
+        let cell = |name: &str| times.cell(row, name).clone();
+        let kind = cell("type").as_str().map(|kind| format!("{DEVICES}{kind}"));
+        rows.push(vec![
+            kind.into(),
+            cell("base_time_ms"),
+            cell("test_time_ms"),
+            cell("change_pct"),
+            cell("status"),
+            "ms".into(),
+            cell("effect_pct"),
+            Value::Null,
+        ]);
+    }
+    for row in metrics.rows.iter().filter(|row| !metrics.cell(row, "better").is_null()) {
+        rows.push(columns.iter().map(|c| metrics.cell(row, &c.name).clone()).collect());
+    }
+    Sheet {
+        summary: "The comparison at a glance: time of the devices in the whole run, then the metrics by their effect on a step.".to_owned(),
+        reason: rows.is_empty().then(|| "neither run has devices or metrics".to_owned()),
+        columns,
+        rows,
+        ..Sheet::default()
+    }
+}
+
+/// Where a table of several tests finds its cells.
+struct Cells {
+    sheet: &'static str,
+    base: &'static str,
+    test: &'static str,
+    change: &'static str,
+}
+
+const RUN_TIMES: Cells = Cells {
+    sheet: "GPU_Summary_Cmp",
+    base: "base_time_ms",
+    test: "test_time_ms",
+    change: "change_pct",
+};
+
+const STEP_TIMES: Cells = Cells {
+    sheet: "GPU_Summary_Cmp",
+    base: "base_step_ms",
+    test: "test_step_ms",
+    change: "step_change_pct",
+};
+
+const METRICS: Cells =
+    Cells { sheet: "Metrics_Cmp", base: "base", test: "test", change: "change_pct" };
+
+/// Whether every run has steps: then times of the devices are told per step.
+fn is_stepped(comparison: &Comparison) -> bool {
+    comparison.sheets.iter().all(|sheets| {
+        let times = sheets.iter().find(|s| s.name == STEP_TIMES.sheet);
+        times.is_some_and(|s| s.rows.iter().any(|r| !s.cell(r, STEP_TIMES.base).is_null()))
+    })
+}
+
+/// What the notes beside metrics mean, of those that stand there; of one test, whose table has them.
+fn notes(comparison: &Comparison) -> Option<String> {
+    let [sheets] = &comparison.sheets[..] else { return None };
+    let sheet = sheets.iter().find(|s| s.name == METRICS.sheet)?;
+    let said = |note: &str| sheet.rows.iter().any(|row| *sheet.cell(row, "note") == *note);
+    let known: Vec<String> = NOTES
+        .iter()
+        .filter(|(note, _)| said(note))
+        .map(|(note, meaning)| format!("{note}: {meaning}"))
+        .collect();
+    (!known.is_empty()).then(|| format!("Notes. {}.", known.join("; ")))
+}
+
+/// Notes of `metric_cmp`.
+const NOTES: [(&str, &str); 8] = [
+    ("measurement", "of the clocks that measured, not of the run"),
+    (
+        "unlike work",
+        "whole recordings without steps, of unlike numbers of kernels, cannot be judged",
+    ),
+    ("within noise", "the steps of a run vary as much"),
+    ("trifle", "less than 0.5 % of a step"),
+    ("other way", "a share of steps of unlike length; the time behind it moved the other way"),
+    ("per step", "the runs have unlike numbers of steps, and are judged per step"),
+    ("one step", "a value rests on a single step, so that its noise is not known"),
+    ("whole run", "there are no steps to compare by"),
+];
 
 /// What the runs state of themselves, where it is not the same.
 fn configuration(comparison: &Comparison, names: &[String]) -> Block {
@@ -99,25 +248,14 @@ fn configuration(comparison: &Comparison, names: &[String]) -> Block {
     }
 }
 
-/// A sheet of all tests, a row for each key: of one test the change, its status and what the
-/// metric varies anyway, of several each with its change.
-fn table(
-    comparison: &Comparison,
-    names: &[String],
-    sheet: &str,
-    value: &str,
-    caption: &str,
-) -> Block {
+/// A sheet of all tests, a row for each key: value, change and status of each test; of one test
+/// what the change is of a step, what the metric varies anyway, and what to know of it.
+fn table(comparison: &Comparison, names: &[String], cells: &Cells, caption: &str) -> Block {
     let sheets: Vec<&Sheet> =
-        (0..names.len() - 1).filter_map(|test| comparison.sheet(test, sheet)).collect();
+        (0..names.len() - 1).filter_map(|test| comparison.sheet(test, cells.sheet)).collect();
     let Some(first) = sheets.first() else {
         return Block::Note("there is no such comparison".to_owned());
     };
-    let place = |side: &str| match value {
-        "" => side.to_owned(),
-        value => format!("{side}_{value}"),
-    };
-    let (base, test) = (place("base"), place("test"));
     // Keys of any test: a metric may have a value in one of them alone.
     let mut keys: Vec<&Value> = Vec::new();
     for sheet in &sheets {
@@ -131,9 +269,24 @@ fn table(
         let reason = first.reason.as_deref().unwrap_or("there are no rows");
         return Block::Note(plain_text(reason));
     }
-    let fixed = first.index(&base).and_then(|i| first.columns[i].unit.clone());
+    let fixed = first.index(cells.base).and_then(|i| first.columns[i].unit.clone());
     let single = sheets.len() == 1;
-    let change = first.index("change_pct").is_some();
+    let mut headings = vec![first.columns[0].name.clone(), names[0].clone()];
+    let mut numbers = vec![false, true];
+    for name in &names[1..] {
+        headings.extend([name.clone(), "change".to_owned()]);
+        numbers.extend([true, true]);
+        if single {
+            headings.push("of a step".to_owned());
+            numbers.push(true);
+        }
+        headings.push("status".to_owned());
+        numbers.push(false);
+    }
+    if single {
+        headings.extend(["noise".to_owned(), "note".to_owned()]);
+        numbers.extend([true, false]);
+    }
     let mut rows = Vec::new();
     for key in keys {
         let found: Vec<(&Sheet, Option<&Vec<Value>>)> =
@@ -145,38 +298,95 @@ fn table(
         let any = found.iter().find(|f| f.1.is_some()).copied().unwrap_or(found[0]);
         let unit = cell(&any, "unit").as_str().map(str::to_owned).or(fixed.clone());
         let shown = |v: &Value| human(v, unit.as_deref());
-        let mut line = vec![human(key, None), shown(&cell(&any, &base))];
+        let word = |v: Value| v.as_str().map(plain_text).unwrap_or_default();
+        let mut line = vec![human(key, None), shown(&cell(&any, cells.base))];
         for of in &found {
-            line.push(shown(&cell(of, &test)));
-            if single && change {
-                line.push(percent(&cell(of, "change_pct"), true));
-            }
-            line.push(percent(&cell(of, "improvement_pct"), true));
+            line.push(shown(&cell(of, cells.test)));
+            line.push(percent(&cell(of, cells.change), true));
             if single {
-                line.push(cell(of, "status").as_str().unwrap_or("").to_owned());
+                line.push(percent(&cell(of, "effect_pct"), true));
+            }
+            line.push(word(cell(of, "status")));
+            if single {
                 line.push(percent(&cell(of, "noise_pct"), false));
+                line.push(word(cell(of, "note")));
             }
         }
         rows.push(line);
     }
-    let mut headings = vec![first.columns[0].name.clone(), names[0].clone()];
-    for name in &names[1..] {
-        headings.push(name.clone());
-        headings.extend((single && change).then(|| "change".to_owned()));
-        headings.push("better by".to_owned());
-        if single {
-            headings.extend(["status".to_owned(), "noise".to_owned()]);
-        }
-    }
-    // What does not rest on steps has no noise.
-    let last = headings.len() - 1;
-    if single && rows.iter().all(|row| row[last].is_empty()) {
+    // Times of the devices have neither noise nor notes.
+    while single && rows.iter().all(|row| row.last().is_some_and(String::is_empty)) {
         headings.pop();
+        numbers.pop();
         rows.iter_mut().for_each(|row| drop(row.pop()));
     }
-    let words = ["status", first.columns[0].name.as_str()];
-    let numbers = headings.iter().map(|h| !words.contains(&&**h)).collect();
     Block::Table { caption: caption.to_owned(), headings, numbers, rows }
+}
+
+/// What kernels or operators take in both runs, the largest effect first.
+fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
+    let Some(first) = sheet.rows.first() else {
+        let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
+        return Block::Note(plain_text(reason));
+    };
+    let unit = plain_text(sheet.cell(first, "unit").as_str().unwrap_or_default());
+    let rows = sheet.rows.iter().take(MOST_COSTS).map(|row| {
+        let shown = |column: &str, unit: &str| match sheet.cell(row, column) {
+            Value::Null => "-".to_owned(),
+            value => human(value, Some(unit)),
+        };
+        let mut line = vec![cut(&human(sheet.cell(row, what), None))];
+        line.push(shown("base_total_ms", "ms"));
+        line.push(shown("test_total_ms", "ms"));
+        line.push(percent(sheet.cell(row, "total_change_pct"), true));
+        line.push(percent(sheet.cell(row, "effect_pct"), true));
+        line.push(sheet.cell(row, "status").as_str().map(plain_text).unwrap_or_default());
+        line.push(shown("base_kernel_count", "count"));
+        line.push(shown("test_kernel_count", "count"));
+        line.push(percent(sheet.cell(row, "mean_change_pct"), true));
+        line
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let cut = match sheet.rows.len() {
+        all if all > rows.len() => format!(" {} of {all} are shown.", rows.len()),
+        _ => String::new(),
+    };
+    Block::Table {
+        caption: format!(
+            "Durations of all kernels in a {unit} of a rank, the largest difference first; mean: of a kernel.{cut}"
+        ),
+        headings: [
+            what,
+            base,
+            test,
+            "change",
+            &format!("of a {unit}"),
+            "status",
+            "count (base)",
+            "(test)",
+            "mean",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        numbers: vec![false, true, true, true, true, false, true, true, true],
+        rows,
+    }
+}
+
+/// A name within [`WIDEST_NAME`]; `…` stands for what is missing.
+fn cut(name: &str) -> String {
+    if name.width() <= WIDEST_NAME {
+        return name.to_owned();
+    }
+    let mut out = String::new();
+    for c in name.chars() {
+        if out.width() + 2 > WIDEST_NAME {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
 }
 
 fn ranking(sheet: &Sheet) -> Block {
@@ -196,13 +406,16 @@ fn ranking(sheet: &Sheet) -> Block {
                 human(&cell(row, "metric"), None),
                 human(&cell(row, "value"), unit.as_str()),
                 percent(&cell(row, "behind_pct"), false),
+                human(&cell(row, "step_count"), Some("count")),
             ]
         })
         .collect();
     Block::Table {
         caption: plain_text(&sheet.summary),
-        headings: ["place", "label", "metric", "value", "behind"].map(str::to_owned).to_vec(),
-        numbers: vec![true, false, false, true, true],
+        headings: ["place", "label", "metric", "value", "behind", "steps"]
+            .map(str::to_owned)
+            .to_vec(),
+        numbers: vec![true, false, false, true, true, true],
         rows,
     }
 }

@@ -3,11 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
+use super::headline::{Tile, headline};
+use super::nested;
 use crate::engine::run::MetricResult;
 use crate::engine::sheet::Rows;
 use crate::registry::SqlFile;
 use crate::registry::header::Column;
 use crate::schema::SCHEMA_VERSION;
+
+/// Most rows of a sheet: what a worksheet holds below its headings.
+pub const MOST_ROWS: usize = 1_048_575;
 
 /// Everything that a report of one trace says.
 #[derive(Debug, Clone)]
@@ -35,8 +40,10 @@ pub struct Metric {
     pub area: String,
     /// Better direction: higher or lower.
     pub better: Option<String>,
-    /// Those of its warnings that hold for every trace.
-    pub caveats: Vec<String>,
+    /// The column of its value.
+    pub value_name: String,
+    /// Its details that are lists and maps, as tables.
+    pub tables: Vec<Sheet>,
     /// What it says of the trace.
     pub result: MetricResult,
 }
@@ -45,6 +52,11 @@ impl Document {
     /// A sheet by its name.
     pub fn sheet(&self, name: &str) -> Option<&Sheet> {
         self.sheets.iter().find(|s| s.name == name)
+    }
+
+    /// The table of a nested detail by its name, as `straggler.per_rank`.
+    pub fn nested(&self, name: &str) -> Option<&Sheet> {
+        self.metrics.iter().flat_map(|m| &m.tables).find(|s| s.name == name)
     }
 
     /// The cell of a sheet of one row; null where there is none.
@@ -58,9 +70,34 @@ impl Document {
         json!({
             "report": 1, "trace": self.trace, "label": self.label,
             "provenance": provenance(Some(&self.fingerprint)),
+            "headline": headline(self).iter().map(Tile::json).collect::<Vec<Value>>(),
             "sheets": self.sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
             "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<Value>>(),
         })
+    }
+
+    /// What the page of the report is made from: the JSON report, with its nested details as tables,
+    /// and shares in percent.
+    pub fn page(&self) -> Value {
+        let mut out = self.json();
+        out["sheets"] = self.sheets.iter().map(|s| s.in_percent().json()).collect();
+        let pages = out["metrics"].as_array_mut().into_iter().flatten();
+        for (page, metric) in pages.zip(&self.metrics) {
+            let (value, unit) = metric.shown();
+            page["value"] = value;
+            page["unit"] = unit.into();
+            page["answer"] = metric.result.answer.clone().into();
+            page["tables"] = metric.tables.iter().map(|s| s.in_percent().json()).collect();
+            let mut shares = Vec::new();
+            for (name, detail) in page["details"].as_object_mut().into_iter().flatten() {
+                if is_share(name) && detail.is_number() {
+                    *detail = percent(detail);
+                    shares.push(name.clone());
+                }
+            }
+            page["shares"] = shares.into();
+        }
+        out
     }
 }
 
@@ -73,8 +110,18 @@ impl Metric {
             summary: file.header.summary.clone(),
             area: file.header.area.clone(),
             better,
-            caveats: file.header.caveats.clone(),
+            value_name: file.header.value.clone().unwrap_or_default(),
+            tables: nested::tables(file, &result),
             result,
+        }
+    }
+
+    /// The value and its unit for people: a share in percent.
+    pub fn shown(&self) -> (Value, Option<&str>) {
+        let (value, unit) = (&self.result.value, self.result.unit.as_deref());
+        match unit {
+            Some("ratio") if is_share(&self.value_name) => (percent(value), Some("pct")),
+            unit => (value.clone(), unit),
         }
     }
 
@@ -201,13 +248,13 @@ pub struct SheetColumn {
 
 impl Sheet {
     /// The rows of a view or comparison with what its header says. The column `trace` is left out:
-    /// all rows are of one. Of more than `limit` rows the first are kept, and the reason says so.
-    pub fn new(file: &SqlFile, rows: Rows, limit: usize) -> Self {
+    /// all rows are of one. Of more than [`MOST_ROWS`] the first are kept, and the reason says so.
+    pub fn new(file: &SqlFile, rows: Rows) -> Self {
         let mut sheet = Self::with_trace(file, rows);
-        if sheet.rows.len() > limit {
-            sheet.rows.truncate(limit);
+        if sheet.rows.len() > MOST_ROWS {
+            sheet.rows.truncate(MOST_ROWS);
             sheet.reason = Some(format!(
-                "the first {limit} rows; `ccl-sql sql \"FROM {}\"` has all",
+                "the first {MOST_ROWS} rows; `ccl-sql sql \"FROM {}\"` has all",
                 file.header.name
             ));
         }
@@ -236,6 +283,19 @@ impl Sheet {
     pub fn only(&self, column: &str, keep: impl Fn(&Value) -> bool) -> Self {
         let rows = self.rows.iter().filter(|row| keep(self.cell(row, column))).cloned().collect();
         Self { rows, ..self.clone() }
+    }
+
+    /// The sheet for people: its shares, which are parts of 1, in percent as all the others.
+    #[must_use]
+    pub fn in_percent(&self) -> Self {
+        let mut out = self.clone();
+        for (i, column) in out.columns.iter_mut().enumerate() {
+            if column.unit.as_deref() == Some("ratio") && is_share(&column.name) {
+                column.unit = Some("pct".to_owned());
+                out.rows.iter_mut().for_each(|row| row[i] = percent(&row[i]));
+            }
+        }
+        out
     }
 
     /// Place of a column.
@@ -277,6 +337,41 @@ impl SheetColumn {
         out.insert("doc".to_owned(), self.doc.clone().into());
         Value::Object(out)
     }
+}
+
+/// Whether a ratio is a part of a whole, as others that are factors (an imbalance, a change) are not:
+/// by what its name ends in.
+fn is_share(name: &str) -> bool {
+    const SHARES: [&str; 21] = [
+        "bubble_ratio",
+        "classified_ratio",
+        "communication_fraction",
+        "communication_ratio",
+        "compute_utilization_proxy",
+        "coverage_ratio",
+        "fragmentation_ratio",
+        "grouped_ratio",
+        "in_steps_ratio",
+        "internal_ratio",
+        "known_ratio",
+        "largest_fraction",
+        "largest_stack_ratio",
+        "overlap_ratio",
+        "overlap_ratio_of_comm",
+        "overlap_ratio_of_comp",
+        "scattered_ratio",
+        "share_ratio",
+        "unknown_ratio",
+        "utilization_ratio",
+        "waiting_ratio",
+    ];
+    SHARES.iter().any(|share| name.ends_with(share))
+        || ["dp", "tp", "pp", "cp", "ep"].iter().any(|dim| name.strip_prefix(dim) == Some("_ratio"))
+}
+
+/// A part of 1 in percent.
+fn percent(value: &Value) -> Value {
+    value.as_f64().map_or_else(|| value.clone(), |part| (100.0 * part).into())
 }
 
 fn column(file: &SqlFile, column: &Column) -> SheetColumn {

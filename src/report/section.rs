@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::document::{Document, Metric, Sheet};
+use super::headline::headline;
 use super::units::{human, plain_text};
 
 /// Most rows of a table in a report for people; the JSON report and the workbook have all.
@@ -38,20 +39,61 @@ pub enum Block {
     Note(String),
 }
 
+/// A numbered section: that of its metrics, its title, its views, and the nested details of metrics
+/// that stand in it as tables.
+struct Plan {
+    section: &'static str,
+    title: &'static str,
+    sheets: &'static [&'static str],
+    nested: &'static [&'static str],
+}
+
 /// The numbered sections: those of the collectives profiler first, then the others.
-const SECTIONS: [(&str, &str, &[&str]); 8] = [
-    ("throughput", "THROUGHPUT", &[]),
-    (
-        "overlap",
-        "COMMUNICATION-COMPUTATION OVERLAP",
-        &["overlap_summary", "overlap_by_rank", "gpu_timeline"],
-    ),
-    ("network", "NETWORK LOAD (Alpha-Beta Model)", &["network_load", "hockney_fits"]),
-    ("traffic", "TRAFFIC DISTRIBUTION", &["traffic"]),
-    ("stragglers", "STRAGGLERS", &["straggler_summary"]),
-    ("devices", "DEVICES AND KERNELS", &["kernel_class_times"]),
-    ("memory", "MEMORY", &[]),
-    ("inference", "INFERENCE", &[]),
+const SECTIONS: [Plan; 8] = [
+    Plan { section: "throughput", title: "THROUGHPUT", sheets: &["time_per_step"], nested: &[] },
+    Plan {
+        section: "overlap",
+        title: "COMMUNICATION-COMPUTATION OVERLAP",
+        sheets: &["overlap_summary", "overlap_by_rank", "gpu_timeline"],
+        nested: &["exposed_comm_by_group.by_dim", "exposed_comm_by_group.by_group"],
+    },
+    Plan {
+        section: "network",
+        title: "NETWORK LOAD (Alpha-Beta Model)",
+        sheets: &["network_load", "network_by_rank", "hockney_fits"],
+        nested: &[],
+    },
+    Plan {
+        section: "traffic",
+        title: "TRAFFIC DISTRIBUTION",
+        sheets: &["traffic", "message_sizes"],
+        nested: &[],
+    },
+    Plan {
+        section: "stragglers",
+        title: "STRAGGLERS",
+        sheets: &["straggler_summary"],
+        nested: &[
+            "straggler.stragglers",
+            "straggler.victims",
+            "straggler.per_rank",
+            "straggler_by_rank.by_kind",
+        ],
+    },
+    Plan {
+        section: "devices",
+        title: "DEVICES AND KERNELS",
+        sheets: &["kernel_class_times", "copy_summary"],
+        nested: &[
+            "idle_causes.by_rank",
+            "idle_causes.by_operator",
+            "critical_path.by_rank",
+            "critical_path.by_kind_ms",
+            "critical_path.by_name",
+        ],
+    },
+    Plan { section: "memory", title: "MEMORY", sheets: &[], nested: &["memory.per_device"] },
+    Plan { section: "inference", title: "INFERENCE", sheets: &[], nested: &[] },
 ];
 
 /// Headings of the configuration, in the words of the field.
@@ -84,29 +126,62 @@ pub fn sections(document: &Document) -> Vec<Section> {
     let general = general(document);
     let mut first = configuration(document);
     first.blocks.extend(general.iter().map(|w| Block::Note(plain_text(w))));
-    let mut out = vec![first];
-    for (number, (name, title, sheets)) in SECTIONS.iter().enumerate() {
+    let mut out = vec![key_numbers(document), first];
+    out.extend(findings(document));
+    for (number, plan) in SECTIONS.iter().enumerate() {
         let mut blocks = Vec::new();
         let metrics: Vec<&Metric> =
-            document.metrics.iter().filter(|m| m.section == *name).collect();
+            document.metrics.iter().filter(|m| m.section == plan.section).collect();
         let (known, lacking): (Vec<&Metric>, Vec<&Metric>) =
             metrics.into_iter().partition(|m| !m.result.value.is_null());
         if !known.is_empty() {
             blocks.push(Block::Facts(known.iter().map(|m| fact(m)).collect()));
         }
-        for sheet in sheets.iter().filter_map(|name| document.sheet(name)) {
+        for sheet in plan.sheets.iter().filter_map(|name| document.sheet(name)) {
             blocks.push(table(sheet));
         }
+        let nested = plan.nested.iter().filter_map(|name| document.nested(name));
+        blocks.extend(nested.map(table));
         blocks.extend(reasons(&lacking).into_iter().map(Block::Note));
         blocks.extend(warnings(&known, &general).into_iter().map(Block::Note));
-        out.push(Section { title: format!("{}. {title}", number + 1), blocks });
+        out.push(Section { title: format!("{}. {}", number + 1, plan.title), blocks });
     }
-    let caveats = caveats(document);
-    if !caveats.is_empty() {
-        let blocks = caveats.into_iter().map(Block::Note).collect();
-        out.push(Section { title: "NOTES".to_owned(), blocks });
-    }
+    let note = "what a metric or table means, and when it misleads: `ccl-sql show NAME`";
+    out.push(Section { title: "NOTES".to_owned(), blocks: vec![Block::Note(note.to_owned())] });
     out
+}
+
+/// The numbers that come first.
+fn key_numbers(document: &Document) -> Section {
+    let tiles = headline(document);
+    let blocks = match tiles.is_empty() {
+        true => vec![Block::Note("none of them is known of this trace".to_owned())],
+        false => vec![Block::Facts(
+            tiles.iter().map(|t| [t.title.clone(), t.shown(), plain_text(&t.note)]).collect(),
+        )],
+    };
+    Section { title: "KEY NUMBERS".to_owned(), blocks }
+}
+
+/// What reading the trace found odd; what changes nothing is only counted.
+fn findings(document: &Document) -> Option<Section> {
+    let sheet = document.sheet("trace_findings")?;
+    let is_info = |severity: &Value| severity == "info";
+    let grave = sheet.only("severity", |v| !is_info(v));
+    let minor = sheet.only("severity", is_info);
+    let mut blocks = Vec::new();
+    if !grave.rows.is_empty() {
+        blocks.push(table(&grave));
+    }
+    if !minor.rows.is_empty() {
+        let codes = minor.rows.iter().map(|row| human(minor.cell(row, "code"), None));
+        let codes: Vec<String> = codes.collect();
+        blocks.push(Block::Note(format!(
+            "also noted: {}; `ccl-sql sql \"FROM trace_findings\"` says what they are",
+            codes.join(", ")
+        )));
+    }
+    (!blocks.is_empty()).then(|| Section { title: "FINDINGS".to_owned(), blocks })
 }
 
 fn configuration(document: &Document) -> Section {
@@ -145,11 +220,14 @@ fn spread(metric: &Metric) -> String {
 
 fn fact(metric: &Metric) -> [String; 3] {
     let result = &metric.result;
-    let unit = result.unit.as_deref();
+    let (value, unit) = metric.shown();
     let first = metric.summary.split(['.', ':', ';']).next().unwrap_or_default();
     let spread = spread(metric);
-    let remark = if spread.is_empty() { first.to_owned() } else { format!("{spread}; {first}") };
-    [result.metric.clone(), human(&result.value, unit), plain_text(&remark)]
+    let answer = result.answer.clone().unwrap_or_default();
+    let said: Vec<&str> =
+        [&*answer, &*spread, first].into_iter().filter(|text| !text.is_empty()).collect();
+    let remark = said.join("; ");
+    [result.metric.clone(), human(&value, unit), plain_text(&remark)]
 }
 
 /// Texts, each once and in one line, with the names that it is of before it.
@@ -179,13 +257,9 @@ fn reasons(metrics: &[&Metric]) -> Vec<String> {
 /// figures, and not among what holds for every trace.
 fn warnings(metrics: &[&Metric], general: &[&str]) -> Vec<String> {
     gathered(metrics.iter().flat_map(|m| {
-        let own = own_warnings(m).filter(|w| !general.contains(w));
+        let own = m.result.warnings.iter().map(|w| &**w).filter(|w| !general.contains(w));
         own.map(|w| (&*m.result.metric, w))
     }))
-}
-
-fn own_warnings(metric: &Metric) -> impl Iterator<Item = &str> {
-    metric.result.warnings.iter().filter(|w| !metric.caveats.contains(w)).map(|w| &**w)
 }
 
 /// Warnings of more than half of the metrics: they hold for the report, and are said once.
@@ -193,9 +267,9 @@ fn general(document: &Document) -> Vec<&str> {
     let known: Vec<&Metric> =
         document.metrics.iter().filter(|m| !m.result.value.is_null()).collect();
     let mut out: Vec<&str> = Vec::new();
-    for warning in known.iter().flat_map(|m| own_warnings(m)) {
-        let count = known.iter().filter(|m| own_warnings(m).any(|w| w == warning)).count();
-        if 2 * count > known.len() && known.len() > 1 && !out.contains(&warning) {
+    for warning in known.iter().flat_map(|m| &m.result.warnings) {
+        let count = known.iter().filter(|m| m.result.warnings.contains(warning)).count();
+        if 2 * count > known.len() && known.len() > 1 && !out.contains(&warning.as_str()) {
             out.push(warning);
         }
     }
@@ -203,6 +277,7 @@ fn general(document: &Document) -> Vec<&str> {
 }
 
 fn table(sheet: &Sheet) -> Block {
+    let sheet = &sheet.in_percent();
     if sheet.rows.is_empty() {
         let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
         return Block::Note(format!("{}: {}", sheet.name, plain_text(reason)));
@@ -263,16 +338,4 @@ fn heading(name: &str) -> String {
     }
     let units = ["_gb_per_s", "_s_per_gb", "_bytes", "_ratio", "_pct", "_ms", "_us"];
     units.iter().find_map(|u| name.strip_suffix(u)).unwrap_or(name).replace('_', " ")
-}
-
-/// When figures and tables of the report mislead, whatever the trace is.
-fn caveats(document: &Document) -> Vec<String> {
-    let metrics = document.metrics.iter().filter(|m| !m.result.value.is_null());
-    let metrics = metrics.flat_map(|m| m.caveats.iter().map(|c| (&*m.result.metric, &**c)));
-    let shown = |s: &&Sheet| {
-        !s.rows.is_empty() && SECTIONS.iter().any(|(_, _, names)| names.contains(&&*s.name))
-    };
-    let sheets = document.sheets.iter().filter(shown);
-    let sheets = sheets.flat_map(|s| s.caveats.iter().map(|c| (&*s.name, &**c)));
-    gathered(metrics.chain(sheets))
 }

@@ -1,6 +1,6 @@
 //! Reports as plain text and as Markdown.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Grid;
 use super::document::Document;
@@ -20,7 +20,7 @@ pub fn text(document: &Document) -> String {
     for section in sections(document) {
         out.push_str(&format!("\n\n{}\n{}\n", section.title, "-".repeat(section.title.width())));
         for block in &section.blocks {
-            text_block(&mut out, block);
+            block_within(&mut out, block, WIDTH);
         }
     }
     out
@@ -45,8 +45,13 @@ fn made_by(document: &Document) -> String {
     format!("made by ccl-sql {} of the trace {fingerprint}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// A block as plain text, an empty line before it.
+/// A block as plain text, an empty line before it; its tables are as wide as they are.
 pub(super) fn text_block(out: &mut String, block: &Block) {
+    block_within(out, block, usize::MAX);
+}
+
+/// A block as plain text; tables are cut and broken where they are wider than `width`.
+fn block_within(out: &mut String, block: &Block, width: usize) {
     out.push('\n');
     match block {
         Block::Facts(facts) => {
@@ -60,25 +65,84 @@ pub(super) fn text_block(out: &mut String, block: &Block) {
         }
         Block::Table { caption, headings, numbers, rows } => {
             out.push_str(&wrap(caption, "  "));
-            let width = |i: usize| {
-                rows.iter().map(|r| r[i].width()).chain([headings[i].width()]).max().unwrap_or(0)
-            };
-            let widths: Vec<usize> = (0..headings.len()).map(width).collect();
-            let line = |cells: &[String]| {
-                let cells: Vec<String> = cells
-                    .iter()
-                    .zip(&widths)
-                    .zip(numbers)
-                    .map(|((c, w), n)| pad(c, *w, *n))
-                    .collect();
-                format!("    {}\n", cells.join("  ").trim_end())
-            };
-            out.push_str(&line(headings));
-            out.push_str(&line(&widths.iter().map(|w| "-".repeat(*w)).collect::<Vec<_>>()));
-            rows.iter().for_each(|row| out.push_str(&line(row)));
+            let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
+            for part in parts(headings, numbers, &rows, width) {
+                table_part(out, headings, numbers, &rows, &part);
+            }
         }
         Block::Note(note) => out.push_str(&wrap(note, "  ")),
     }
+}
+
+/// Texts wider than this are cut where a table is wider than the page.
+const NARROW: usize = 28;
+
+/// Columns of a table with the width of each, in parts that fit the page: the further ones begin
+/// with the first column too, and with the names beside it.
+fn parts(
+    headings: &[String],
+    numbers: &[bool],
+    rows: &[&[String]],
+    most: usize,
+) -> Vec<Vec<(usize, usize)>> {
+    let cells = |i: usize| rows.iter().map(move |row| row[i].width());
+    let mut widths: Vec<usize> = (0..headings.len())
+        .map(|i| cells(i).chain([headings[i].width()]).max().unwrap_or(0))
+        .collect();
+    let total = |widths: &[usize]| 4 + widths.iter().map(|w| w + 2).sum::<usize>();
+    if total(&widths) > most {
+        for (width, _) in widths.iter_mut().zip(numbers).filter(|(_, number)| !**number) {
+            *width = (*width).min(NARROW);
+        }
+    }
+    let names = 1 + numbers.iter().skip(1).take_while(|number| !**number).count();
+    let repeated: Vec<(usize, usize)> = widths.iter().copied().enumerate().take(names).collect();
+    let mut out: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
+    let mut used = 4;
+    for (i, width) in widths.iter().copied().enumerate() {
+        if used + width > most && i > names {
+            used = 4 + repeated.iter().map(|(_, width)| width + 2).sum::<usize>();
+            out.push(repeated.clone());
+        }
+        out.last_mut().expect("a part was begun").push((i, width));
+        used += width + 2;
+    }
+    out
+}
+
+/// Some columns of a table.
+fn table_part(
+    out: &mut String,
+    headings: &[String],
+    numbers: &[bool],
+    rows: &[&[String]],
+    part: &[(usize, usize)],
+) {
+    let mut line = |cells: &[String]| {
+        let cells: Vec<String> =
+            part.iter().map(|(i, w)| pad(&cut(&cells[*i], *w), *w, numbers[*i])).collect();
+        out.push_str(&format!("    {}\n", cells.join("  ").trim_end()));
+    };
+    line(headings);
+    let mut rules = vec![String::new(); headings.len()];
+    part.iter().for_each(|(i, width)| rules[*i] = "-".repeat(*width));
+    line(&rules);
+    rows.iter().for_each(|row| line(row));
+}
+
+/// A text that is not wider than `width` on the screen.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        if out.width() + c.width().unwrap_or(0) >= width {
+            break;
+        }
+        out.push(c);
+    }
+    out + "…"
 }
 
 /// Fills a cell with spaces to a width on the screen.
@@ -184,6 +248,30 @@ mod tests {
         ] {
             assert_eq!(escape(text), want, "{text:?}");
         }
+    }
+
+    #[test]
+    fn wide_tables_are_cut_and_broken() {
+        let text = |t: &str| t.to_owned();
+        let block = |headings: Vec<String>, numbers: Vec<bool>, rows| {
+            let mut out = String::new();
+            let caption = text("t");
+            block_within(&mut out, &Block::Table { caption, headings, numbers, rows }, WIDTH);
+            out
+        };
+        let heads: Vec<String> = (0..12).map(|i| format!("heading {i:02}")).collect();
+        let row: Vec<String> = (0..12).map(|i| format!("{i}")).collect();
+        let out = block(heads, vec![true; 12], vec![row]);
+        assert!(out.lines().all(|l| l.width() <= WIDTH), "{out}");
+        let first: Vec<&str> = out.lines().filter(|l| l.contains("heading 00")).collect();
+        assert_eq!(first.len(), 2, "each part begins with the first column\n{out}");
+        assert_eq!(out.matches("heading 07").count(), 1, "{out}");
+        let long = block(
+            vec![text("a"), text("b")],
+            vec![false; 2],
+            vec![vec!["x".repeat(200), text("y")]],
+        );
+        assert!(long.lines().all(|l| l.width() <= WIDTH) && long.contains("x…  y"), "{long}");
     }
 
     #[test]

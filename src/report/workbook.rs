@@ -13,9 +13,9 @@ mod plan;
 mod tests;
 
 use rust_xlsxwriter::{
-    Color, ConditionalFormat3ColorScale, ConditionalFormatCell, ConditionalFormatCellRule,
-    ConditionalFormatType, DocProperties, ExcelDateTime, Format, Note, Table, TableColumn,
-    TableStyle, Workbook, Worksheet, XlsxError,
+    Chart, ChartType, Color, ConditionalFormat3ColorScale, ConditionalFormatCell,
+    ConditionalFormatCellRule, ConditionalFormatType, DocProperties, ExcelDateTime, Format, Note,
+    Table, TableColumn, TableStyle, Workbook, Worksheet, XlsxError,
 };
 
 use super::document::Sheet;
@@ -57,12 +57,27 @@ pub struct Page<'a> {
     pub scales: &'a [&'a str],
     /// Each heading has a note that says what the column is.
     pub notes: bool,
+    /// Bars beside the table.
+    pub bars: Option<Bars<'a>>,
+}
+
+/// Bars of some columns of a page, a place for each of its first rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Bars<'a> {
+    /// Title, with the unit.
+    pub title: &'a str,
+    /// Column whose cells name the places.
+    pub places: &'a str,
+    /// Columns whose cells are drawn; their headings name them.
+    pub values: &'a [&'a str],
+    /// First rows that are drawn.
+    pub rows: usize,
 }
 
 impl<'a> Page<'a> {
     /// A page that is shown, without colours, with notes.
     pub fn new(name: &'a str, sheet: &'a Sheet) -> Self {
-        Self { name, sheet, hidden: false, scales: &[], notes: true }
+        Self { name, sheet, hidden: false, scales: &[], notes: true, bars: None }
     }
 }
 
@@ -136,7 +151,7 @@ fn write_within(
         worksheet.set_hidden(page.hidden && i != shown);
         worksheet.set_active(i == shown);
         let remarks = (tab != page.name).then(|| format!("Page {}", names::line(page.name)));
-        Writer { worksheet, page, plan: &plan, properties, limits }
+        Writer { worksheet, page, plan: &plan, properties, limits, tab: &tab }
             .write(remarks.into_iter().collect(), &tabs.table(&tab))
             .map_err(failed)?;
     }
@@ -169,6 +184,7 @@ struct Writer<'a> {
     plan: &'a Plan<'a>,
     properties: &'a Properties<'a>,
     limits: Limits,
+    tab: &'a str,
 }
 
 impl Writer<'_> {
@@ -201,6 +217,9 @@ impl Writer<'_> {
             self.worksheet.set_print_fit_to_pages(1, 0);
         }
         self.rows(top + 1, count)?;
+        if let Some(bars) = &page.bars {
+            self.bars(bars, top, count)?;
+        }
         for (i, column) in plan.columns.iter().enumerate() {
             let i = place(i);
             if page.scales.iter().any(|s| column.is_called(s)) && self.properties.scale > 0.0 {
@@ -217,6 +236,29 @@ impl Writer<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A native chart to the right of the table; it reads the cells of the table.
+    fn bars(&mut self, bars: &Bars<'_>, top: usize, count: usize) -> Result<(), XlsxError> {
+        let column = |name: &str| self.plan.columns.iter().position(|c| c.is_called(name));
+        let count = bars.rows.min(count);
+        let (Some(names), 1..) = (column(bars.places), count) else { return Ok(()) };
+        let (first, last) = (row(top + 1), row(top + count));
+        let mut chart = Chart::new(ChartType::Bar);
+        chart.title().set_name(bars.title);
+        chart.set_alt_text(bars.title);
+        // The first row on top, as in the table.
+        chart.x_axis().set_reverse();
+        for values in bars.values.iter().filter_map(|name| column(name)) {
+            chart
+                .add_series()
+                .set_name((self.tab, row(top), place(values)))
+                .set_categories((self.tab, first, place(names), last, place(names)))
+                .set_values((self.tab, first, place(values), last, place(values)));
+        }
+        chart.set_width(640).set_height(u32::try_from(120 + 44 * count).unwrap_or(480));
+        self.worksheet.insert_chart(row(top), place(self.plan.columns.len() + 1), &chart)?;
         Ok(())
     }
 

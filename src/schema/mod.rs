@@ -20,7 +20,7 @@ pub use tables::TABLES;
 /// in `comm_args`, class `graph`.
 ///
 /// 6: records of benchmarks: `benchmarks`, `requests`, `expert_loads`.
-pub const SCHEMA_VERSION: u32 = 6;
+pub const SCHEMA_VERSION: u32 = 7;
 
 /// Column types, each with its Arrow and its SQL form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -199,7 +199,7 @@ pub const TABLES: &[Table] = &[
             column(
                 "wire_bytes",
                 Type::Int,
-                "Bytes that a rank must send at least, by kind, S and group size; of an uneven all-to-all what its splits send to others. Rounded down.",
+                "Bytes that a rank must send at least, by kind, S and group size; of an uneven all-to-all, or a group of sends, what its splits send to others. Rounded down.",
             ),
             column("seq", Type::Int, "Sequence number in the group, where recorded."),
             column(
@@ -210,23 +210,23 @@ pub const TABLES: &[Table] = &[
             column(
                 "peer_rank",
                 Type::Int,
-                "Peer of a send or receive, where recorded (NVTX: its rank in the communicator).",
+                "Peer of a send or receive, where recorded; of a send_recv the one that it sends to (NVTX and XLA: its rank in the group, from 0).",
             ),
             column(
                 "in_split",
                 Type::IntList,
-                "Input split sizes of an uneven all-to-all; NULL where even, unknown or cut by the profiler.",
+                "Input split sizes of an uneven all-to-all (NVTX: bytes to each rank, of any group of sends); NULL where even, unknown or cut by the profiler.",
             ),
             column("out_split", Type::IntList, "Output split sizes, likewise."),
             column(
                 "coll_source",
                 Type::Text,
-                "Where the kind was found: kernel_args, record, annotation, op, et, nvtx_payload, nvtx_range, hlo, rendezvous or kernel_name.",
+                "Where the kind was found: kernel_args, record, annotation, op, et, nvtx_payload, nvtx_range, hlo, rendezvous, or where nothing better says it op_name (the name of an operation of XLA) or kernel_name.",
             ),
             column(
                 "size_source",
                 Type::Text,
-                "et where type, sizes, splits or group are of the execution trace beside, in part at least; NULL where they are of what names the kind.",
+                "et where type, sizes, splits or group are of the execution trace beside, in part at least; op where they are the dimensions of the operator that launched it; NULL where they are of what names the kind.",
             ),
             column("group_source", Type::Text, "stated by the trace, or assumed_world."),
             column(
@@ -531,8 +531,12 @@ pub const TABLES: &[Table] = &[
             column("seq", Type::Int, "Sequence number of the call in its group."),
             column("src_rank", Type::Int, "Rank that sends."),
             column("dst_rank", Type::Int, "Rank that receives."),
-            column("in_split", Type::Text, "Elements for each rank, as recorded: a JSON list."),
-            column("out_split", Type::Text, "Elements from each rank, as recorded: a JSON list."),
+            column(
+                "in_split",
+                Type::Text,
+                "Elements for each rank, as recorded: a JSON list. NVTX: bytes, of a group of sends and receives.",
+            ),
+            column("out_split", Type::Text, "Elements from each rank, likewise."),
             column("rank_start", Type::Int, "First rank of a regular group."),
             column("rank_stride", Type::Int, "Distance of the ranks of a regular group."),
             column(
@@ -544,9 +548,10 @@ pub const TABLES: &[Table] = &[
             column(
                 "coll_source",
                 Type::Text,
-                "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where they do not, hlo or rendezvous (XLA); NULL where the event says it itself.",
+                "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where they do not, hlo, rendezvous or op_name (XLA); NULL where the event says it itself.",
             ),
             column("stall_ns", Type::Int, "Exposed part of an asynchronous pair (XLA)."),
+            column("group_rank", Type::Int, "Own rank in the process group, from 0 (NVTX)."),
         ],
     },
     Table {
@@ -672,6 +677,7 @@ pub const TABLES: &[Table] = &[
             column("device_name", Type::Text, "Accelerator."),
             column("sm_count", Type::Int, "Multiprocessors of the device."),
             column("device_memory_bytes", Type::Int, "Memory of the device."),
+            column("compute_capability", Type::Text, "Compute capability, `9.0`."),
             column("world_size", Type::Int, "Ranks of the job."),
             column("backend", Type::Text, "Communication backend."),
             column("comm_version", Type::Text, "Version of NCCL or RCCL."),

@@ -55,6 +55,14 @@ fn a_board_links_grades_filters_and_sorts() {
     let (fast, fast_grade) = of("llama-tiny-fsdp2-tp2-4-balanced", "mfu");
     assert!(slow < 25.0 && fast > 25.0 && fast < 50.0, "{slow} {fast}");
     assert_eq!((slow_grade.as_deref(), fast_grade.as_deref()), (Some("poor"), Some("fair")));
+    // Times are graded against the median of the same model and hardware: 3.214 and 2.840 ms, median
+    // 3.027. The third trace is alone of its kind, and has no grade.
+    let grades: Vec<Option<String>> =
+        ["llama-tiny-fsdp2-tp2-4", "llama-tiny-fsdp2-tp2-4-balanced", "x[1],(a)@..b"]
+            .iter()
+            .map(|t| of(t, "avg_step_time").1)
+            .collect();
+    assert_eq!(grades, [Some("fair".to_owned()), Some("good".to_owned()), None]);
     let index = std::fs::read_to_string(out.join("index.html")).expect("index.html");
     let script = "const texts = (selector) => [...document.querySelectorAll(selector)].map((n) => n.textContent);
         const heads = texts('#traces th');

@@ -258,7 +258,7 @@ fn a_metric_that_does_not_apply_is_an_error_when_it_applies_to_no_trace() {
     assert_snapshot!(shown(&run, &place), @r"
     exit code 1
     --- stderr
-    error[metric-not-applicable]: metric `throughput_tokens@1` has no value: it needs a workload card, and this trace has none
+    error[metric-not-applicable]: metric `throughput_tokens@1` has no value: the batch size or the sequence length is not known: a workload card states them, else -p batch_size=N -p seq_len=N give them
       --> job
     hint: `ccl-sql show throughput_tokens` says what it needs
     ");

@@ -108,6 +108,13 @@ fn each_configuration_is_a_trace_that_knows_its_settings() {
         let said = ["trace", "comm_library", "ranks", "steps"].map(|column| csv.get(row, column));
         assert_eq!(said, [Some(*trace), Some("RCCL"), Some("2"), Some("6")]);
     }
+    // What it says to run next works: three runs, so workbooks for each test.
+    let next =
+        run.stderr.lines().find(|line| line.starts_with("ccl-sql compare ")).expect("a command");
+    let words: Vec<&str> = next.split(' ').skip(1).collect();
+    assert_eq!((words.len(), words[4..].to_vec()), (6, vec!["-o", "comparison/"]), "{next}");
+    place.run(&words).done();
+    assert_eq!(folders(&place.input().join("comparison")).len(), 2, "{next}");
 }
 
 #[test]
@@ -385,4 +392,33 @@ fn a_sweep_that_is_stopped_ends_its_run_and_writes_no_card() {
     let mut left: Vec<String> = files(&place.input()).iter().map(|path| name(path)).collect();
     left.sort();
     assert_eq!(left, ["sweep.log", "x"]);
+}
+
+/// `verify_library.sh` over made files: nothing of them is run.
+#[test]
+fn the_library_that_would_be_loaded_is_told_before_a_run() {
+    let place = Place::new();
+    place.write("rccl/lib/librccl.so.1", b"\x7fELF\0RCCL version 2.27.7+hip7.0\0");
+    place.write("other/libnccl.so.2", b"\x7fELF\0NCCL version 2.21.5+cuda12.4\0");
+    place.write("bare/libnccl.so", b"\x7fELF\0");
+    let check = |path: &str, args: &[&str]| {
+        let mut command = Command::new("bash");
+        command.arg(project().join("trace_collection/collect/verify_library.sh")).args(args);
+        command.current_dir(place.input()).env("LD_LIBRARY_PATH", path).env_remove("LD_PRELOAD");
+        let output = command.output().expect("bash can be started");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text.lines().map(|l| l[..8].trim().to_owned()).collect::<Vec<_>>())
+    };
+    let said = |code: i32, lines: &[&str]| {
+        (Some(code), lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>())
+    };
+    assert_eq!(check("rccl/lib:other", &["rccl/lib", "2.27"]), said(0, &["ok", "ok", "ok"]));
+    assert_eq!(check("other:rccl/lib", &["rccl/lib"]), said(1, &["ok", "FAILED", "ok"]));
+    assert_eq!(check("", &["rccl/lib", "2.2"]), said(1, &["ok", "FAILED", "FAILED"]));
+    assert_eq!(check("bare", &["bare"]), said(0, &["ok", "ok", "ok"]));
+    assert_eq!(check("bare", &["bare", "2.21"]), said(1, &["ok", "ok", "FAILED"]));
+    let branch = ["-b", "no-such-branch", ".", "other", "2.21.5"];
+    assert_eq!(check("other", &branch), said(1, &["ok", "ok", "ok", "FAILED"]));
+    assert_eq!(check("", &["nowhere"]), said(1, &["FAILED"]));
+    assert_eq!(check("", &[]).0, Some(2));
 }

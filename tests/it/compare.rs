@@ -69,8 +69,14 @@ fn runs_of_a_sweep_are_read_labelled_and_ranked() {
         let found = cell(metrics, "avg_step_time", "change_pct").as_f64().expect("a number");
         assert!((found - change).abs() < 1e-9, "{found}");
         assert_eq!(cell(metrics, "avg_step_time", "status"), status);
-        let time = cell(sheet(test, "GPU_Summary_Cmp"), "computation_time", "improvement_pct");
-        assert!((time.as_f64().expect("a number") + change).abs() < 1e-9, "{time}");
+        let time = cell(sheet(test, "GPU_Summary_Cmp"), "computation_time", "change_pct");
+        assert!((time.as_f64().expect("a number") - change).abs() < 1e-9, "{time}");
+        // The dashboard says the same of both, with the same sign.
+        let dashboard = sheet(test, "Summary_Dashboard");
+        for (key, found) in [("GPU_computation_time", time), ("avg_step_time", &found.into())] {
+            assert_eq!(cell(dashboard, key, "change_pct"), found, "{key}");
+        }
+        assert_eq!(cell(dashboard, "avg_step_time", "status"), status);
         for sheet in test["sheets"].as_array().expect("a list") {
             let empty = sheet["rows"].as_array().is_some_and(Vec::is_empty);
             assert_eq!(empty, sheet["reason"].is_string(), "{}", sheet["name"]);
@@ -89,8 +95,8 @@ fn runs_of_a_sweep_are_read_labelled_and_ranked() {
     assert_eq!(
         words[1..],
         [
-            "1.000", "ms", "1.100", "ms", "-10.00", "%", "900.0", "us", "+10.00", "%", "1.000",
-            "ms", "0.00", "%"
+            "1.000", "ms", "1.100", "ms", "+10.00", "%", "Worse", "900.0", "us", "-10.00", "%",
+            "Better", "1.000", "ms", "0.00", "%", "Similar"
         ],
         "{steps}"
     );
@@ -107,14 +113,11 @@ fn names_that_occur_in_two_experiments_are_told_apart() {
         lines.next(),
         Some(
             "base_label,test_label,metric,version,unit,better,base,test,diff,change_pct,\
-             improvement_pct,status,noise_pct,within_noise"
+             effect_pct,status,noise_pct,within_noise,base_steps,test_steps,note"
         )
     );
-    let steps = lines.next().expect("a row");
-    assert!(
-        steps.starts_with("rccl_a.56cu_256threads,rccl_b.56cu_256threads,avg_step_time,1,s,lower,"),
-        "{steps}"
-    );
+    let wanted = "rccl_a.56cu_256threads,rccl_b.56cu_256threads,avg_step_time,1,s,lower,";
+    assert!(lines.any(|line| line.starts_with(wanted)), "{csv}");
     // A link is called as it is named, and a folder inside of a run as the run.
     #[cfg(unix)]
     std::os::unix::fs::symlink("rccl_b/56cu_256threads", folder().join("experiments/latest"))
@@ -197,8 +200,8 @@ fn conditions_decide_the_exit_code() {
     assert!(run.stderr.contains("avg_step_time of 37cu_384threads.v1.2 changed by +10.00 %"));
     assert!(run.stderr.contains("noise over the steps 0.00 %"), "{}", run.stderr);
     // The result is there nevertheless.
-    let steps = run.stdout.lines().nth(1).expect("a row");
-    assert!(steps.contains("avg_step_time") && steps.contains("Similar"), "{steps}");
+    let steps = run.stdout.lines().find(|line| line.contains(",avg_step_time,")).expect("a row");
+    assert!(steps.contains(",Similar,"), "{steps}");
 }
 
 #[test]
@@ -211,6 +214,7 @@ fn workbooks_have_their_pages_and_the_same_bytes() {
         [
             "collective_combined.xlsx",
             "collective_comparison.xlsx",
+            "comparison_report.xlsx",
             "final_analysis_report.xlsx",
             "gpu_timeline_combined.xlsx",
             "gpu_timeline_comparison.xlsx",
@@ -219,20 +223,14 @@ fn workbooks_have_their_pages_and_the_same_bytes() {
     let whole = folder().join("out/books/final_analysis_report.xlsx");
     let parts = parts(&whole);
     assert_inert(&parts);
-    let pages: Vec<(&str, bool)> = parts["xl/workbook.xml"]
-        .split("<sheet ")
-        .skip(1)
-        .map(|s| {
-            let name = s.split('"').nth(1).expect("a name");
-            (name, s.split("/>").next().expect("an end").contains("state=\"hidden\""))
-        })
-        .collect();
     assert_eq!(
-        pages,
+        pages(&parts),
         [
             ("Summary_Dashboard", false),
             ("GPU_Summary_Cmp", false),
             ("GPU_ByRank_Cmp", false),
+            ("Kernel_Cmp", false),
+            ("Op_Cmp", false),
             ("NCCL_ImplSync_Cmp", false),
             ("NCCL_Long_Cmp", false),
             ("Metrics_Cmp", false),
@@ -250,11 +248,54 @@ fn workbooks_have_their_pages_and_the_same_bytes() {
         assert!(by_rank.contains(part), "{part}");
     }
     assert!(parts["xl/tables/table1.xml"].contains("<autoFilter "));
+    // A native chart beside the dashboard reads its cells: the times of the devices, in ms.
+    let chart = &parts["xl/charts/chart1.xml"];
+    for part in ["Summary_Dashboard!$A$2:$A$", "Summary_Dashboard!$B$1", "Summary_Dashboard!$C$1"] {
+        assert!(chart.contains(part), "{part} in {chart}");
+    }
+    // The parts have the sheets that scripts look for.
+    for (book, wanted) in [
+        (
+            "gpu_timeline_combined",
+            &["Summary", "All_Ranks_Combined", "Per_Rank_Time_ms", "Per_Rank_Percent"][..],
+        ),
+        (
+            "gpu_timeline_comparison",
+            &[
+                "Summary_Comparison",
+                "Comparison_By_Rank",
+                "Summary",
+                "All_Ranks_Combined",
+                "Per_Rank_Time_ms",
+                "Per_Rank_Percent",
+            ],
+        ),
+        (
+            "collective_combined",
+            &["nccl_summary_implicit_sync", "nccl_summary_long", "nccl_implicit_sync", "nccl_long"],
+        ),
+        ("collective_comparison", &["nccl_implicit_sync_cmp", "nccl_long_cmp"]),
+    ] {
+        let parts = crate::runs::parts(&folder().join(format!("out/books/{book}.xlsx")));
+        assert_eq!(pages(&parts), wanted.iter().map(|w| (*w, false)).collect::<Vec<_>>(), "{book}");
+    }
 
     let kept = std::fs::read(&whole).expect("read");
     let one = compare("sweep", &[BASE, SLOWER, "-o", "one.xlsx", "--jobs", "1"]);
     assert_eq!(one.code, 0, "{}", one.stderr);
     assert!(kept == std::fs::read(folder().join("one.xlsx")).expect("read"), "the bytes differ");
+}
+
+/// Pages of a workbook, and whether they are hidden.
+fn pages(parts: &std::collections::BTreeMap<String, String>) -> Vec<(&str, bool)> {
+    parts["xl/workbook.xml"]
+        .split("<sheet ")
+        .skip(1)
+        .map(|s| {
+            let name = s.split('"').nth(1).expect("a name");
+            (name, s.split("/>").next().expect("an end").contains("state=\"hidden\""))
+        })
+        .collect()
 }
 
 #[test]
@@ -266,7 +307,7 @@ fn labels_of_strangers_do_nothing() {
     // Several tests: a folder for each, inside of the one asked for.
     compare("evil", &[BASE, &evil, FASTER, "-o", "out/evil/"]).done();
     let written = files(&folder().join("out/evil"));
-    assert_eq!(written.len(), 10);
+    assert_eq!(written.len(), 12);
     for file in &written {
         let place = file.strip_prefix(folder().join("out/evil")).expect("inside");
         let first = place.components().next().expect("a folder").as_os_str().to_string_lossy();

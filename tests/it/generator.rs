@@ -53,7 +53,8 @@ const BASE_NS: i64 = 1_735_689_600_000_000_000;
 const EPOCH_NS: i64 = 4_458_676_416_788_066;
 
 type PerRank = [i64; RANKS];
-type Span = (i64, i64);
+/// Start and end.
+pub type Span = (i64, i64);
 
 /// A generated job.
 pub struct Job {
@@ -374,10 +375,11 @@ struct Sim {
 }
 
 /// Arguments of an event, as JSON text in the order given.
-struct Args(String);
+pub struct Args(String);
 
 impl Args {
-    fn id(id: i64) -> Args {
+    /// The id of the CPU op.
+    pub fn id(id: i64) -> Args {
         Args(String::new()).raw("External id", id)
     }
 
@@ -385,14 +387,16 @@ impl Args {
         Args::id(id).raw("Record function id", id)
     }
 
-    fn raw(mut self, key: &str, value: impl Display) -> Args {
+    /// With a number, or whatever else is JSON.
+    pub fn raw(mut self, key: &str, value: impl Display) -> Args {
         let comma = if self.0.is_empty() { "" } else { "," };
         // Writing to a String cannot fail.
         let _ = write!(self.0, "{comma}\"{key}\":{value}");
         self
     }
 
-    fn text(self, key: &str, value: &str) -> Args {
+    /// With a text.
+    pub fn text(self, key: &str, value: &str) -> Args {
         self.raw(key, Value::from(value))
     }
 }
@@ -403,7 +407,7 @@ fn us(ns: i64) -> String {
 }
 
 /// A complete event (`ph` X) on one line.
-fn slice(cat: &str, name: &str, pid: i64, tid: i64, (start, end): Span, args: Args) -> String {
+pub fn slice(cat: &str, name: &str, pid: i64, tid: i64, (start, end): Span, args: Args) -> String {
     format!(
         "{{\"ph\":\"X\",\"cat\":\"{cat}\",\"name\":{},\"pid\":{pid},\"tid\":{tid},\
          \"ts\":{},\"dur\":{},\"args\":{{{}}}}},\n",
@@ -429,7 +433,8 @@ fn pid(rank: usize) -> i64 {
     4100 + index(rank)
 }
 
-fn index(n: usize) -> i64 {
+/// A place or a count as JSON has it.
+pub fn index(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 

@@ -1,4 +1,5 @@
-//! `docs/names.md`: old names answer as the page says, and what it says was verified is a test.
+//! `docs/names.md`: old names answer as the page says, the columns that it names are there, and
+//! what it says was verified is a test.
 
 use std::collections::BTreeMap;
 
@@ -29,12 +30,13 @@ fn code(cell: &str) -> Vec<&str> {
 }
 
 const VERIFIED: &str = "What was verified";
+const KEYS: &str = "Keys of the dictionaries";
 
 #[test]
 fn old_names_answer_as_the_page_says() {
     let registry = Registry::load(None).expect("the registry loads");
     let page = std::fs::read_to_string(project().join("docs/names.md")).expect("the page is there");
-    let rows = rows(&page, |heading| heading != VERIFIED);
+    let rows = rows(&page, |heading| ![VERIFIED, KEYS].contains(&heading));
     assert!(rows.len() > 120, "{} rows", rows.len());
     let mut wrong = Vec::new();
     for row in &rows {
@@ -57,6 +59,42 @@ fn old_names_answer_as_the_page_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn keys_of_earlier_tools_are_columns() {
+    let registry = Registry::load(None).expect("the registry loads");
+    let page = std::fs::read_to_string(project().join("docs/names.md")).expect("the page is there");
+    let rows = rows(&page, |heading| heading == KEYS);
+    assert!(rows.len() > 120, "{} rows", rows.len());
+    let mut wrong = Vec::new();
+    let mut tools = Vec::new();
+    for row in &rows {
+        let [tool, key, metric, column, note] = &row[..] else { panic!("{row:?}") };
+        if !tool.is_empty() {
+            tools.push(tool.as_str());
+        }
+        let (metric, column) = (code(metric), code(column));
+        let ([metric], [column]) = (&metric[..], &column[..]) else {
+            // Of what is no column the note says where it is.
+            if !metric.is_empty() || !column.is_empty() || note.is_empty() {
+                wrong.push(format!("{key}: neither a column nor a note"));
+            }
+            continue;
+        };
+        match registry.metric(metric) {
+            Ok(file) if file.header.columns.iter().any(|c| c.name == *column) => {}
+            Ok(_) => wrong.push(format!("{key}: `{metric}` has no column `{column}`")),
+            Err(_) => wrong.push(format!("{key}: `{metric}` is no metric")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The tools whose dictionaries the documents describe.
+    for tool in
+        ["coll_call_num", "iter_time", "straggler_lag", "overlap", "memory", "gpu_utilization"]
+    {
+        assert!(tools.contains(&tool), "{tool}: {tools:?}");
+    }
 }
 
 #[test]

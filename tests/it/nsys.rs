@@ -297,7 +297,8 @@ fn a_kernel_on_a_device_by_accident_makes_no_rank() {
     }
     let run = place.run(&["ingest", ".", "--name", "job"]);
     assert!(run.stderr.contains("job: nsys, 3 ranks, 60003 events"), "{}", run.stderr);
-    assert!(run.stderr.contains("warning[stray-device]: 1 x"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning[stray-device]: 2 x"), "{}", run.stderr);
+    assert!(run.stderr.contains("rank1.sqlite, and 1 more"), "{}", run.stderr);
     let ranks = place.query("SELECT rank, device, rank_source FROM ranks ORDER BY rank").rows;
     let ranks: Vec<Vec<_>> = ranks.iter().map(|r| r.iter().flatten().cloned().collect()).collect();
     assert_eq!(ranks, [["0", "0", "name"], ["1", "1", "name"], ["2", "2", "name"]]);

@@ -6,10 +6,12 @@ use std::sync::OnceLock;
 use assert_cmd::Command;
 use ccl_sql::engine::{Engine, ResultRow, Settings, directories, sheet};
 use ccl_sql::ingest::Store;
-use ccl_sql::registry::Registry;
+use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
+use ccl_sql::sql_text::{sql_name, sql_string};
 use duckdb::arrow::array::RecordBatch;
 use duckdb::types::Value as SqlValue;
+use serde_json::Value;
 
 use crate::tables::Csv;
 
@@ -146,7 +148,7 @@ pub fn in_parallel<T: Sync>(items: &[T], body: impl Fn(&T) -> Vec<String> + Sync
 }
 
 /// The SQL files of the project.
-fn registry() -> &'static Registry {
+pub fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| Registry::load(None).expect("the registry loads"))
 }
@@ -195,6 +197,46 @@ impl Tables {
         let bytes = Grid::of_rows(&columns, rows.rows).bytes(Format::Csv, 0);
         let text = String::from_utf8(bytes.map_err(|e| e.to_string())?);
         Ok(Ok(text.map_err(|e| e.to_string())?))
+    }
+
+    /// Whether the tables hold what a file cannot do without.
+    pub fn has_rows_for(&self, file: &SqlFile) -> bool {
+        file.header.requires.iter().filter(|name| ccl_sql::schema::table(name).is_some()).all(
+            |name| {
+                self.engine.make(name).expect("the table can be made");
+                let sql =
+                    format!("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1)", sql_name(name));
+                let rows = self.engine.connection.query_row(&sql, [], |row| row.get::<_, i64>(0));
+                rows.expect("the table can be read") > 0
+            },
+        )
+    }
+
+    /// What the operators did that ran a metric or view, as DuckDB says it (EXPLAIN ANALYZE).
+    pub fn plan(&self, file: &SqlFile) -> Result<Value, String> {
+        for input in file.header.inputs() {
+            self.engine.make(input).map_err(|e| e.to_string())?;
+        }
+        let mut params: Vec<_> = file.header.params.iter().collect();
+        // The longest first: one name may begin another.
+        params.sort_by_key(|p| std::cmp::Reverse(p.name.len()));
+        let sql = params.iter().fold(file.query().to_owned(), |sql, param| {
+            let value = param.default.as_deref().map_or_else(|| "NULL".to_owned(), sql_string);
+            sql.replace(&format!("${}", param.name), &format!("CAST({value} AS {})", param.ty))
+        });
+        self.plan_of(&sql)
+    }
+
+    /// The same of a query over tables.
+    pub fn plan_of(&self, sql: &str) -> Result<Value, String> {
+        let text = self.engine.connection.query_row(
+            &format!("EXPLAIN (ANALYZE, FORMAT JSON) {sql}"),
+            [],
+            |row| row.get::<_, String>(1),
+        );
+        let plan: Value =
+            serde_json::from_str(&text.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+        Ok(plan["operator"][0].clone())
     }
 
     /// Adds what metrics say of a trace, for comparisons.

@@ -8,36 +8,67 @@ use serde_json::Value;
 use crate::program::{Tables, project, run};
 use crate::real::traces;
 
-/// A snapshot: its file below the traces, events, start, peak, end, reserved; bytes as they were asked for.
-const SNAPSHOTS: [(&str, [i64; 5]); 7] = [
-    (
-        "memory/MAGMA27+assignment2-systems/memory_snapshot.pickle",
-        [5163, 1_373_919_236, 13_923_997_700, 1_373_919_236, 14_180_941_824],
-    ),
-    (
-        "memory/Wedsonlin+assignment2-systems/results/medium_128_inference_memory_snapshot.pickle",
-        [3840, 1_701_310_464, 1_736_962_048, 1_701_310_464, 1_763_704_832],
-    ),
-    (
-        "memory/Wedsonlin+assignment2-systems/results/medium_128_training_memory_snapshot.pickle",
-        [19_136, 5_095_321_600, 7_013_335_044, 6_808_535_044, 7_235_174_400],
-    ),
-    (
-        "memory/Wedsonlin+assignment2-systems/results/medium_256_inference_memory_snapshot.pickle",
-        [3840, 1_701_367_808, 1_793_775_616, 1_701_367_808, 1_864_368_128],
-    ),
-    (
-        "memory/Wedsonlin+assignment2-systems/results/medium_256_training_memory_snapshot.pickle",
-        [19_430, 5_095_403_520, 9_103_544_320, 6_829_096_964, 9_265_217_536],
-    ),
-    (
-        "memory/Wedsonlin+assignment2-systems/results/medium_512_inference_memory_snapshot.pickle",
-        [4998, 1_701_482_496, 1_949_343_744, 1_701_482_496, 1_981_808_640],
-    ),
-    (
-        "memory/bcrafton+assignment2-systems/memory_snapshot.pickle",
-        [6486, 3_064_418_304, 3_849_232_640, 3_064_418_304, 4_238_344_192],
-    ),
+/// A snapshot: its file below the traces and its events; start, peak and end of what was asked for, and
+/// of what was allocated (a block that is there at the end by its own size, any other rounded up to
+/// 512 bytes); reserved bytes. By a program in Python.
+struct Snapshot {
+    path: &'static str,
+    events: i64,
+    requested: [i64; 3],
+    allocated: [i64; 3],
+    reserved: i64,
+}
+
+const SNAPSHOTS: [Snapshot; 7] = [
+    Snapshot {
+        path: "memory/MAGMA27+assignment2-systems/memory_snapshot.pickle",
+        events: 5_163,
+        requested: [1_373_919_236, 13_923_997_700, 1_373_919_236],
+        allocated: [1_377_753_600, 13_927_832_064, 1_377_753_600],
+        reserved: 14_180_941_824,
+    },
+    Snapshot {
+        path: "memory/Wedsonlin+assignment2-systems/results/medium_128_inference_memory_snapshot.pickle",
+        events: 3_840,
+        requested: [1_701_310_464, 1_736_962_048, 1_701_310_464],
+        allocated: [1_703_276_544, 1_738_928_128, 1_703_276_544],
+        reserved: 1_763_704_832,
+    },
+    Snapshot {
+        path: "memory/Wedsonlin+assignment2-systems/results/medium_128_training_memory_snapshot.pickle",
+        events: 19_136,
+        requested: [5_095_321_600, 7_013_335_044, 6_808_535_044],
+        allocated: [5_097_287_680, 7_021_691_392, 6_816_891_392],
+        reserved: 7_235_174_400,
+    },
+    Snapshot {
+        path: "memory/Wedsonlin+assignment2-systems/results/medium_256_inference_memory_snapshot.pickle",
+        events: 3_840,
+        requested: [1_701_367_808, 1_793_775_616, 1_701_367_808],
+        allocated: [1_703_333_888, 1_795_741_696, 1_703_333_888],
+        reserved: 1_864_368_128,
+    },
+    Snapshot {
+        path: "memory/Wedsonlin+assignment2-systems/results/medium_256_training_memory_snapshot.pickle",
+        events: 19_430,
+        requested: [5_095_403_520, 9_103_544_320, 6_829_096_964],
+        allocated: [5_097_369_600, 9_106_493_440, 6_837_944_832],
+        reserved: 9_265_217_536,
+    },
+    Snapshot {
+        path: "memory/Wedsonlin+assignment2-systems/results/medium_512_inference_memory_snapshot.pickle",
+        events: 4_998,
+        requested: [1_701_482_496, 1_949_343_744, 1_701_482_496],
+        allocated: [1_703_448_576, 1_951_309_824, 1_703_448_576],
+        reserved: 1_981_808_640,
+    },
+    Snapshot {
+        path: "memory/bcrafton+assignment2-systems/memory_snapshot.pickle",
+        events: 6_486,
+        requested: [3_064_418_304, 3_849_232_640, 3_064_418_304],
+        allocated: [3_068_886_016, 3_857_686_016, 3_072_871_424],
+        reserved: 4_238_344_192,
+    },
 ];
 
 /// A raw timeline: start, peak, end, span in ns.
@@ -79,22 +110,26 @@ fn bytes(result: &Value, key: &str) -> i64 {
 #[test]
 fn snapshots_play_back_to_their_peaks() {
     let Some(folder) = traces("snapshots_play_back_to_their_peaks") else { return };
-    for (path, [events, start, peak, end, reserved]) in SNAPSHOTS {
+    for Snapshot { path, events, requested, allocated, reserved } in SNAPSHOTS {
         let read = Read::of(&folder.join(path));
         let memory = read.metric("memory");
-        let said = ["peak_allocated_gib", "peak_active_gib", "current_requested_gib"]
+        let [start, peak, end] = allocated;
+        let said = ["peak_allocated_gib", "peak_active_gib", "current_allocated_gib"]
             .map(|key| bytes(&memory, key));
         assert_eq!(said, [peak, peak, end], "{path}");
+        let said = ["peak_requested_gib", "current_requested_gib"].map(|key| bytes(&memory, key));
+        assert_eq!(said, requested[1..], "{path}");
         let said = ["peak_reserved_gib", "current_reserved_gib", "peak_above_start_gib"]
             .map(|key| bytes(&memory, key));
         assert_eq!(said, [reserved, reserved, peak - start], "{path}");
         assert_eq!(memory["details"]["consistent"], true, "{path}");
         let levels = read.row(
             "SELECT count(*) - 1, max(allocated_bytes) FILTER (WHERE place = 0),
-                    max(allocated_bytes), arg_max(allocated_bytes, place), min(reserved_bytes)
+                    max(allocated_bytes), arg_max(allocated_bytes, place), min(reserved_bytes),
+                    max(requested_bytes) FILTER (WHERE place = 0)
              FROM _memory_levels",
         );
-        assert_eq!(levels, [events, start, peak, end, reserved], "{path}");
+        assert_eq!(levels, [events, start, peak, end, reserved, requested[0]], "{path}");
         // What is alive at the peak, allocation by allocation, is the peak.
         let alive = read.row("SELECT sum(alive_bytes) FROM _memory_alive WHERE moment = 'peak'");
         assert_eq!(alive, [peak], "{path}");
@@ -114,7 +149,7 @@ fn snapshots_play_back_to_their_peaks() {
 #[test]
 fn stacks_and_states_of_a_snapshot() {
     let Some(folder) = traces("stacks_and_states_of_a_snapshot") else { return };
-    let read = Read::of(&folder.join(SNAPSHOTS[0].0));
+    let read = Read::of(&folder.join(SNAPSHOTS[0].path));
     let memory = read.metric("memory");
     let details = &memory["details"];
     assert_eq!(details["block_states"].to_string(), r#"{"active_allocated":229,"inactive":226}"#);

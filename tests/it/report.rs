@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use insta::assert_snapshot;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use crate::program::{name, project, run};
 use crate::runs::{HOSTILE, Plan, assert_inert, is_plain, parts, write};
@@ -58,9 +59,91 @@ fn the_text_of_the_example() {
     let text = report(&["--trace", EXAMPLE]).done();
     assert!(is_plain(&text));
     assert!(!text.contains(&*project().display().to_string()), "a path of the machine");
-    let (body, notes) = text.split_once("\n\nNOTES\n-----\n").expect("notes end the report");
-    assert!(notes.contains("avg_step_time measures from start to start"), "{notes}");
-    assert_snapshot!("report_text", body);
+    assert!(text.lines().all(|l| l.width() <= 100), "{text}");
+    let first: Vec<&str> = text.lines().take(25).collect();
+    for number in ["Step time", "Exposed communication", "Straggler", "Peak memory"] {
+        assert!(first.iter().any(|l| l.trim().starts_with(number)), "{number}: {first:?}");
+    }
+    assert!(!text.contains("avg_step_time measures from start to start"), "a definition");
+    assert_snapshot!("report_text", text);
+}
+
+/// What is said by group, dimension, rank and kind is in the text and in the document of the page.
+#[test]
+fn nothing_nested_is_dropped() {
+    let text = report(&["--trace", EXAMPLE]).done();
+    for table in [
+        "exposed_comm_by_group.by_dim",
+        "exposed_comm_by_group.by_group",
+        "straggler.per_rank",
+        "idle_causes.by_rank",
+        "critical_path.by_kind_ms",
+        "network_by_rank",
+        "copy_summary",
+    ] {
+        assert!(text.contains(&format!("  {table}: ")), "{table}\n{text}");
+    }
+    let document = json(&report(&["--trace", EXAMPLE, "--format", "json"]).done());
+    let page = report(&["--trace", EXAMPLE, "--format", "html"]).done();
+    let mut lists = 0;
+    for metric in document["metrics"].as_array().expect("a list") {
+        let details = metric["details"].as_object().expect("an object");
+        for (name, value) in details {
+            let full = value.as_array().is_some_and(|a| !a.is_empty())
+                || value.as_object().is_some_and(|o| !o.is_empty());
+            let table = format!("{}.{name}", metric["metric"].as_str().expect("a name"));
+            assert_eq!(page.contains(&format!("\"name\":\"{table}\"")), full, "{table}");
+            lists += u32::from(full);
+        }
+    }
+    assert!(lists > 30, "{lists}");
+}
+
+/// Of a step of too many events the longest are spans, and the others are summed up by slices: what is
+/// drawn adds up to what ran.
+#[test]
+fn a_timeline_of_many_events_sums_up_the_short_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let event = |name: &str, ts: f64, dur: f64, i: usize| {
+        serde_json::json!({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts,
+            "dur": dur, "args": {"stream": 7, "device": 0, "correlation": i}})
+    };
+    // 52,000 kernels of 1 us, every other us, under a third of which a long one runs.
+    let mut events: Vec<Value> =
+        (0..52_000).map(|i| event("short", 1e6 + 2.0 * i as f64, 1.0, i)).collect();
+    events.extend((0..10).map(|i| event("long", 1e6 + 10_400.0 * i as f64, 3466.0, 60_000 + i)));
+    let trace = serde_json::json!({"schemaVersion": 1, "traceEvents": events,
+        "distributedInfo": {"rank": 0, "world_size": 1}});
+    std::fs::write(folder.path().join("rank0.json"), trace.to_string()).expect("written");
+    run(folder.path(), &["ingest", "rank0.json", "--name", "many", "-q", "--data", "d"]).done();
+    let args = ["report", "--data", "d", "-q", "--trace", "many", "--format", "json"];
+    let document = json(&run(folder.path(), &args).done());
+    let sheet = |name: &str| {
+        let sheets = document["sheets"].as_array().expect("a list");
+        sheets.iter().find(|s| s["name"] == name).expect("it is there").clone()
+    };
+    let cell = |sheet: &Value, row: usize, column: &str| {
+        let columns = sheet["columns"].as_array().expect("a list");
+        let place = columns.iter().position(|c| c["name"] == column).expect("it is there");
+        sheet["rows"][row][place].clone()
+    };
+    let timeline = sheet("step_timeline");
+    assert_eq!(timeline["rows"].as_array().map(Vec::len), Some(10));
+    assert_eq!(cell(&timeline, 9, "dur_us"), 3466.0);
+    let shorts = sheet("step_short_events");
+    assert_eq!(shorts["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!(cell(&shorts, 0, "event_count"), 52_000);
+    // Each long one covers 1733 short ones.
+    let busy = cell(&shorts, 0, "busy_us").as_f64().expect("us");
+    assert_eq!(busy, f64::from(52_000 - 10 * 1733));
+    let slice = cell(&shorts, 0, "slice_us").as_f64().expect("us");
+    let filled = cell(&shorts, 0, "filled_pct");
+    let filled: Vec<f64> =
+        filled.as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
+    assert_eq!(filled.len(), 4000);
+    // Rounded down to whole percent: never more than there was.
+    let sum: f64 = filled.iter().map(|pct| pct * slice / 100.0).sum();
+    assert!(sum <= busy && sum > busy - 4000.0 * slice / 100.0, "{sum} of {busy}");
 }
 
 /// The reports of two traces as JSON, made by a number of threads.
@@ -132,6 +215,7 @@ fn what_a_trace_lacks_is_said() {
         "traffic: it needs communication, and this trace has none",
         "straggler, sync_overhead_ms: the trace has fewer than two ranks",
         "memory_fragmentation: it needs a memory snapshot, and this trace has none",
+        "no steps: per trace, 1 rank",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
@@ -225,6 +309,37 @@ fn workbooks_of_several_traces_are_written_together_or_not_at_all() {
     assert_eq!(below(&folder), ["a-1-trace/gpu_timeline_summary_mean.xlsx"]);
     assert!(!folder.join("a-1").exists());
     assert_eq!(std::fs::read(&kept).expect("read"), b"mine");
+}
+
+#[test]
+fn workbooks_of_one_trace_lie_where_scripts_look_for_them() {
+    report(&["--trace", EXAMPLE, "--format", "xlsx", "-o", "tracelens_analysis/"]).done();
+    let folder = data().join("tracelens_analysis");
+    let names = below(&folder);
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert!(
+        names.contains(&"collective_reports/collective_all_ranks.xlsx".to_owned()),
+        "{names:?}"
+    );
+    let book = parts(&folder.join("individual_reports/rank3_individual_report.xlsx"));
+    let pages: Vec<&str> = book["xl/workbook.xml"]
+        .split("<sheet name=\"")
+        .skip(1)
+        .filter_map(|s| s.split('"').next())
+        .collect();
+    assert_eq!(
+        pages,
+        [
+            "gpu_timeline",
+            "ops_summary_by_category",
+            "ops_summary",
+            "ops_unique_args",
+            "kernel_summary",
+            "short_kernel_histogram",
+            "short_kernels_summary",
+            "coll_analysis",
+        ]
+    );
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn files_that_are_gone_still_name_their_trace() {
     let place = job("job");
     place.run(&["ingest", "job", "--config", "titan.toml"]).done();
     std::fs::remove_dir_all(place.input().join("job")).expect("it is there");
-    add(&place, "keep", 1000.0);
+    add(&place, "keep", 1200.0);
     place.run(&["ingest", "keep"]).done();
     for path in ["./job", "job/torch_profiler/rank0/trace.json"] {
         assert_eq!(value(&place, "throughput_tokens", &["--trace", path]), "256000.0\n", "{path}");

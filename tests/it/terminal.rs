@@ -66,7 +66,7 @@ fn several_are_tables_with_units() {
     assert_eq!(rows.len(), 4, "{text}");
     let text = one(&place, &["straggler_lag", "throughput_tokens"]).stdout;
     assert!(text.contains("straggler_lag      30.00 us"), "{text}");
-    assert!(text.contains("throughput_tokens       n/a  it needs a workload card"), "{text}");
+    assert!(text.contains("throughput_tokens       n/a  the batch size or the sequence"), "{text}");
 }
 
 #[test]

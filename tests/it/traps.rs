@@ -160,6 +160,9 @@ fn a_straggler_metric_says_why_it_cannot_answer() {
             assert!(!silent, "{metric}: {result}");
         }
     }
+    // Where nothing communicates, no call could be matched.
+    let job = Job::new(vec![vec![kernel("gemm", 1.0, 1.0, 7, 1)]; 2]);
+    assert_eq!(job.metric("sync_overhead_ms")["reason"], "the trace has no communication");
 }
 
 #[test]

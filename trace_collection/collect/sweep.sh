@@ -499,7 +499,7 @@ until mkdir -- "$output/$sweep" 2>/dev/null; do
 done
 run=$output/$sweep
 
-child='' failed=0 outcomes=() compared=''
+child='' failed=0 outcomes=() compared='' succeeded=0
 trap 'interrupted 130' INT
 trap 'interrupted 143' TERM
 trap 'interrupted 129' HUP
@@ -507,6 +507,7 @@ for n in "${!labels[@]}"; do
     if run_configuration "$n"; then
         printf -v quoted ' %q' "$run/$label"
         compared+=$quoted
+        ((succeeded += 1))
     else
         failed=1
     fi
@@ -520,6 +521,7 @@ for outcome in "${outcomes[@]}"; do
     say "$outcome"
 done
 ((${#outcomes[@]} == ${#labels[@]})) || say "not run: ${labels[*]:${#outcomes[@]}}"
-[[ $compared != *' '*' '* ]] || say "ccl-sql compare$compared -o comparison.xlsx"
+# One workbook is of one baseline and one test; of several tests each has a folder.
+((succeeded < 2)) || say "ccl-sql compare$compared -o comparison$( ((succeeded == 2)) && printf .xlsx || printf / )"
 printf '%s\n' "$run"
 exit "$failed"

@@ -22,6 +22,7 @@
 -- @column   calls_with_size BIGINT value calls | Calls that count.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_size LIST value - | By collective, size (the power of two at or below the message), group_size and link: calls, message_bytes, p10, p50, p90 and p99 of the bus bandwidth, link_bw_gb_per_s of the card (Gbit/s / 8), limit_pct (100 x p50 / it).
+-- @warn     list_max(list_transform(by_size, lambda s: s.limit_pct)) > 100 | limit_pct of a size is above 100: the card states less link bandwidth than the calls had, or that of another link
 -- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls) | all-to-alls whose splits differ have no bus bandwidth and do not count
 -- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw and 7.2 nccl_summary_implicit_sync

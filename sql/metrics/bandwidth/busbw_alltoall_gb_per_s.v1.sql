@@ -26,6 +26,7 @@
 -- @column   calls_with_size BIGINT value calls | Calls that count.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_group LIST value - | By group size and link: calls, calls_with_size, message_bytes, p10, p50, p90, mean and weighted bandwidth, link_bw_gb_per_s, utilization_pct.
+-- @warn     utilization_pct > 100 | utilization_pct is above 100 %: the card states less link bandwidth than the calls had, or that of another link
 -- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective = 'all_to_all' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | all-to-alls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
 -- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose splits differ have no bus bandwidth and do not count: see all_to_all_imbalance_ratio for those
 -- @caveat   The tool that set the older name gives 2^30 bytes per second of the events of one rank (7.4 % lower).

@@ -23,6 +23,7 @@
 -- @column   calls_with_link BIGINT value calls | Calls that count.
 -- @column   link_coverage_ratio DOUBLE value ratio | calls_with_link / calls.
 -- @column   by_type LIST value - | By collective and link: calls, calls_with_link, link_bw_gb_per_s, mean_ratio, weighted_ratio, median_ratio.
+-- @warn     busbw_utilization_ratio > 1 | the share is above 100 %: the card states less link bandwidth than the calls had, or that of another link
 -- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls) | all-to-alls whose splits differ have no bus bandwidth and do not count
 -- @caveat   Scale-up holds for calls inside a node, scale-out between nodes, Gbit/s / 8; bus bandwidth is that of one direction, so a card that states both directions together halves the ratio.
 -- @caveat   The tool that set the older name takes all-reduces of rank 0 alone, without the factor 2, against 100 GB/s.

@@ -19,6 +19,7 @@
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_type LIST value - | Of each kind, all ranks, send and receive too: calls, calls_with_size, mean, median, min and max bandwidth of its events, weighted_gb_per_s (sum / sum), total_data_gb.
 -- @column   per_rank LIST value - | Of each rank: collective_bandwidth_gb_per_s, data_weighted_gb_per_s, utilization_pct, total_data_gb, calls.
+-- @warn     utilization_pct > 100 | utilization_pct is above 100 %: the card states less link bandwidth than the calls had, or that of another link
 -- @caveat   Waiting for late ranks is in the durations. See avg_comm_bandwidth_GBps for what the network carried once all ranks were there.
 -- @source   metrics 2.D collective_bandwidth_gbps (defects D29, D31, D39: group of the event, bytes by kind, the link of the card)
 WITH

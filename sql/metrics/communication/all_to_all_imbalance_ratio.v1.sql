@@ -4,13 +4,14 @@
 -- @summary  How unevenly the ranks send in an all-to-all: the most that one of them sends, over the mean, mean over the calls.
 -- @grain    trace
 -- @requires collectives
--- @reads    _clock_offsets
+-- @reads    _clock_shifts
 -- @value    all_to_all_imbalance_ratio
 -- @coverage size_coverage_ratio | message sizes of all ranks are
+-- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0 | the trace has no all-to-all
 -- @check    coalesce((SELECT max(in_bytes) FROM collectives WHERE collective = 'all_to_all') > 0, true) | every all-to-all of known size sends 0 bytes
 -- @null     no all-to-all was found on two ranks or more with the bytes of each
--- @param    align BOOLEAN false | Shift the times of each rank by its median end difference first, in case clocks differ.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
 -- @param    calls BIGINT 10 | Calls that are listed, the largest first.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   all_to_all_imbalance_ratio DOUBLE value ratio lower | Largest / mean of the input bytes over the ranks of a call; 1 where all send the same. Mean over the calls.
@@ -24,10 +25,10 @@
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   total_gb DOUBLE value gb | Input bytes of all ranks of the calls that count.
 -- @column   wall_time_us DOUBLE value us | Last end - first start of a call, summed over the calls.
--- @column   clock_aligned BOOLEAN value - | Whether times were shifted (-p align=true).
+-- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of the clocks were taken away: see the parameter align.
 -- @column   largest_calls LIST value - | Of the largest calls: collective_id, pg_id, group_size, ranks_seen, dtype, step, total_bytes, total_elements, wall_us, throughput_gb_per_s (total / wall), largest, least and mean duration of a rank, largest and least throughput of a rank (its bytes / its duration), imbalance_ratio, received_imbalance_ratio, start_skew_us, end_skew_us, and by rank: sent_bytes, received_bytes, duration_us, wait_us (last start - own start).
 -- @column   summary LIST value - | By group and type: calls, mean, median, least and largest bytes, wall and throughput, mean and largest imbalance_ratio, start and end skew, total_wall_ms.
--- @caveat   Times of several ranks are compared as recorded: where clocks differ, the offset is in wall and skew; see -p align=true. Sizes do not depend on clocks.
+-- @caveat   Sizes do not depend on clocks; wall, skew and waits do.
 -- @warn     len(list_filter(largest_calls, lambda c: c.ranks_seen < c.group_size)) > 0 | not every rank of the groups was ingested: those that are missing do not count (ranks_seen)
 -- @source   metrics 7.2 nccl_all2allv and nccl_summary_all2allv (there in MiB, GiB/s)
 WITH
@@ -35,11 +36,13 @@ WITH
         SELECT
             c.trace, c.collective_id, c.rank, c.pg_id, c.group_size, c.dtype, c.step, c.in_bytes, c.out_bytes,
             c.in_elems, c.dur_ns,
-            c.ts_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS start_ns,
+            c.ts_ns - o.shift_ns AS start_ns, o.aligned,
             coalesce(list_min(c.in_split) <> list_max(c.in_split), false) AS uneven
         FROM collectives AS c
-        LEFT JOIN _clock_offsets AS o ON o.trace = c.trace AND o.rank = c.rank
-        WHERE c.collective = 'all_to_all' AND c.collective_id IS NOT NULL
+        INNER JOIN _clock_shifts AS o ON o.trace = c.trace AND o.rank = c.rank
+        WHERE c.collective = 'all_to_all'
+            AND c.collective_id IS NOT NULL
+            AND o.aligned = coalesce($align, o.by_itself)
     ),
 
     calls AS (
@@ -62,6 +65,12 @@ WITH
         FROM shares
         GROUP BY trace, collective_id
         HAVING count(*) > 1 AND count(in_bytes) = count(*)
+    ),
+
+    clocks AS (
+        SELECT trace, bool_or(aligned) AS clock_aligned
+        FROM shares
+        GROUP BY trace
     ),
 
     counts AS (
@@ -184,9 +193,10 @@ WITH
             c.trace, t.all_to_all_imbalance_ratio, t.weighted_ratio, t.max_ratio, t.received_imbalance_ratio,
             t.received_weighted_ratio, c.calls, coalesce(t.calls_with_size, 0) AS calls_with_size,
             t.uneven_calls, CAST(coalesce(t.calls_with_size, 0) AS DOUBLE) / c.calls AS size_coverage_ratio,
-            t.total_gb, t.wall_time_us, $align AS clock_aligned, l.largest_calls, s.summary
+            t.total_gb, t.wall_time_us, a.clock_aligned, l.largest_calls, s.summary
         FROM counts AS c
         LEFT JOIN totals AS t ON t.trace = c.trace
+        LEFT JOIN clocks AS a ON a.trace = c.trace
         LEFT JOIN largest_lists AS l ON l.trace = c.trace
         LEFT JOIN summaries AS s ON s.trace = c.trace
     )

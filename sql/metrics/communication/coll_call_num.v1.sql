@@ -4,7 +4,7 @@
 -- @summary  Number of collective communication calls: every rank, the whole trace.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_list _comm_ranks collectives sources device_events
+-- @reads    _rank_list _comm_ranks collectives sources device_events _kernel_coverage
 -- @value    total_calls
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -16,6 +16,7 @@
 -- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps; NULL without steps. Ranks of whose calls no launch is known are left out.
 -- @column   num_traces BIGINT value count | Files that were read: one per rank and window.
 -- @column   method VARCHAR value - | device_events or host_annotations.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its annotations and operators too
 WITH
     calls AS (

@@ -4,7 +4,7 @@
 -- @summary  Data that the collectives of a rank carry in the whole trace: sum of their message sizes, mean over ranks; send and receive are apart.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_volumes _kind_volumes _windows
+-- @reads    _comm_volumes _kind_volumes _windows _kernel_coverage
 -- @value    collective_vol_total_gb
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no collective has a known size
@@ -19,6 +19,7 @@
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   by_type LIST value - | Of each kind, send and receive too: message_gb, per_step_gb, wire_gb, all_ranks_gb, calls, calls_with_size.
 -- @column   per_rank MAP value gb | Message sizes of the collectives of each rank; 0 where it has none, NULL where none of them has a known size.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   The tool that set the name reads rank 0 alone, and takes the input of an all-gather.
 -- @source   metrics 1.4 (message size S), 2.C comm_volume_bytes (defect D28)
 WITH

@@ -4,7 +4,7 @@
 -- @summary  Time in which a rank communicates in a step: the union of what the step launched, mean over steps and ranks.
 -- @grain    trace
 -- @requires steps
--- @reads    _comm_steps _comm_launches device_events collectives
+-- @reads    _comm_steps _comm_launches device_events collectives _kernel_coverage
 -- @value    comm_time_per_step_s
 -- @alias    total_communication_time
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
@@ -23,6 +23,7 @@
 -- @column   num_steps BIGINT value count | Steps of all ranks.
 -- @column   per_rank MAP value s | Mean of each rank.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   A call belongs to the step of its launch, also where it runs into the next one. Waiting for late ranks counts, and so does what computation hides: see comm_comp_overlap.
 -- @source   metrics 2.C total_comm_time_s (REC: per rank per step |union(comm)|; defects D08, D22, D23)
 WITH

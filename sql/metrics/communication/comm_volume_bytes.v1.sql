@@ -4,7 +4,7 @@
 -- @summary  Bytes that a rank communicates in a step, by kind: message sizes and what must go over the wire.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_volumes _comm_launches _comm_ranks steps
+-- @reads    _comm_volumes _comm_launches _comm_ranks steps _kernel_coverage
 -- @value    comm_volume_bytes
 -- @coverage size_coverage_ratio | message sizes are
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
@@ -22,6 +22,7 @@
 -- @column   per_rank MAP value bytes | Message sizes of each rank in a step, without send and receive; 0 where a rank has no such calls, NULL where none of them has a known size, a rank has no steps in a trace with steps, or no launch of its calls is known.
 -- @column   method VARCHAR value - | steps, or whole_trace.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known; NULL without steps.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C comm_volume_bytes (defects D28, D29: every rank, S by kind, unknown sizes are no zeros)
 WITH
     totals AS (

@@ -3,7 +3,7 @@
 -- @area     communication
 -- @summary  Communication of a rank: time, calls, volume and efficiency, by kind of collective.
 -- @grain    trace
--- @reads    _comm_ranks _rank_times collectives device_events
+-- @reads    _comm_ranks _rank_times collectives device_events _kernel_coverage
 -- @value    communication_time_ms
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -24,6 +24,7 @@
 -- @column   per_operation LIST value - | Each kind: calls of all ranks, union (mean, least, largest over ranks), duration of a call (mean, median, 95th percentile, least, largest), bytes of all ranks.
 -- @column   per_rank LIST value - | Time, share, calls, bytes and efficiency of each rank.
 -- @column   num_ranks BIGINT value count | Ranks that have a window.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C total_comm_time_s, comm_time_by_type, comm_volume_bytes, comm_efficiency_gbps (defects D22, D23, D28, D29: kernels and not their wrappers, unions, sizes by the event's own group)
 WITH
     events AS (

@@ -3,7 +3,7 @@
 -- @area     communication
 -- @summary  Share of the window of a rank in which it communicates, mean over ranks.
 -- @grain    trace
--- @reads    _windows _busy busy_intervals device_events collectives
+-- @reads    _windows _busy busy_intervals device_events collectives _kernel_coverage
 -- @value    communication_fraction
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @null     the trace has no slices
@@ -13,6 +13,7 @@
 -- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over ranks.
 -- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks; NULL without device events.
 -- @column   per_rank MAP value ratio | |comm| / window of each rank.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C communication_fraction_pct (defects D26, D27); product 6
 WITH
     spans AS (

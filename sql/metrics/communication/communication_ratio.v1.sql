@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
--- @reads    _traffic_dims busy_intervals
+-- @reads    _traffic_dims busy_intervals _kernel_coverage
 -- @value    communication_ratio
 -- @alias    communication_overhead comm_busy_fraction
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -22,7 +22,8 @@
 -- @column   ep_ratio DOUBLE value ratio | Of expert parallelism.
 -- @column   cp_ratio DOUBLE value ratio | Of context parallelism.
 -- @column   unknown_ratio DOUBLE value ratio | Of no known dimension.
--- @column   mode VARCHAR value - | What told the dimensions apart: description, card, stride or kernel_name; NULL without communication.
+-- @column   mode VARCHAR value - | What told the dimensions apart: description (of the groups), range (ranges named dp, tp, pp, ep or cp around the calls), card, stride or kernel_name; NULL without communication.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   Where dimensions communicate at the same time, their shares add up to more than the whole. Waiting for late ranks counts as communication.
 -- @source   product 6 communication_ratio; metrics 2.C communication_fraction_pct (comm_busy_fraction; defects D26, D27), 2.M comm_ratio
 WITH

@@ -4,7 +4,7 @@
 -- @summary  Communication events, all ranks, the whole trace.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_list collectives device_events
+-- @reads    _rank_list collectives device_events _kernel_coverage
 -- @value    num_comm_kernels
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -15,6 +15,7 @@
 -- @column   per_rank MAP value calls | Of each rank.
 -- @column   by_type MAP value calls | Of each kind, all ranks.
 -- @column   events_per_chip DOUBLE value calls | All of them / chips.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   The tool that set the name goes by words in names: host functions count there, send and receive do not, and an asynchronous pair counts twice.
 -- @source   metrics 2.C num_comm_kernels (defects D10, D21)
 WITH

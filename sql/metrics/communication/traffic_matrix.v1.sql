@@ -87,12 +87,13 @@ WITH
                 -- What sends nothing needs no partner.
                 WHEN l.wire_bytes = 0 THEN 'empty'
                 WHEN l.collective IN ('send', 'recv') AND l.peer IS NOT NULL THEN l.collective
+                -- Who sends to one rank may receive from others: they say it themselves.
+                WHEN l.collective = 'send_recv' AND l.peer IS NOT NULL THEN 'send'
                 WHEN l.place IS NULL OR l.n < 2 THEN 'none'
                 WHEN l.collective IN ('all_reduce', 'all_gather', 'reduce_scatter') THEN 'ring'
-                WHEN l.collective <> 'all_to_all' THEN 'none'
-                WHEN len(l.in_split) = l.n AND list_min(l.in_split) >= 0 AND list_sum(l.in_split) > 0
-                    THEN 'splits'
-                WHEN l.uneven THEN 'none'
+                WHEN l.collective IN ('all_to_all', 'send', 'send_recv') AND len(l.in_split) = l.n
+                    AND list_min(l.in_split) >= 0 AND list_sum(l.in_split) > 0 THEN 'splits'
+                WHEN l.collective <> 'all_to_all' OR l.uneven THEN 'none'
                 ELSE 'even'
             END AS way
         FROM located AS l
@@ -111,7 +112,7 @@ WITH
         FROM senders
         WHERE way = 'ring'
         UNION ALL
-        SELECT trace, rank, peer, 'send', calls, message_bytes
+        SELECT trace, rank, peer, collective, calls, wire_bytes
         FROM senders
         WHERE way = 'send'
         UNION ALL

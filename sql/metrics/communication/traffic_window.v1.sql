@@ -23,7 +23,7 @@
 -- @column   parallelism_gap LIST value - | Of each transition from one known dimension to another (events of a device in the order of their starts): transition, gaps, mean_us, p50_us, p95_us of the start of an event - the end of the one that started before it (which an earlier one may outlast), 0 where they overlap.
 -- @column   mean_gap_us DOUBLE value us | Mean over all transitions; NULL without any.
 -- @column   method VARCHAR value - | steps, or whole_trace.
--- @column   mode VARCHAR value - | What told the dimensions apart: description, card, stride or kernel_name.
+-- @column   mode VARCHAR value - | What told the dimensions apart: description (of the groups), range (ranges named dp, tp, pp, ep or cp around the calls), card, stride or kernel_name.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known; NULL without steps.
 -- @caveat   Windows of dimensions that communicate at the same time overlap, so that their sum may exceed the time in which a rank communicates (comm_time_per_step_s).
 -- @warn     mode = 'stride' | nothing names the dimensions: groups of neighbouring ranks are taken as tensor parallel, the others as data parallel

@@ -24,8 +24,9 @@
 -- @column   group_size BIGINT value - | The group size with most calls (of equals the largest), which the value is of.
 -- @column   n_half_bytes DOUBLE value bytes | Message size that reaches half the bandwidth.
 -- @column   by_group_size LIST value - | Of each group size what hockney_fit_ring says.
--- @column   flag VARCHAR value - | What is odd about the fit: alpha_clamped, beta_clamped, theil_sen_differs; or why there is none: few_calls, one_size, group_too_small.
+-- @column   flag VARCHAR value - | Why the fit is to be doubted, or why there is none; NULL where it is sound. All that hold: few_calls (below 5), two_sizes (a line goes through any two), low_r2 (below 0.8), beta_clamped, alpha_clamped, theil_sen_differs; one_size, group_too_small.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the all_reduce calls whose size and time are known.
+-- @warn     flag IS NOT NULL | the fit is to be doubted: {flag}
 -- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE collective = 'all_reduce' AND group_size IS NULL) = 0 | n_chips changes nothing: the trace states the group of each all-reduce, and that counts
 -- @caveat   Any algorithm is described as a ring: T = 2(n - 1) x (alpha + beta x S / n). The tool that set the name fits every event with the waiting in it, takes all chips for n, and lets alpha fall below 0.
 -- @source   Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (ring all-reduce); metrics 4.3 (defect D33)
@@ -80,7 +81,7 @@ WITH
             m.group_size,
             CASE WHEN m.enough THEN m.fit.n_half_bytes END AS n_half_bytes,
             l.by_group_size,
-            CASE WHEN m.enough THEN m.fit.flag ELSE 'few_calls' END AS flag,
+            m.fit.flag AS flag,
             v.size_coverage_ratio
         FROM most AS m
         INNER JOIN lists AS l ON l.trace = m.trace

@@ -19,9 +19,10 @@
 -- @column   collective VARCHAR value - | Its kind.
 -- @column   group_size BIGINT value - | Its group size: that of the trace, else the devices of the card.
 -- @column   link VARCHAR value - | Its link class: intra (all ranks in one host), inter, or NULL where unknown.
--- @column   flag VARCHAR value - | What is odd about its fit.
+-- @column   flag VARCHAR value - | Why its fit is to be doubted, as in hockney_fits; NULL where it is sound.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, alpha_s, beta_s_per_byte, bandwidth_bytes_per_s, bus_bw_gb_per_s, n_half_bytes, r2, samples, sizes, flag.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
+-- @warn     flag IS NOT NULL | the fit is to be doubted: {flag}
 -- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose ranks send unlike amounts are in no fit: no single message size describes them
 -- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: their fits are of more than the transfer
 -- @source   Hockney, Parallel Computing 20, 1994; nccl-tests doc/PERFORMANCE.md (bus factors); metrics 4.3

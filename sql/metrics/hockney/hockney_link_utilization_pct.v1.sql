@@ -21,8 +21,11 @@
 -- @column   link VARCHAR value - | Its link class: intra is held against scale-up, inter against scale-out.
 -- @column   bus_bw_gb_per_s DOUBLE value gb_per_s | Its fitted bus bandwidth.
 -- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Its link bandwidth: that of the card, in Gbit/s, / 8.
+-- @column   flag VARCHAR value - | Why its fit is to be doubted, as in hockney_fits; NULL where it is sound.
 -- @column   by_collective LIST value - | Of each combination: collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s, utilization_pct, samples, flag.
 -- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls (barriers and empty ones left out) whose size and time are known.
+-- @warn     hockney_link_utilization_pct > 100 | the share is above 100 %: the card states less link bandwidth than the calls had, or that of another link
+-- @warn     flag IS NOT NULL | the fit is to be doubted: {flag}
 -- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') | all-to-alls whose ranks send unlike amounts are in no fit: no single message size describes them
 -- @caveat   Bus bandwidth is that of one direction: a card that states both directions together halves the percentage.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus bandwidth); metrics 2.D (defects D35, D36, D39)
@@ -62,7 +65,7 @@ WITH
 
     most AS (
         SELECT
-            trace, collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s,
+            trace, collective, group_size, link, bus_bw_gb_per_s, link_bw_gb_per_s, fit.flag AS flag,
             100 * bus_bw_gb_per_s / link_bw_gb_per_s AS utilization_pct
         FROM fits
         WHERE fit.samples >= 5 AND bus_bw_gb_per_s / link_bw_gb_per_s IS NOT NULL
@@ -81,7 +84,7 @@ WITH
         SELECT
             l.trace,
             m.utilization_pct AS hockney_link_utilization_pct,
-            m.collective, m.group_size, m.link, m.bus_bw_gb_per_s, m.link_bw_gb_per_s,
+            m.collective, m.group_size, m.link, m.bus_bw_gb_per_s, m.link_bw_gb_per_s, m.flag,
             l.by_collective,
             v.size_coverage_ratio
         FROM lists AS l
@@ -91,6 +94,6 @@ WITH
 
 SELECT
     trace, hockney_link_utilization_pct, collective, group_size, link, bus_bw_gb_per_s,
-    link_bw_gb_per_s, by_collective, size_coverage_ratio
+    link_bw_gb_per_s, flag, by_collective, size_coverage_ratio
 FROM final
 ORDER BY trace

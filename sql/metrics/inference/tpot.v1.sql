@@ -20,6 +20,7 @@
 -- @column   step_count BIGINT value count | Engine steps that they rest on; NULL for benchmarks.
 -- @warn     method = 'engine_steps' | it is of engine steps and no latency of a request: waiting in the queue, further chunks of the prompt and all work between the steps are missing
 -- @warn     record_count > 1 | requests of {record_count} records are pooled; means of summaries weigh the answered requests of each
+-- @caveat   Ranges that --step-range chooses are steps of an engine where their names say prefill, extend or decode.
 -- @source   metrics 2.B tpot_s (defect D17)
 WITH
     final AS (

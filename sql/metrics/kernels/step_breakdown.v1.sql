@@ -4,7 +4,7 @@
 -- @summary  What the kernels that a step launches spend their time on: communication, attention, routing and work of experts, GEMMs, and the rest; the value is the share of the largest.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _kernel_sums _step_times _mean_step_times device_events host_events kernel_classes launches step_events
+-- @reads    _kernel_sums _step_times _mean_step_times device_events kernel_classes step_events
 -- @value    largest_part_pct
 -- @answer   largest_part
 -- @alias    break_down_steps
@@ -35,9 +35,10 @@
 -- @caveat   Durations are added up: what runs at the same time counts twice, so that kernel_ms can be more than step_ms. A kernel of communication lasts as long as it waits for other ranks.
 -- @source   metrics 2.F kernel_breakdown (defect D51: for all profilers, GEMMs are no other, and a kernel is of experts only by the names in kernel_patterns)
 WITH
+    -- A name is one part, whatever launches it.
     parts AS (
-        SELECT
-            trace, class, name, op_name,
+        SELECT DISTINCT
+            trace, class, name,
             CASE
                 WHEN kernel_class = 'communication' THEN 'comm'
                 WHEN moe_part = 'routing' THEN 'moe_routing'
@@ -48,75 +49,21 @@ WITH
         FROM kernel_classes
     ),
 
-    -- Most names are one part whatever launches them; of the others the operator decides.
-    names AS (
-        SELECT trace, class, name, min(part) AS part, count(DISTINCT part) AS part_count
-        FROM parts
-        GROUP BY trace, class, name
-    ),
-
     stepped AS (
-        SELECT trace, rank, event_id, class, name, step, dur_ns
+        SELECT trace, rank, class, name, step, dur_ns
         FROM step_events
         WHERE class IN ('compute', 'comm') AND dur_ns IS NOT NULL AND rank IS NOT NULL
             AND step IS NOT NULL
     ),
 
     sums AS (
-        SELECT s.trace, s.rank, s.step, n.part, sum(s.dur_ns) AS dur_ns
+        SELECT s.trace, s.rank, s.step, p.part, sum(s.dur_ns) AS dur_ns
         FROM stepped AS s
-        INNER JOIN names AS n
-            ON n.trace = s.trace
-            AND n.class = s.class
-            AND n.name IS NOT DISTINCT FROM s.name
-        WHERE n.part_count = 1
-        GROUP BY s.trace, s.rank, s.step, n.part
-    ),
-
-    unsettled AS (
-        SELECT s.trace, s.rank, s.step, s.class, s.name, s.dur_ns, l.op_event_id
-        FROM stepped AS s
-        INNER JOIN names AS n
-            ON n.trace = s.trace
-            AND n.class = s.class
-            AND n.name IS NOT DISTINCT FROM s.name
-        LEFT JOIN launches AS l ON l.trace = s.trace AND l.event_id = s.event_id
-        WHERE n.part_count > 1
-    ),
-
-    -- Operators that only such kernels have.
-    wanted AS (
-        SELECT DISTINCT trace, rank, op_event_id
-        FROM unsettled
-        WHERE op_event_id IS NOT NULL
-    ),
-
-    operators AS (
-        SELECT h.trace, h.event_id, h.name
-        FROM host_events AS h
-        INNER JOIN wanted AS w
-            ON w.trace = h.trace AND w.rank = h.rank AND w.op_event_id = h.event_id
-        WHERE h.class IN ('host_op', 'host_annotation')
-    ),
-
-    settled AS (
-        SELECT u.trace, u.rank, u.step, p.part, sum(u.dur_ns) AS dur_ns
-        FROM unsettled AS u
-        LEFT JOIN operators AS o ON o.trace = u.trace AND o.event_id = u.op_event_id
         INNER JOIN parts AS p
-            ON p.trace = u.trace
-            AND p.class = u.class
-            AND p.name IS NOT DISTINCT FROM u.name
-            AND p.op_name IS NOT DISTINCT FROM o.name
-        GROUP BY u.trace, u.rank, u.step, p.part
-    ),
-
-    all_sums AS (
-        SELECT trace, rank, step, part, dur_ns
-        FROM sums
-        UNION ALL
-        SELECT trace, rank, step, part, dur_ns
-        FROM settled
+            ON p.trace = s.trace
+            AND p.class = s.class
+            AND p.name IS NOT DISTINCT FROM s.name
+        GROUP BY s.trace, s.rank, s.step, p.part
     ),
 
     step_counts AS (
@@ -129,7 +76,7 @@ WITH
         SELECT c.trace, c.rank, 'steps' AS method, c.step_count, s.part, sum(s.dur_ns) AS dur_ns
         FROM step_counts AS c
         INNER JOIN _step_times AS t ON t.trace = c.trace AND t.rank = c.rank
-        INNER JOIN all_sums AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
+        INNER JOIN sums AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
         GROUP BY c.trace, c.rank, c.step_count, s.part
         UNION ALL
         SELECT k.trace, k.rank, 'trace', 1, p.part, sum(k.dur_ns)
@@ -138,7 +85,6 @@ WITH
             ON p.trace = k.trace
             AND p.class = k.class
             AND p.name IS NOT DISTINCT FROM k.name
-            AND p.op_name IS NOT DISTINCT FROM k.op_name
         WHERE k.rank IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM step_counts AS c WHERE c.trace = k.trace)
         GROUP BY k.trace, k.rank, p.part
@@ -207,7 +153,7 @@ WITH
 
     in_steps AS (
         SELECT trace, sum(dur_ns) AS dur_ns
-        FROM all_sums
+        FROM sums
         GROUP BY trace
     ),
 

@@ -67,40 +67,52 @@ WITH
         GROUP BY trace, rank
     ),
 
-    -- Host waits of each launching thread as spans.
     waits AS (
         SELECT
-            trace, rank, pid, tid,
-            array_agg({start_ns: start_ns, end_ns: start_ns + host_wait_ns}) AS spans,
-            sum(host_wait_ns) AS wait_ns
+            trace, {rank: rank, pid: pid, tid: tid} AS thread,
+            start_ns, start_ns + host_wait_ns AS end_ns, host_wait_ns AS wait_ns
         FROM gaps
         WHERE cause = 'host_wait'
-        GROUP BY trace, rank, pid, tid
     ),
 
-    named AS (
-        SELECT r.trace, r.rank, r.pid, r.tid, h.name, r.ts_ns, r.ts_ns + r.dur_ns AS end_ns
+    merged AS (
+        SELECT
+            trace, thread,
+            unnest(interval_union(array_agg({start_ns: start_ns, end_ns: end_ns}))) AS span
+        FROM waits
+        GROUP BY trace, thread
+    ),
+
+    -- How long the host had waited on a thread by the end of each span of waits.
+    waited AS (
+        SELECT
+            trace, thread, span.start_ns AS start_ns, span.end_ns AS end_ns,
+            sum(span.end_ns - span.start_ns) OVER (
+                PARTITION BY trace, thread ORDER BY span.start_ns ROWS UNBOUNDED PRECEDING
+            ) AS waited_ns
+        FROM merged
+    ),
+
+    operators AS (
+        SELECT
+            r.trace, {rank: r.rank, pid: r.pid, tid: r.tid} AS thread, h.name, r.ts_ns,
+            r.ts_ns + r.dur_ns AS end_ns
         FROM host_ranges AS r
         INNER JOIN host_events AS h ON h.trace = r.trace AND h.event_id = r.event_id
         WHERE r.kind = 'operator'
     ),
 
-    operators AS (
-        SELECT
-            trace, rank, pid, tid, name,
-            array_agg({start_ns: ts_ns, end_ns: end_ns}) AS spans
-        FROM named
-        GROUP BY trace, rank, pid, tid, name
-    ),
-
+    -- The wait during an operator: what had been waited by its end, less that by its start.
     thread_operators AS (
-        SELECT w.trace, o.name, interval_overlap_ns(w.spans, o.spans) AS wait_ns
-        FROM waits AS w
-        INNER JOIN operators AS o
-            ON o.trace = w.trace
-            AND o.rank IS NOT DISTINCT FROM w.rank
-            AND o.pid IS NOT DISTINCT FROM w.pid
-            AND o.tid IS NOT DISTINCT FROM w.tid
+        SELECT
+            o.trace, o.name,
+            coalesce(e.waited_ns - greatest(e.end_ns - o.end_ns, 0), 0)
+            - coalesce(s.waited_ns - greatest(s.end_ns - o.ts_ns, 0), 0) AS wait_ns
+        FROM operators AS o
+        ASOF LEFT JOIN waited AS s
+            ON s.trace = o.trace AND s.thread = o.thread AND s.start_ns <= o.ts_ns
+        ASOF LEFT JOIN waited AS e
+            ON e.trace = o.trace AND e.thread = o.thread AND e.start_ns <= o.end_ns
     ),
 
     operator_sums AS (

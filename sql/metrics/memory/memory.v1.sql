@@ -6,16 +6,19 @@
 -- @profilers kineto memory
 -- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata _memory_sources
 -- @value    peak_allocated_gib
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | the trace has no memory snapshot with events, no memory timeline and no memory samples with totals
--- @null     the trace has no memory snapshot with events, no memory timeline and no memory samples with totals
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
+-- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
+-- @null     the memory snapshots hold no events and the memory samples no totals, so that no level before the end is known
 -- @alias    peak_memory_gib
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   peak_allocated_gib DOUBLE value gib lower | Largest over ranks and devices of the bytes allocated at a time.
--- @column   method VARCHAR value - | snapshot (events of a memory snapshot played back from its end, bytes as asked for), timeline (raw timeline of the profiler), or counters (samples of Kineto, bytes rounded up by the allocator), in this order of trust.
+-- @column   peak_allocated_gib DOUBLE value gib lower | Largest over ranks and devices of the bytes allocated at a time: those of blocks, rounded up to 512 bytes, as torch.cuda.memory_allocated has them. Never below current_allocated_gib.
+-- @column   peak_requested_gib DOUBLE value gib lower | The same of the bytes that were asked for; NULL where the recording does not say.
+-- @column   method VARCHAR value - | snapshot (events of a memory snapshot played back from its end), timeline (raw timeline of the profiler, bytes of tensors), or counters (samples of Kineto), in this order of trust.
 -- @column   peak_active_gib DOUBLE value gib lower | The same with what waits for a stream before it is free.
 -- @column   peak_reserved_gib DOUBLE value gib lower | The same of the segments that the allocator held.
 -- @column   peak_above_start_gib DOUBLE value gib lower | Largest rise above what was allocated when the recording began; known even where that is not.
--- @column   current_allocated_gib DOUBLE value gib | Allocated when the snapshot was taken (rounded up), the largest over ranks and devices.
+-- @column   window_s DOUBLE value s | Time from the first to the last event of a recording, the longest over ranks and devices: the peaks are of that window.
+-- @column   current_allocated_gib DOUBLE value gib | Allocated when the snapshot was taken, bytes of blocks as in peak_allocated_gib, the largest over ranks and devices.
 -- @column   current_active_gib DOUBLE value gib | Active when the snapshot was taken, likewise.
 -- @column   current_reserved_gib DOUBLE value gib | Reserved when the snapshot was taken, likewise.
 -- @column   current_requested_gib DOUBLE value gib | Asked for and still in use when the snapshot was taken, likewise.
@@ -43,12 +46,14 @@
 -- @column   top_stacks LIST value - | What was allocated at the highest peak, by call stack: the 20 largest.
 -- @column   consistent BOOLEAN value - | Whether no level of any recording is below zero; if not, events are missing.
 -- @caveat   Only what goes through PyTorch's allocator counts: NCCL, CUDA contexts and other libraries are not in it. The peak is that of the recording, which may begin late.
+-- @caveat   Events of a snapshot say what was asked for. The block of an allocation that is gone at the end counts as that, rounded up to 512 bytes; what the allocator gave beyond that (below 1 MiB a block) is not known.
 -- @source   metrics 2.G (defects D53 to D55), formats_kineto section 11
 WITH
     recordings AS (
         SELECT
             trace, rank, source_id, device, method, peak_allocated_bytes, peak_active_bytes,
-            peak_reserved_bytes, peak_above_start_bytes, consistent, event_count
+            peak_requested_bytes, peak_reserved_bytes, peak_above_start_bytes, consistent, event_count,
+            first_ts_ns, last_ts_ns
         FROM _memory_recordings
     ),
 
@@ -57,8 +62,10 @@ WITH
             trace,
             max(peak_allocated_bytes) AS allocated_bytes,
             max(peak_active_bytes) AS active_bytes,
+            max(peak_requested_bytes) AS requested_bytes,
             max(peak_reserved_bytes) AS reserved_bytes,
             max(peak_above_start_bytes) AS above_start_bytes,
+            max(last_ts_ns - first_ts_ns) AS window_ns,
             min(method) AS method,
             min(CAST(consistent AS BIGINT)) = 1 AS consistent
         FROM recordings
@@ -173,6 +180,7 @@ WITH
                     source_id: r.source_id,
                     device: r.device,
                     peak_allocated_gib: r.peak_allocated_bytes / 1073741824,
+                    peak_requested_gib: r.peak_requested_bytes / 1073741824,
                     peak_active_gib: r.peak_active_bytes / 1073741824,
                     peak_reserved_gib: r.peak_reserved_bytes / 1073741824,
                     current_allocated_gib: s.allocated_bytes / 1073741824,
@@ -255,11 +263,26 @@ WITH
     final AS (
         SELECT
             p.trace,
-            p.allocated_bytes / 1073741824 AS peak_allocated_gib,
+            -- A rank whose snapshot has no events may have held more at the end than others ever did.
+            CASE
+                WHEN s.allocated_bytes > p.allocated_bytes THEN s.allocated_bytes
+                ELSE p.allocated_bytes
+            END / 1073741824 AS peak_allocated_gib,
+            CASE
+                WHEN s.requested_bytes > p.requested_bytes THEN s.requested_bytes
+                ELSE p.requested_bytes
+            END / 1073741824 AS peak_requested_gib,
             p.method,
-            p.active_bytes / 1073741824 AS peak_active_gib,
-            p.reserved_bytes / 1073741824 AS peak_reserved_gib,
+            CASE
+                WHEN s.active_bytes > p.active_bytes THEN s.active_bytes
+                ELSE p.active_bytes
+            END / 1073741824 AS peak_active_gib,
+            CASE
+                WHEN s.reserved_bytes > p.reserved_bytes THEN s.reserved_bytes
+                ELSE p.reserved_bytes
+            END / 1073741824 AS peak_reserved_gib,
             p.above_start_bytes / 1073741824 AS peak_above_start_gib,
+            p.window_ns / 1e9 AS window_s,
             s.allocated_bytes / 1073741824 AS current_allocated_gib,
             s.active_bytes / 1073741824 AS current_active_gib,
             s.reserved_bytes / 1073741824 AS current_reserved_gib,
@@ -301,7 +324,8 @@ WITH
     )
 
 SELECT
-    trace, peak_allocated_gib, method, peak_active_gib, peak_reserved_gib, peak_above_start_gib,
+    trace, peak_allocated_gib, peak_requested_gib, method, peak_active_gib, peak_reserved_gib,
+    peak_above_start_gib, window_s,
     current_allocated_gib, current_active_gib, current_reserved_gib, current_requested_gib,
     active_over_allocated, requested_over_reserved, external_fragmentation_ratio,
     internal_fragmentation_ratio, scattered_ratio, num_segments, num_blocks, block_states,

@@ -6,8 +6,10 @@
 -- @profilers kineto memory
 -- @reads    _memory_requests steps _memory_sources
 -- @value    allocations_per_s
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | the trace has no memory recording with times, or one of a single moment
--- @null     the trace has no memory recording with times, or one of a single moment
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
+-- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'snapshot') > 0 | the memory snapshots hold no events: they were not recorded (torch.cuda.memory._record_memory_history starts it)
+-- @null     the recording of the memory has no times, or those of a single moment
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.
 -- @column   allocations_per_step DOUBLE value - | Allocations during steps / steps of the ranks that have both; all ranks.
@@ -66,13 +68,10 @@ WITH
     -- A step counts when something was allocated in it: others lie outside the recording.
     in_steps AS (
         SELECT s.trace, s.rank, s.step, s.ts_ns, count(*) AS allocation_count
-        FROM steps AS s
-        INNER JOIN requests AS r
-            ON r.trace = s.trace
-            AND r.rank IS NOT DISTINCT FROM s.rank
-            AND r.ts_ns >= s.ts_ns
-            AND r.ts_ns < s.ts_ns + s.dur_ns
-        WHERE r.kind = 'allocation'
+        FROM requests AS r
+        ASOF INNER JOIN steps AS s
+            ON s.trace = r.trace AND s.rank = r.rank AND s.ts_ns <= r.ts_ns
+        WHERE r.kind = 'allocation' AND r.ts_ns < s.ts_ns + s.dur_ns
         GROUP BY s.trace, s.rank, s.step, s.ts_ns
     ),
 

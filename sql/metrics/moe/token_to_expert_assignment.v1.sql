@@ -19,12 +19,13 @@
 -- @column   totals LIST value tokens | Tokens of each expert.
 -- @column   normalized LIST value - | Share of each expert, 0 to 1.
 -- @column   layer_entropy_ratio DOUBLE value ratio higher | The same of each layer by itself, mean over the layers; NULL where the logs do not tell layers apart.
+-- @column   per_rank LIST value - | By the rank whose log it is (NULL where the logs name none): tokens, totals of the experts that it logs, normalized_entropy_ratio of them.
 -- @caveat   Experts of the same number in different layers are different experts: summed over the layers, imbalance of single layers may cancel; see layer_entropy_ratio.
 -- @source   metrics 2.J token_to_expert_assignment
 WITH
     -- A step of which one load is unusable would miss an expert.
     whole_steps AS (
-        SELECT trace, source_id, step, layer, expert, load
+        SELECT trace, rank, source_id, step, layer, expert, load
         FROM expert_loads
         QUALIFY bool_and(load IS NOT NULL) OVER (
             PARTITION BY trace, source_id, step, layer
@@ -73,6 +74,39 @@ WITH
         GROUP BY trace
     ),
 
+    rank_loads AS (
+        SELECT trace, rank, expert, sum(load) AS load
+        FROM whole_steps
+        GROUP BY trace, rank, expert
+    ),
+
+    rank_shares AS (
+        SELECT
+            trace, rank, expert, load,
+            load / nullif(CAST(sum(load) OVER (PARTITION BY trace, rank) AS DOUBLE), 0) AS share
+        FROM rank_loads
+    ),
+
+    rank_spreads AS (
+        SELECT
+            trace, rank,
+            TRY_CAST(sum(load) AS BIGINT) AS tokens,
+            array_agg(TRY_CAST(load AS BIGINT) ORDER BY expert) AS totals,
+            sum(CASE WHEN share > 0 THEN -share * log2(share) WHEN share = 0 THEN 0.0 END ORDER BY expert)
+                / nullif(log2(count(*)), 0) AS entropy_ratio
+        FROM rank_shares
+        GROUP BY trace, rank
+    ),
+
+    rank_lists AS (
+        SELECT
+            trace,
+            array_agg({rank: rank, tokens: tokens, totals: totals,
+                normalized_entropy_ratio: entropy_ratio} ORDER BY rank) AS per_rank
+        FROM rank_spreads
+        GROUP BY trace
+    ),
+
     steps_seen AS (
         SELECT trace, count(DISTINCT {source_id: source_id, step: step}) AS step_count
         FROM whole_steps
@@ -100,14 +134,16 @@ WITH
             s.entropy_bits / nullif(log2(s.num_experts), 0) AS normalized_entropy_ratio,
             s.entropy_bits, s.cv, s.max_min_ratio, s.total_tokens, s.num_experts,
             t.step_count AS total_steps, s.totals, s.normalized,
-            l.entropy_ratio AS layer_entropy_ratio
+            l.entropy_ratio AS layer_entropy_ratio,
+            r.per_rank
         FROM spreads AS s
+        INNER JOIN rank_lists AS r ON r.trace = s.trace
         INNER JOIN steps_seen AS t ON t.trace = s.trace
         LEFT JOIN layer_means AS l ON l.trace = s.trace
     )
 
 SELECT
     trace, normalized_entropy_ratio, entropy_bits, cv, max_min_ratio, total_tokens, num_experts,
-    total_steps, totals, normalized, layer_entropy_ratio
+    total_steps, totals, normalized, layer_entropy_ratio, per_rank
 FROM final
 ORDER BY trace

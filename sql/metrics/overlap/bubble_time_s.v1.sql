@@ -7,7 +7,8 @@
 -- @reads    _rank_times _busy _waits _match_coverage
 -- @value    bubble_time_s
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ: the waits change, the bubble does not.
+-- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls: the waits change, the bubble does not.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   bubble_time_s DOUBLE value s lower | Window - union of all device events; mean over ranks.
 -- @column   bubble_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
@@ -16,18 +17,15 @@
 -- @column   waiting_s DOUBLE value s lower | Doing nothing, or waiting without compute beside it: bubble + exposed wait; mean over ranks.
 -- @column   waiting_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
 -- @column   per_rank LIST value - | The same of each rank.
+-- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of the clocks were taken away: see the parameter align.
 -- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size; the waits rest on those.
--- @caveat   Waiting compares the starts of ranks as recorded: where clocks differ (hosts), their offset is in it; see -p align=true.
 -- @source   metrics 2.E bubble_time_s (defect D11: waiting inside a kernel is no idle time, and is said by itself)
 WITH
     waits AS (
         SELECT
-            trace, rank, device,
-            array_agg({
-                start_ns: ts_ns,
-                end_ns: ts_ns + CASE WHEN $align THEN aligned_wait_ns ELSE wait_ns END
-            }) AS spans
+            trace, rank, device, array_agg({start_ns: ts_ns, end_ns: ts_ns + wait_ns}) AS spans
         FROM _waits
+        WHERE aligned = coalesce($align, by_itself)
         GROUP BY trace, rank, device
     ),
 
@@ -43,8 +41,9 @@ WITH
     ),
 
     matched AS (
-        SELECT DISTINCT trace
+        SELECT trace, bool_or(coalesce($align, by_itself)) AS clock_aligned
         FROM _waits
+        GROUP BY trace
     ),
 
     per_rank AS (
@@ -79,13 +78,14 @@ WITH
     final AS (
         SELECT
             t.trace, t.bubble_time_s, t.bubble_ratio, t.comm_wait_s, t.exposed_comm_wait_s, t.waiting_s,
-            t.waiting_ratio, t.per_rank, v.match_coverage_ratio
+            t.waiting_ratio, t.per_rank, m.clock_aligned, v.match_coverage_ratio
         FROM totals AS t
+        LEFT JOIN matched AS m ON m.trace = t.trace
         LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
     trace, bubble_time_s, bubble_ratio, comm_wait_s, exposed_comm_wait_s, waiting_s, waiting_ratio,
-    per_rank, match_coverage_ratio
+    per_rank, clock_aligned, match_coverage_ratio
 FROM final
 ORDER BY trace

@@ -4,7 +4,7 @@
 -- @summary  Share of communication time during which the same device also computes: |comm ∩ compute| / |comm|, whole trace.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy busy_intervals
+-- @reads    _busy busy_intervals _kernel_coverage
 -- @alias    communication_overlap_ratio
 -- @value    overlap_ratio_of_comm
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -23,6 +23,7 @@
 -- @column   comp_kernels BIGINT value count | Device events of class compute.
 -- @column   per_rank LIST value - | The same times and ratio for each rank.
 -- @column   window_basis VARCHAR value - | What was measured: whole_trace.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @source   metrics 2.E overlap_of_comm_pct and 1.5 (defects D41 to D43: unions on both sides, copies are not compute)
 WITH
     spans AS (

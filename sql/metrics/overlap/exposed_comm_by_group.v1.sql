@@ -4,45 +4,63 @@
 -- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy _windows collectives process_groups
+-- @reads    _busy _windows _traffic_dims _kernel_coverage collectives collective_calls process_groups
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') || coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name, CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
 -- @coverage grouped_ratio | the process group
+-- @coverage split_ratio | what of the exposed communication is waiting is
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0 | no communication event on a device has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its devices, mean over the ranks that have a window (one that does not communicate counts as 0); of each rank it is exposed_comm_time_ms of comm_comp_overlap.
 -- @column   comm_ms DOUBLE value ms | |comm| of a rank likewise.
+-- @column   exposed_transfer_ms DOUBLE value ms lower | What of it is transfer: a call takes its transfer_ns (the least duration over its ranks) at the end of the event of each rank. NULL where no call is matched over the ranks.
+-- @column   exposed_wait_ms DOUBLE value ms lower | What of it is waiting: a matched call has begun on the rank, and none transfers.
+-- @column   split_ratio DOUBLE value ratio | (exposed_transfer_ms + exposed_wait_ms) / exposed_comm_ms: the rest are calls that are not matched over the ranks.
 -- @column   grouped_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose process group the trace states.
--- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where none is stated: name, description, dimension, size, ranks that call it, calls of all these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \ compute|) and alone_ms (|comm of the group \ (compute and the comm of other groups)|).
+-- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where none is stated: name, description, dimension, size, ranks that call it, calls of all these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \ compute|), of it exposed_transfer_ms and exposed_wait_ms by the calls of the group, and alone_ms (|comm of the group \ (compute and the comm of other groups)|).
 -- @column   by_dim LIST value - | The same of each parallel dimension (dp, tp, pp, ep, cp, unknown), its groups together.
--- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of none. Waiting for other ranks counts as communication: see straggler_by_rank.
--- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
+-- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of none. While a call of one group waits and one of another transfers, the trace transfers and the first group waits.
+-- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution, without those that it only guesses
 WITH
     shares AS (
         SELECT
             d.trace, d.rank, d.device, c.pg_id,
-            coalesce(g.dim, 'unknown') AS dim,
+            coalesce(
+                CASE WHEN t.mode NOT IN ('stride', 'kernel_name') THEN t.dim END, g.dim, 'unknown'
+            ) AS dim,
             d.dur_ns,
             d.ts_ns AS start_ns,
-            d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 AS end_ns
+            d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 AS end_ns,
+            greatest(
+                d.ts_ns,
+                d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 - m.transfer_ns
+            ) AS transfer_start_ns,
+            m.transfer_ns IS NOT NULL AS is_matched
         FROM device_events AS d
         LEFT JOIN collectives AS c ON c.trace = d.trace AND c.event_id = d.event_id
+        LEFT JOIN collective_calls AS m
+            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
         LEFT JOIN process_groups AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
+        LEFT JOIN _traffic_dims AS t ON t.trace = d.trace AND t.event_id = d.event_id
         WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.device IS NOT NULL
     ),
 
-    -- A row is a call as a part of its group, and one as a part of its dimension; 0 stands for no
-    -- stated group.
+    -- A row is a call as a part of its group, one as a part of its dimension, and one as a part of
+    -- all; 0 stands for no stated group.
     parts AS (
         SELECT
             trace, rank, device, 'group' AS level, CAST(coalesce(pg_id, 0) AS VARCHAR) AS part,
-            start_ns, end_ns
+            start_ns, end_ns, transfer_start_ns, is_matched
         FROM shares
         UNION ALL
-        SELECT trace, rank, device, 'dim', dim, start_ns, end_ns
+        SELECT trace, rank, device, 'dim', dim, start_ns, end_ns, transfer_start_ns, is_matched
+        FROM shares
+        UNION ALL
+        SELECT trace, rank, device, 'all', 'all', start_ns, end_ns, transfer_start_ns, is_matched
         FROM shares
     ),
 
@@ -50,14 +68,23 @@ WITH
         SELECT
             trace, rank, device, level, part,
             count(*) AS calls,
-            interval_union(array_agg({start_ns: start_ns, end_ns: end_ns})) AS spans
+            count(*) FILTER (WHERE is_matched) AS matched_calls,
+            interval_union(array_agg({start_ns: start_ns, end_ns: end_ns})) AS spans,
+            interval_union(
+                coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE is_matched), [])
+            ) AS matched,
+            interval_union(
+                coalesce(
+                    array_agg({start_ns: transfer_start_ns, end_ns: end_ns}) FILTER (WHERE is_matched), []
+                )
+            ) AS transfers
         FROM parts
         GROUP BY trace, rank, device, level, part
     ),
 
     numbered AS (
         SELECT
-            trace, rank, device, level, part, calls, spans,
+            trace, rank, device, level, part, calls, matched_calls, spans, matched, transfers,
             row_number() OVER (PARTITION BY trace, rank, device, level ORDER BY part) AS place
         FROM merged
     ),
@@ -67,9 +94,11 @@ WITH
     edges AS (
         SELECT trace, rank, device, level, place, unnest(spans).start_ns AS at_ns, 1 AS change
         FROM numbered
+        WHERE level <> 'all'
         UNION ALL
         SELECT trace, rank, device, level, place, unnest(spans).end_ns, -1
         FROM numbered
+        WHERE level <> 'all'
     ),
 
     levels AS (
@@ -94,9 +123,12 @@ WITH
 
     device_parts AS (
         SELECT
-            n.trace, n.rank, n.level, n.part, n.calls,
+            n.trace, n.rank, n.level, n.part, n.calls, n.matched_calls,
             interval_union_ns(n.spans) AS comm_ns,
             interval_subtract_ns(n.spans, coalesce(b.compute, [])) AS exposed_ns,
+            interval_subtract_ns(n.transfers, coalesce(b.compute, [])) AS transfer_ns,
+            interval_subtract_ns(interval_subtract(n.matched, n.transfers), coalesce(b.compute, []))
+                AS wait_ns,
             interval_subtract_ns(coalesce(a.spans, []), coalesce(b.compute, [])) AS alone_ns
         FROM numbered AS n
         INNER JOIN _busy AS b
@@ -115,8 +147,11 @@ WITH
         SELECT
             trace, rank, level, part,
             sum(calls) AS calls,
+            sum(matched_calls) AS matched_calls,
             sum(comm_ns) / 1e6 AS comm_ms,
             sum(exposed_ns) / 1e6 AS exposed_ms,
+            sum(transfer_ns) / 1e6 AS transfer_ms,
+            sum(wait_ns) / 1e6 AS wait_ms,
             sum(alone_ns) / 1e6 AS alone_ms
         FROM device_parts
         GROUP BY trace, rank, level, part
@@ -129,9 +164,21 @@ WITH
             TRY_CAST(sum(calls) AS BIGINT) AS calls,
             avg(comm_ms ORDER BY rank) AS comm_ms,
             avg(exposed_ms ORDER BY rank) AS exposed_ms,
+            CASE WHEN sum(matched_calls) > 0 THEN avg(transfer_ms ORDER BY rank) END AS transfer_ms,
+            CASE WHEN sum(matched_calls) > 0 THEN avg(wait_ms ORDER BY rank) END AS wait_ms,
             avg(alone_ms ORDER BY rank) AS alone_ms
         FROM rank_parts
+        WHERE level <> 'all'
         GROUP BY trace, level, part
+    ),
+
+    -- A group whose calls serve several dimensions is of none.
+    group_dims AS (
+        SELECT
+            trace, CAST(coalesce(pg_id, 0) AS VARCHAR) AS part,
+            CASE WHEN min(dim) = max(dim) THEN min(dim) ELSE 'unknown' END AS dim
+        FROM shares
+        GROUP BY trace, CAST(coalesce(pg_id, 0) AS VARCHAR)
     ),
 
     group_lists AS (
@@ -139,12 +186,14 @@ WITH
             p.trace,
             array_agg({
                 pg_id: g.pg_id, pg_name: g.pg_name, pg_desc: g.pg_desc,
-                dim: coalesce(g.dim, 'unknown'), group_size: g.group_size, ranks: p.ranks,
-                calls: p.calls, comm_ms: p.comm_ms, exposed_ms: p.exposed_ms, alone_ms: p.alone_ms
+                dim: d.dim, group_size: g.group_size, ranks: p.ranks,
+                calls: p.calls, comm_ms: p.comm_ms, exposed_ms: p.exposed_ms,
+                exposed_transfer_ms: p.transfer_ms, exposed_wait_ms: p.wait_ms, alone_ms: p.alone_ms
             } ORDER BY p.exposed_ms DESC, g.pg_id) AS by_group
         FROM part_means AS p
         LEFT JOIN process_groups AS g
             ON g.trace = p.trace AND CAST(g.pg_id AS VARCHAR) = p.part
+        INNER JOIN group_dims AS d ON d.trace = p.trace AND d.part = p.part
         WHERE p.level = 'group'
         GROUP BY p.trace
     ),
@@ -154,7 +203,7 @@ WITH
             trace,
             array_agg({
                 dim: part, ranks: ranks, calls: calls, comm_ms: comm_ms, exposed_ms: exposed_ms,
-                alone_ms: alone_ms
+                exposed_transfer_ms: transfer_ms, exposed_wait_ms: wait_ms, alone_ms: alone_ms
             } ORDER BY exposed_ms DESC, part) AS by_dim
         FROM part_means
         WHERE level = 'dim'
@@ -174,11 +223,15 @@ WITH
 
     rank_means AS (
         SELECT
-            trace,
-            avg(comm_ms ORDER BY rank) AS comm_ms,
-            avg(exposed_ms ORDER BY rank) AS exposed_comm_ms
-        FROM per_rank
-        GROUP BY trace
+            r.trace,
+            avg(r.comm_ms ORDER BY r.rank) AS comm_ms,
+            avg(r.exposed_ms ORDER BY r.rank) AS exposed_comm_ms,
+            avg(coalesce(p.transfer_ms, 0) ORDER BY r.rank) AS transfer_ms,
+            avg(coalesce(p.wait_ms, 0) ORDER BY r.rank) AS wait_ms,
+            sum(p.matched_calls) AS matched_calls
+        FROM per_rank AS r
+        LEFT JOIN rank_parts AS p ON p.trace = r.trace AND p.rank = r.rank AND p.level = 'all'
+        GROUP BY r.trace
     ),
 
     known AS (
@@ -193,6 +246,9 @@ WITH
     final AS (
         SELECT
             r.trace, r.exposed_comm_ms, r.comm_ms,
+            CASE WHEN r.matched_calls > 0 THEN r.transfer_ms END AS exposed_transfer_ms,
+            CASE WHEN r.matched_calls > 0 THEN r.wait_ms END AS exposed_wait_ms,
+            (r.transfer_ms + r.wait_ms) / nullif(r.exposed_comm_ms, 0) AS split_ratio,
             coalesce(k.grouped_ns, 0) / nullif(CAST(k.comm_ns AS DOUBLE), 0) AS grouped_ratio,
             g.by_group, d.by_dim
         FROM rank_means AS r
@@ -201,6 +257,8 @@ WITH
         INNER JOIN dim_lists AS d ON d.trace = r.trace
     )
 
-SELECT trace, exposed_comm_ms, comm_ms, grouped_ratio, by_group, by_dim
+SELECT
+    trace, exposed_comm_ms, comm_ms, exposed_transfer_ms, exposed_wait_ms, split_ratio, grouped_ratio,
+    by_group, by_dim
 FROM final
 ORDER BY trace

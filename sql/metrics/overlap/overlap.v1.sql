@@ -4,7 +4,7 @@
 -- @summary  How much of the communication of a rank its device computes beside, and how long the device does nothing; means over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times
+-- @reads    _rank_times _kernel_coverage
 -- @alias    compute_comm_overlap
 -- @value    overlap_efficiency_pct
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
@@ -24,6 +24,7 @@
 -- @column   total_comm_kernels BIGINT value - | Kernels that communicate, all ranks.
 -- @column   per_rank LIST value - | The same of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with device events.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @caveat   A mean of ratios: comm_comp_overlap divides the sums instead. Waiting inside a kernel of communication is no bubble; see bubble_time_s.
 -- @source   metrics 2.E overlap_of_comm_pct and bubble_time_s (defects D11, D41, D43)
 WITH

@@ -1,20 +1,20 @@
 -- @metric   training_phases
 -- @version  1
 -- @area     phases
--- @summary  Forward, backward and optimizer in each step: their windows on the host, and the device time of what they launched.
+-- @summary  Forward, backward and optimizer in each step: shares of the device time of what they launched (without devices, of their windows on the host), and both times.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @nvtx     partial
 -- @reads    phase_times layer_times fsdp_ranges steps _launch_coverage
 -- @value    forward_pct
 -- @coverage launch_coverage_ratio | launches of device events are
--- @check    (SELECT count(*) FROM phase_times WHERE phase IN ('backward', 'optimizer')) > 0 | the trace has no backward and no optimizer: it does not train, or nothing on its host says so
--- @null     nothing runs before a backward
+-- @check    (SELECT count(*) FROM phase_times WHERE phase IN ('forward', 'backward', 'optimizer')) > 0 | the trace has no forward, no backward and no optimizer: it does not train, or nothing on its host says so
+-- @null     nothing says forward, and nothing runs before a backward
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   forward_pct DOUBLE value pct | Forward on the host, of the steps; mean over ranks. Forward, backward, optimizer and the rest are 100.
--- @column   backward_pct DOUBLE value pct | Backward on the host, of the steps.
--- @column   optimizer_pct DOUBLE value pct | Optimizer.step on the host, of the steps; NULL where nothing says it (an optimizer may be fused into the backward).
--- @column   rest_pct DOUBLE value pct | What is left of the steps: data loading, zero_grad, and what lies between.
+-- @column   forward_pct DOUBLE value pct | Share of the forward: of the device time of the steps (forward_device_pct), or where no device work is known of the steps on the host (forward_host_pct); method says which. Mean over ranks; the four are 100 together.
+-- @column   backward_pct DOUBLE value pct | Share of the backward likewise.
+-- @column   optimizer_pct DOUBLE value pct | Share of the optimizer likewise; NULL where nothing says it (an optimizer may be fused into the backward).
+-- @column   rest_pct DOUBLE value pct | What is left: data loading, zero_grad, and what lies between.
 -- @column   forward_time_ms DOUBLE value ms lower | Forward on the host in a step; mean over steps, then over ranks; so are the times below.
 -- @column   backward_time_ms DOUBLE value ms lower | Backward on the host.
 -- @column   optimizer_time_ms DOUBLE value ms lower | Optimizer.step on the host.
@@ -30,13 +30,19 @@
 -- @column   forward_device_pct DOUBLE value pct | Forward, of the device time of the steps.
 -- @column   backward_device_pct DOUBLE value pct | Backward, of the device time of the steps.
 -- @column   optimizer_device_pct DOUBLE value pct | Optimizer, of the device time of the steps.
+-- @column   rest_device_pct DOUBLE value pct | The rest, of the device time of the steps.
+-- @column   forward_host_pct DOUBLE value pct | Forward on the host, of the steps.
+-- @column   backward_host_pct DOUBLE value pct | Backward on the host, of the steps.
+-- @column   optimizer_host_pct DOUBLE value pct | Optimizer.step on the host, of the steps.
+-- @column   rest_host_pct DOUBLE value pct | What is left of the steps on the host.
 -- @column   phases LIST value - | Each phase (rest: without zero_grad and data loading) with its windows and device events in a step, device time, union, communication, compute and sum of durations of what it launched.
 -- @column   layer_breakdown_ms LIST value - | Each layer that annotations name (those of FSDP2, or your own): time inside these ranges on the host and device time of what they launched, in forward and backward of a step, mean over ranks; NULL without such names.
 -- @column   fsdp_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP in a step; NULL without.
 -- @column   per_rank LIST value - | The times of each rank.
--- @column   method VARCHAR value - | steps; or window where the trace has none: then one step is the whole span of phases.
+-- @column   method VARCHAR value - | What the shares are of: device_steps or host_steps; device_window or host_window where the trace has no steps: then one step is the whole span of phases.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is known; NULL without devices.
--- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of autograd, the iterator of a DataLoader. Forward is what ranges say it is (DDP, FSDP1, torchrec), else what the main thread runs before a backward of the same step.
+-- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of autograd, the iterator of a DataLoader. Forward is what ranges say it is (DDP, FSDP1, torchrec; they suffice, also without a backward), else what the main thread runs before a backward of the same step. The gradient that autograd starts from (ones_like) is of the backward.
+-- @caveat   The host runs ahead of its devices and waits for them: a phase that is short on the host may be long on the devices, and the reverse.
 -- @caveat   Device work that was launched before the trace began is of no phase.
 -- @source   metrics 2.H forward_time (defect D58: no nested operators, no names in place of phases, device time by launch)
 WITH
@@ -93,23 +99,26 @@ WITH
             optimizer_device_ns / step_count / 1e6 AS optimizer_device_ms,
             CASE WHEN step_device_ns IS NOT NULL THEN coalesce(rest_device_ns, 0) / step_count / 1e6 END
                 AS rest_device_ms,
-            100.0 * forward_ns / nullif(step_ns, 0) AS forward_pct,
-            100.0 * backward_ns / nullif(step_ns, 0) AS backward_pct,
-            100.0 * optimizer_ns / nullif(step_ns, 0) AS optimizer_pct,
-            100.0 * rest_ns / nullif(step_ns, 0) AS rest_pct,
+            100.0 * forward_ns / nullif(step_ns, 0) AS forward_host_pct,
+            100.0 * backward_ns / nullif(step_ns, 0) AS backward_host_pct,
+            100.0 * optimizer_ns / nullif(step_ns, 0) AS optimizer_host_pct,
+            100.0 * rest_ns / nullif(step_ns, 0) AS rest_host_pct,
             100.0 * forward_device_ns / nullif(step_device_ns, 0) AS forward_device_pct,
             100.0 * backward_device_ns / nullif(step_device_ns, 0) AS backward_device_pct,
-            100.0 * optimizer_device_ns / nullif(step_device_ns, 0) AS optimizer_device_pct
+            100.0 * optimizer_device_ns / nullif(step_device_ns, 0) AS optimizer_device_pct,
+            100.0 * coalesce(rest_device_ns, 0) / nullif(step_device_ns, 0) AS rest_device_pct
         FROM filled
     ),
 
     totals AS (
         SELECT
             trace,
-            avg(forward_pct ORDER BY rank) AS forward_pct,
-            avg(backward_pct ORDER BY rank) AS backward_pct,
-            avg(optimizer_pct ORDER BY rank) AS optimizer_pct,
-            avg(rest_pct ORDER BY rank) AS rest_pct,
+            avg(forward_host_pct ORDER BY rank) AS forward_host_pct,
+            avg(backward_host_pct ORDER BY rank) AS backward_host_pct,
+            avg(optimizer_host_pct ORDER BY rank) AS optimizer_host_pct,
+            avg(rest_host_pct ORDER BY rank) AS rest_host_pct,
+            avg(rest_device_pct ORDER BY rank) AS rest_device_pct,
+            coalesce(max(step_device_ms) > 0, FALSE) AS on_devices,
             avg(forward_ms ORDER BY rank) AS forward_time_ms,
             avg(backward_ms ORDER BY rank) AS backward_time_ms,
             avg(optimizer_ms ORDER BY rank) AS optimizer_time_ms,
@@ -246,13 +255,20 @@ WITH
 
     final AS (
         SELECT
-            t.trace, t.forward_pct, t.backward_pct, t.optimizer_pct, t.rest_pct, t.forward_time_ms,
-            t.backward_time_ms, t.optimizer_time_ms, t.rest_time_ms, t.zero_grad_time_ms,
+            t.trace,
+            CASE WHEN t.on_devices THEN t.forward_device_pct ELSE t.forward_host_pct END AS forward_pct,
+            CASE WHEN t.on_devices THEN t.backward_device_pct ELSE t.backward_host_pct END AS backward_pct,
+            CASE WHEN t.on_devices THEN t.optimizer_device_pct ELSE t.optimizer_host_pct END
+                AS optimizer_pct,
+            CASE WHEN t.on_devices THEN t.rest_device_pct ELSE t.rest_host_pct END AS rest_pct,
+            t.forward_time_ms, t.backward_time_ms, t.optimizer_time_ms, t.rest_time_ms, t.zero_grad_time_ms,
             t.data_loading_time_ms, t.step_time_ms, t.forward_device_ms, t.backward_device_ms,
             t.optimizer_device_ms, t.rest_device_ms, t.step_device_ms, t.forward_device_pct,
-            t.backward_device_pct, t.optimizer_device_pct, p.phases, l.layer_breakdown_ms,
+            t.backward_device_pct, t.optimizer_device_pct, t.rest_device_pct, t.forward_host_pct,
+            t.backward_host_pct, t.optimizer_host_pct, t.rest_host_pct, p.phases, l.layer_breakdown_ms,
             f.fsdp_time_ms, t.per_rank,
-            CASE WHEN s.trace IS NULL THEN 'window' ELSE 'steps' END AS method,
+            CASE WHEN t.on_devices THEN 'device_' ELSE 'host_' END
+                || CASE WHEN s.trace IS NULL THEN 'window' ELSE 'steps' END AS method,
             c.launch_coverage_ratio
         FROM totals AS t
         INNER JOIN phase_lists AS p ON p.trace = t.trace
@@ -266,7 +282,8 @@ SELECT
     trace, forward_pct, backward_pct, optimizer_pct, rest_pct, forward_time_ms, backward_time_ms,
     optimizer_time_ms, rest_time_ms, zero_grad_time_ms, data_loading_time_ms, step_time_ms,
     forward_device_ms, backward_device_ms, optimizer_device_ms, rest_device_ms, step_device_ms,
-    forward_device_pct, backward_device_pct, optimizer_device_pct, phases, layer_breakdown_ms,
-    fsdp_time_ms, per_rank, method, launch_coverage_ratio
+    forward_device_pct, backward_device_pct, optimizer_device_pct, rest_device_pct, forward_host_pct,
+    backward_host_pct, optimizer_host_pct, rest_host_pct, phases, layer_breakdown_ms, fsdp_time_ms,
+    per_rank, method, launch_coverage_ratio
 FROM final
 ORDER BY trace

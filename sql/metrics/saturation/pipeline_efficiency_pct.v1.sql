@@ -11,7 +11,7 @@
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   pipeline_efficiency_pct DOUBLE value pct higher | 100 x (1 - bubble_ratio of pipeline_bubble): mean over the steps of a rank, then over ranks.
 -- @column   worst_rank_pct DOUBLE value pct higher | Least share over ranks.
--- @column   method VARCHAR value - | steps, or window where the trace has no steps.
+-- @column   method VARCHAR value - | steps, window or stages, as pipeline_bubble says.
 -- @column   expected_pct DOUBLE value pct | 100 x m / (m + p - 1) of the card: p stages, m micro-batches.
 -- @column   per_rank MAP value pct | Share of each rank.
 -- @warn     coalesce((SELECT max(pp) FROM cards), 1) = 1 | no card states a pipeline: it is the share of step time that the devices work, and the bubble is no matter of stages

@@ -10,6 +10,7 @@
 -- @check    (SELECT count(DISTINCT rank) FROM device_events) > 1 | the trace has device events of one rank only
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that what computes inside them is not in the trace
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute
+-- @check    (SELECT count(*) FROM _rank_times WHERE kernel_ns > 0) <> 1 | one rank alone runs kernels on a device
 -- @null     no rank computes on a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   load_imbalance_ratio DOUBLE value ratio lower | Largest |compute| over ranks / mean over ranks; unions per device, summed over the devices of a rank.
@@ -19,7 +20,7 @@
 -- @column   slowest_rank BIGINT value - | Rank that computes longest (the lowest of equals).
 -- @column   fastest_rank BIGINT value - | Rank that computes shortest (the lowest of equals).
 -- @column   mean_compute_ms DOUBLE value ms | Mean over ranks.
--- @column   num_ranks BIGINT value count | Ranks with device events.
+-- @column   num_ranks BIGINT value count | Ranks that run kernels on a device: one whose device only gets copies is no rank of compute.
 -- @column   per_rank LIST value - | Compute and kernel time of each rank, and compute over the mean.
 -- @caveat   The tool that set the name counts waiting inside kernels of communication as load, and so hides imbalance (kernel_max_over_min_ratio).
 -- @warn     (SELECT count(DISTINCT step_count) > 1 FROM (SELECT rank, count(*) AS step_count FROM steps GROUP BY rank) AS counts) | the traces of the ranks cover different numbers of steps, and differ for that alone
@@ -28,7 +29,7 @@ WITH
     times AS (
         SELECT trace, rank, compute_ns, kernel_ns
         FROM _rank_times
-        WHERE basis = 'device'
+        WHERE kernel_ns > 0
     ),
 
     means AS (

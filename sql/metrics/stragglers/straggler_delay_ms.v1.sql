@@ -4,13 +4,14 @@
 -- @summary  How far apart the ranks end a step on their devices: latest less earliest of the last ends of the ranks, mean over steps.
 -- @grain    trace
 -- @requires device_events
--- @reads    step_events _launch_coverage _windows _clock_offsets ranks
+-- @reads    step_events _launch_coverage _windows _clock_shifts ranks
 -- @value    straggler_delay_ms
 -- @alias    straggler_delay
 -- @coverage launch_coverage_ratio | launches of device events are
+-- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @null     no step, and no window, has device events of two ranks
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @param    align BOOLEAN false | Shift the times of each rank by its median end difference first, in case clocks differ.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   straggler_delay_ms DOUBLE value ms lower | Last end of the slowest rank - that of the fastest, of the device events that a step launched; mean over the steps that two ranks or more have.
 -- @column   straggler_delay_ratio DOUBLE value ratio lower | The same over the step on the devices (first start to last end over ranks), mean over steps.
@@ -18,9 +19,9 @@
 -- @column   num_steps BIGINT value count | Steps compared.
 -- @column   by_step LIST value - | Of each step: delay, ratio, the ranks compared, and the slowest and fastest of them (the lowest of equals).
 -- @column   method VARCHAR value - | steps; or window where no step launched device events: then the whole recording is one.
--- @column   clock_aligned BOOLEAN value - | Whether times were shifted (-p align=true).
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch, and so whose step, is known (of XLA all); NULL by method window.
--- @caveat   Ends of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true. A call that all ranks leave together at the end of a step hides its straggler: see straggler_by_rank.
+-- @caveat   A call that all ranks leave together at the end of a step hides its straggler: see straggler_by_rank.
 -- @source   metrics 2.I straggler_delay (group 8); steps by their launches (1.6)
 WITH
     -- Whether steps launch device events at all.
@@ -49,16 +50,17 @@ WITH
 
     aligned AS (
         SELECT
-            e.trace, e.rank, e.step, e.method,
-            e.start_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS start_ns,
-            e.end_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS end_ns
+            e.trace, e.rank, e.step, e.method, o.aligned,
+            e.start_ns - o.shift_ns AS start_ns,
+            e.end_ns - o.shift_ns AS end_ns
         FROM ends AS e
-        LEFT JOIN _clock_offsets AS o ON o.trace = e.trace AND o.rank = e.rank
+        INNER JOIN _clock_shifts AS o ON o.trace = e.trace AND o.rank = e.rank
+        WHERE o.aligned = coalesce($align, o.by_itself)
     ),
 
     placed AS (
         SELECT
-            trace, rank, step, method, start_ns, end_ns,
+            trace, rank, step, method, aligned, start_ns, end_ns,
             row_number() OVER (PARTITION BY trace, step ORDER BY end_ns DESC, rank) AS from_last,
             row_number() OVER (PARTITION BY trace, step ORDER BY end_ns, rank) AS from_first
         FROM aligned
@@ -71,6 +73,7 @@ WITH
             (max(end_ns) - min(end_ns)) / nullif(CAST(max(end_ns) - min(start_ns) AS DOUBLE), 0)
                 AS delay_ratio,
             count(*) AS ranks,
+            bool_or(aligned) AS aligned,
             max(rank) FILTER (WHERE from_last = 1) AS slowest_rank,
             max(rank) FILTER (WHERE from_first = 1) AS fastest_rank
         FROM placed
@@ -89,7 +92,8 @@ WITH
                 step: step, delay_ms: delay_ns / 1e6, delay_ratio: delay_ratio, ranks: ranks,
                 slowest_rank: slowest_rank, fastest_rank: fastest_rank
             } ORDER BY step) AS by_step,
-            max(method) AS method
+            max(method) AS method,
+            bool_or(aligned) AS clock_aligned
         FROM per_step
         GROUP BY trace
     ),
@@ -97,7 +101,7 @@ WITH
     final AS (
         SELECT
             t.trace, t.straggler_delay_ms, t.straggler_delay_ratio, t.max_delay_ms, t.num_steps, t.by_step,
-            t.method, $align AS clock_aligned,
+            t.method, t.clock_aligned,
             CASE WHEN t.method = 'steps' THEN c.launch_coverage_ratio END AS launch_coverage_ratio
         FROM totals AS t
         LEFT JOIN _launch_coverage AS c ON c.trace = t.trace

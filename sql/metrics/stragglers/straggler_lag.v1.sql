@@ -4,12 +4,13 @@
 -- @summary  Lag of the last rank to enter a collective call: last start - first start, over the calls that every ingested rank of a group has.
 -- @grain    trace
 -- @requires collectives
--- @reads    _clock_offsets _match_coverage ranks steps
+-- @reads    _clock_offsets _clock_shifts _match_coverage ranks steps
 -- @value    mean_lag_us
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
+-- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_lag_us DOUBLE value us lower | Mean over the calls.
 -- @column   p50_lag_us DOUBLE value us | Median, interpolated.
@@ -21,10 +22,9 @@
 -- @column   num_ranks BIGINT value count | Ranks ingested.
 -- @column   group_ranks_missing BIGINT value count | Ranks of the job that were not ingested; NULL where the trace does not say how many there are.
 -- @column   last_rank_counts MAP value calls | How often each rank started last.
--- @column   clock_aligned BOOLEAN value - | Whether starts were shifted (-p align=true).
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
 -- @column   alignment_spread_us DOUBLE value us | Median deviation of the end differences that the shifts rest on, largest over ranks; NULL without shifts.
 -- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
--- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), the offset is in the lag; see -p align=true.
 -- @source   metrics 2.I straggler_lag_us (defect D60: calls matched by group and order, not by position in a mixed list)
 WITH
     shares AS (
@@ -38,13 +38,17 @@ WITH
             s.trace,
             s.collective_id,
             s.rank,
-            s.start_ns - CASE WHEN $align THEN coalesce(o.offset_ns, 0) ELSE 0 END AS start_ns
+            s.start_ns - o.shift_ns AS start_ns,
+            o.aligned
         FROM shares AS s
-        LEFT JOIN _clock_offsets AS o ON o.trace = s.trace AND o.rank = s.rank
+        INNER JOIN _clock_shifts AS o ON o.trace = s.trace AND o.rank = s.rank
+        WHERE o.aligned = coalesce($align, o.by_itself)
     ),
 
     lags AS (
-        SELECT trace, collective_id, max(start_ns) - min(start_ns) AS lag_ns
+        SELECT
+            trace, collective_id, max(start_ns) - min(start_ns) AS lag_ns,
+            bool_or(aligned) AS aligned
         FROM starts
         GROUP BY trace, collective_id
     ),
@@ -107,7 +111,8 @@ WITH
             quantile_cont(lag_ns, 0.95) / 1e3 AS p95_lag_us,
             max(lag_ns) / 1e3 AS max_lag_us,
             min(lag_ns) / 1e3 AS min_lag_us,
-            count(*) AS num_collectives
+            count(*) AS num_collectives,
+            bool_or(aligned) AS clock_aligned
         FROM lags
         GROUP BY trace
     ),
@@ -117,8 +122,8 @@ WITH
             l.trace, l.mean_lag_us, l.p50_lag_us, l.p95_lag_us, l.max_lag_us, l.min_lag_us,
             l.mean_lag_us / nullif(s.step_us, 0) AS normalized_lag,
             l.num_collectives, r.num_ranks, r.group_ranks_missing, m.last_rank_counts,
-            $align AS clock_aligned,
-            CASE WHEN $align THEN p.spread_us END AS alignment_spread_us,
+            l.clock_aligned,
+            CASE WHEN l.clock_aligned THEN p.spread_us END AS alignment_spread_us,
             v.match_coverage_ratio
         FROM lag_totals AS l
         INNER JOIN rank_totals AS r ON r.trace = l.trace

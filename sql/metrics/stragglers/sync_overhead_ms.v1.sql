@@ -3,13 +3,15 @@
 -- @area     stragglers
 -- @summary  How long a rank waits in a step for the last rank of the calls that it takes part in; mean over ranks.
 -- @grain    trace
--- @reads    collective_calls _waits _match_coverage _windows steps ranks
+-- @reads    collectives collective_calls _waits _match_coverage _windows steps ranks
 -- @value    sync_overhead_ms
 -- @alias    sync_overhead
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
+-- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
+-- @check    (SELECT count(*) FROM collectives) > 0 | the trace has no communication
 -- @check    (SELECT count(*) FROM collective_calls) > 0 | no call of the ranks was matched
--- @param    align BOOLEAN false | Shift the starts of each rank by its median end difference first, in case clocks differ.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   sync_overhead_ms DOUBLE value ms lower | Waiting in a step (in the window without steps): sum over its calls, mean over steps, then over ranks.
 -- @column   sync_overhead_pct DOUBLE value pct lower | Waiting, of the step; mean over ranks.
@@ -18,13 +20,15 @@
 -- @column   by_type MAP value ms | Waiting in a step by kind of call, mean over ranks.
 -- @column   per_rank MAP value ms | Waiting of each rank in a step.
 -- @column   method VARCHAR value - | steps; or window where no step launched a call: then all calls count.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
 -- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
--- @caveat   Starts of ranks are compared as recorded: where clocks differ (hosts), their offset is in it; see -p align=true.
 -- @source   metrics 2.I sync_overhead (defect D62), section 7.2 wait
 WITH
     -- Whether steps launch calls at all.
     matched AS (
-        SELECT trace, bool_or(step IS NOT NULL) AS in_steps
+        SELECT
+            trace, bool_or(step IS NOT NULL) AS in_steps,
+            bool_or(coalesce($align, by_itself)) AS clock_aligned
         FROM _waits
         GROUP BY trace
     ),
@@ -47,11 +51,11 @@ WITH
 
     waits AS (
         SELECT
-            w.trace, w.rank, w.collective, l.step_count,
-            CASE WHEN $align THEN w.aligned_wait_ns ELSE w.wait_ns END AS wait_ns
+            w.trace, w.rank, w.collective, l.step_count, w.wait_ns
         FROM _waits AS w
         INNER JOIN lengths AS l ON l.trace = w.trace AND l.rank = w.rank
-        WHERE w.step IS NOT NULL OR NOT l.has_steps
+        WHERE w.aligned = coalesce($align, w.by_itself)
+            AND (w.step IS NOT NULL OR NOT l.has_steps)
     ),
 
     rank_waits AS (
@@ -105,8 +109,9 @@ WITH
         SELECT
             t.trace, t.sync_overhead_ms, t.sync_overhead_pct, c.max_wait_ms, c.mean_wait_us, m.by_type,
             t.per_rank, CASE WHEN t.has_steps THEN 'steps' ELSE 'window' END AS method,
-            v.match_coverage_ratio
+            k.clock_aligned, v.match_coverage_ratio
         FROM totals AS t
+        INNER JOIN matched AS k ON k.trace = t.trace
         LEFT JOIN calls AS c ON c.trace = t.trace
         LEFT JOIN type_maps AS m ON m.trace = t.trace
         LEFT JOIN _match_coverage AS v ON v.trace = t.trace
@@ -114,6 +119,6 @@ WITH
 
 SELECT
     trace, sync_overhead_ms, sync_overhead_pct, max_wait_ms, mean_wait_us, by_type, per_rank,
-    method, match_coverage_ratio
+    method, clock_aligned, match_coverage_ratio
 FROM final
 ORDER BY trace

@@ -1,13 +1,14 @@
 -- @metric   samples_per_second
 -- @version  1
 -- @area     throughput
--- @summary  Samples per second: global batch size of the card over the mean step time.
+-- @summary  Samples per second: global batch size, of the card or as given, over the mean step time.
 -- @grain    trace
--- @requires cards steps
--- @reads    _mean_step_times _job_devices
+-- @requires steps
+-- @reads    cards _mean_step_times _job_devices
 -- @value    samples_per_s
--- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
--- @null     the steps take no time
+-- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
+-- @null     the batch size is not known: a workload card states it, else -p batch_size=N gives it
+-- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it is not given.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   samples_per_s DOUBLE value samples_per_s higher | batch_size / mean step time (that of avg_step_time).
 -- @column   device_samples_per_s DOUBLE value samples_per_s higher | The same for one device of the job.
@@ -17,10 +18,10 @@
 -- @source   metrics 2.B samples_per_second (defect D12: steps of the trace)
 WITH
     workload AS (
-        SELECT trace, max(batch_size) AS batch_size
-        FROM cards
-        WHERE batch_size > 0
-        GROUP BY trace
+        SELECT s.trace, coalesce($batch_size, max(c.batch_size)) AS batch_size
+        FROM _mean_step_times AS s
+        LEFT JOIN cards AS c ON c.trace = s.trace
+        GROUP BY s.trace
     ),
 
     final AS (
@@ -34,6 +35,7 @@ WITH
         FROM _mean_step_times AS s
         INNER JOIN workload AS w ON w.trace = s.trace
         INNER JOIN _job_devices AS d ON d.trace = s.trace
+        WHERE w.batch_size > 0
     )
 
 SELECT trace, samples_per_s, device_samples_per_s, batch_size, step_time_s, num_iterations

@@ -1,17 +1,19 @@
 -- @metric   throughput
 -- @version  1
 -- @area     throughput
--- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length of the card) over the mean step time; by rank too.
+-- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length, of the card or as given) over the mean step time; by rank too.
 -- @grain    trace
--- @requires cards steps
--- @reads    _rank_step_times _mean_step_times ranks
+-- @reads    ranks steps cards device_events _rank_step_times _mean_step_times
 -- @value    throughput_tokens_per_s
--- @null     the steps take no time
--- @check    (SELECT max(batch_size) FROM cards) > 0 | the workload card has no batch_size
--- @check    (SELECT max(seq_len) FROM cards) > 0 | the workload card has no seq_len
+-- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(flops) FROM device_events) = 0 | the trace has no steps: estimated_throughput_tokens_per_s says how many tokens per second its stated operations are enough for (that is what --model_params is for)
+-- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none
+-- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
+-- @null     the batch size or the sequence length is not known: a workload card states them, else -p batch_size=N -p seq_len=N give them
+-- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it is not given.
+-- @param    seq_len BIGINT NULL | Tokens of a sample; that of the card where it is not given.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   throughput_tokens_per_s DOUBLE value tokens_per_s higher | Tokens of a step / mean step time (that of avg_step_time).
--- @column   tokens_per_step BIGINT value tokens | batch_size x seq_len of the card: the tokens of the whole job.
+-- @column   tokens_per_step BIGINT value tokens | batch_size x seq_len: the tokens of the whole job.
 -- @column   iteration_time_s DOUBLE value s lower | Mean step time of a rank, mean over ranks.
 -- @column   min_iteration_time_s DOUBLE value s | Mean step time of the fastest rank.
 -- @column   max_iteration_time_s DOUBLE value s | Mean step time of the slowest rank.
@@ -23,9 +25,19 @@
 WITH
     workload AS (
         SELECT
-            trace, CAST(max(batch_size) AS HUGEINT) * max(seq_len) AS step_tokens, max(total_count) AS devices
-        FROM cards
-        GROUP BY trace
+            s.trace,
+            coalesce($batch_size, max(c.batch_size)) AS batch_size,
+            coalesce($seq_len, max(c.seq_len)) AS seq_len,
+            max(c.total_count) AS devices
+        FROM _mean_step_times AS s
+        LEFT JOIN cards AS c ON c.trace = s.trace
+        GROUP BY s.trace
+    ),
+
+    tokens AS (
+        SELECT trace, CAST(batch_size AS HUGEINT) * seq_len AS step_tokens, devices
+        FROM workload
+        WHERE batch_size > 0 AND seq_len > 0
     ),
 
     jobs AS (
@@ -37,7 +49,7 @@ WITH
     paces AS (
         SELECT p.trace, p.rank, p.mean_s, w.step_tokens / nullif(p.mean_s, 0) AS tokens_per_s
         FROM _rank_step_times AS p
-        INNER JOIN workload AS w ON w.trace = p.trace
+        INNER JOIN tokens AS w ON w.trace = p.trace
     ),
 
     totals AS (
@@ -68,7 +80,7 @@ WITH
             t.num_ranks
         FROM totals AS t
         INNER JOIN _mean_step_times AS m ON m.trace = t.trace
-        INNER JOIN workload AS w ON w.trace = t.trace
+        INNER JOIN tokens AS w ON w.trace = t.trace
         INNER JOIN jobs AS j ON j.trace = t.trace
     )
 

@@ -13,6 +13,7 @@
 -- @column   std_iter_time_ms DOUBLE value ms | Standard deviation (n - 1) over the steps of all ranks; NULL for one step.
 -- @column   num_iterations BIGINT value count | Steps of the rank with most.
 -- @column   per_rank MAP value ms | Mean of the steps of each rank.
+-- @column   iter_times_ms MAP value ms | Duration of each step of each rank, in the order of time.
 -- @column   marker VARCHAR value - | What marked the steps.
 -- @source   metrics 2.A step_time_s (iter_time of the first seed); product 6
 -- @caveat   These are durations of markers on the host; avg_step_time measures from start to start and leaves out the first and last step.
@@ -23,7 +24,9 @@ WITH
     ),
 
     per_rank AS (
-        SELECT trace, rank, avg(dur_ns) / 1e6 AS mean_ms, count(*) AS step_count
+        SELECT
+            trace, rank, avg(dur_ns) / 1e6 AS mean_ms, count(*) AS step_count,
+            array_agg(dur_ns / 1e6 ORDER BY ts_ns) AS times_ms
         FROM durations
         GROUP BY trace, rank
     ),
@@ -34,7 +37,9 @@ WITH
             avg(mean_ms ORDER BY rank) AS avg_iter_time_ms,
             max(step_count) AS num_iterations,
             map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(mean_ms ORDER BY rank))
-                AS per_rank
+                AS per_rank,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(times_ms ORDER BY rank))
+                AS iter_times_ms
         FROM per_rank
         GROUP BY trace
     ),
@@ -53,13 +58,13 @@ WITH
     final AS (
         SELECT
             r.trace, r.avg_iter_time_ms, s.min_iter_time_ms, s.max_iter_time_ms, s.std_iter_time_ms,
-            r.num_iterations, r.per_rank, s.marker
+            r.num_iterations, r.per_rank, r.iter_times_ms, s.marker
         FROM rank_totals AS r
         INNER JOIN step_totals AS s ON s.trace = r.trace
     )
 
 SELECT
     trace, avg_iter_time_ms, min_iter_time_ms, max_iter_time_ms, std_iter_time_ms, num_iterations,
-    per_rank, marker
+    per_rank, iter_times_ms, marker
 FROM final
 ORDER BY trace

@@ -3,7 +3,7 @@
 -- @area     time
 -- @summary  Time in which a rank communicates: the union of its communication events, mean over ranks.
 -- @grain    trace
--- @reads    _comm_steps _comm_launches _windows busy_intervals device_events collectives
+-- @reads    _comm_steps _comm_launches _windows busy_intervals device_events collectives _kernel_coverage
 -- @value    total_comm_time_s
 -- @coverage launch_coverage_ratio | per_step_s: the launches of communication, by the time that it takes, are
 -- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
@@ -17,6 +17,7 @@
 -- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
 -- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over the ranks with steps; NULL without steps, and where no launch is known.
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known: per_step_s rests on that; NULL without steps.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C total_comm_time_s (defects D08, D22, D23: unions of kernels, no host wrappers)
 WITH
     spans AS (

@@ -5,11 +5,21 @@
 //! world and none twice, and are of one run: of one `plugins/profile/<time>`, or at the same time. What
 //! states no rank is a trace of its own, with the numbers of its devices for ranks: the groups of
 //! collectives are told in these, so no order of the hosts could be put in their place.
+//!
+//! Files in JSON never state a rank, and hardly a group, and files without a device that computes have no
+//! group at all. Those of one run are one trace: of one `plugins/profile/<time>`, or of one moment below
+//! a folder for each process. Their ranks are in the order of the numbers of their devices where no two
+//! files share one (several processes on CPUs), else host by host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::discover;
 use super::super::time::EPOCH_FROM_NS;
+use super::nodes::natural;
 use super::{Facts, Member};
+
+/// Seconds between the profiles of the processes of one run: each names its own when it begins.
+const RUN_SECONDS: i64 = 60;
 
 /// The files of a trace.
 #[derive(Default)]
@@ -22,6 +32,9 @@ struct Group {
     /// Of a file whose name says the rank.
     stem: Option<String>,
     span_ns: Option<(i64, i64)>,
+    /// Of files that an order of the hosts may join: their ranks, and the folders of processes that they
+    /// lie in.
+    orderly: Option<(usize, BTreeSet<u64>)>,
 }
 
 /// The traces that the shares make.
@@ -33,12 +46,16 @@ pub(super) fn split(files: &[Facts], shares: &[usize]) -> Vec<Vec<Member>> {
     let mut groups: Vec<Group> = Vec::new();
     for shares in of_path.into_values() {
         let group = of_file(files, shares);
-        match groups.iter_mut().find(|earlier| are_one_run(earlier, &group)) {
-            Some(earlier) => earlier.join(group),
+        let home = groups
+            .iter()
+            .position(|earlier| are_one_run(earlier, &group))
+            .or_else(|| groups.iter().position(|earlier| are_hosts(earlier, &group)));
+        match home {
+            Some(home) => groups[home].join(group),
             None => groups.push(group),
         }
     }
-    groups.into_iter().map(|g| g.members).collect()
+    groups.into_iter().map(|g| g.in_order(files)).collect()
 }
 
 fn of_file(files: &[Facts], mut shares: Vec<usize>) -> Group {
@@ -69,6 +86,10 @@ fn of_file(files: &[Facts], mut shares: Vec<usize>) -> Group {
     }
     if out.members.iter().all(|m| m.rank.is_none() || m.rank_source != "order") {
         out.ranks = Some(out.members.iter().filter_map(|m| m.rank).collect());
+    } else if let Some(path) = shares.first().map(|s| files[*s].path.as_str()) {
+        let processes = discover::process_of(path).into_iter().collect();
+        let has_devices = own().any(|s| files[*s].device.is_some());
+        out.orderly = (discover::is_json(path) || !has_devices).then(|| (own().count(), processes));
     }
     for f in shares.iter().map(|s| &files[*s]) {
         out.runs.extend(f.run.clone());
@@ -92,7 +113,64 @@ impl Group {
         }
         self.runs.extend(other.runs);
         self.widen(other.span_ns);
+        if let (Some((ranks, processes)), Some((more, others))) = (&mut self.orderly, other.orderly)
+        {
+            *ranks += more;
+            processes.extend(others);
+        }
     }
+
+    /// The members; those of several files without ranks with ranks in their order.
+    fn in_order(mut self, files: &[Facts]) -> Vec<Member> {
+        let paths: BTreeSet<&str> = self.members.iter().map(|m| &*files[m.file].path).collect();
+        if self.orderly.is_none() || paths.len() < 2 {
+            return self.members;
+        }
+        let mut ranked: Vec<usize> =
+            (0..self.members.len()).filter(|m| self.members[*m].rank.is_some()).collect();
+        let of = |m: usize| &files[self.members[m].file];
+        let devices: BTreeSet<Option<i64>> = ranked.iter().map(|m| of(*m).device).collect();
+        let distinct = devices.len() == ranked.len();
+        ranked.sort_by_key(|m| {
+            let host = if distinct { Vec::new() } else { natural(&of(*m).path) };
+            (host, of(*m).device, of(*m).place)
+        });
+        for (rank, m) in ranked.into_iter().enumerate() {
+            self.members[m].rank = Some(rank as i64);
+        }
+        self.members
+    }
+}
+
+/// Whether two groups of files that an order of the hosts may join are of one run.
+fn are_hosts(one: &Group, other: &Group) -> bool {
+    let (Some((ours, our_folders)), Some((theirs, their_folders))) = (&one.orderly, &other.orderly)
+    else {
+        return false;
+    };
+    let same_run = !one.runs.is_disjoint(&other.runs);
+    let by_folder = !our_folders.is_empty()
+        && !their_folders.is_empty()
+        && our_folders.is_disjoint(their_folders)
+        && one.runs.iter().any(|a| other.runs.iter().any(|b| at_one_moment(a, b)));
+    // A file whose groups name no more devices than it holds is a job by itself.
+    let ranks = (ours + theirs) as i64;
+    let fits = [one.world, other.world].iter().flatten().all(|world| ranks <= *world);
+    (same_run || by_folder) && fits
+}
+
+/// Whether two names of runs (`2026_11_21_03_44_48`) are of about the same time.
+fn at_one_moment(one: &str, other: &str) -> bool {
+    let seconds = |run: &str| -> Option<i64> {
+        let parts: Option<Vec<i64>> = run.split('_').map(|part| part.parse().ok()).collect();
+        let [year, month, day, hour, minute, second] = parts?[..] else { return None };
+        let plausible = (1970..10_000).contains(&year)
+            && [month, day, hour, minute, second].iter().all(|n| (0..100).contains(n));
+        // Months are as long as the longest: only differences of less than a day matter.
+        plausible
+            .then_some(((((year * 12 + month) * 31 + day) * 24 + hour) * 60 + minute) * 60 + second)
+    };
+    matches!((seconds(one), seconds(other)), (Some(a), Some(b)) if (a - b).abs() <= RUN_SECONDS)
 }
 
 /// Whether two groups are parts of one job.
@@ -169,6 +247,58 @@ mod tests {
             file("t/b.xplane.pb", "t", &[None, None], 4),
         ];
         assert_eq!(ranks(&files.concat()), [[0, 1], [0, 1]]);
+    }
+
+    #[test]
+    fn hosts_in_json_are_one_trace_in_their_order() {
+        let run = "2026_11_22_14_36_54";
+        let path =
+            |host: &str, run: &str| format!("two/{host}/plugins/profile/{run}/vm.trace.json.gz");
+        let on = |host: &str, run: &str, devices: [i64; 2]| {
+            let mut files = file(&path(host, run), run, &[None, None], 0);
+            for (f, device) in files.iter_mut().zip(devices) {
+                (f.device, f.world_size, f.span_ns) = (Some(device), None, Some((0, 100)));
+            }
+            files
+        };
+        let named = |files: &[Facts]| {
+            let (traces, ..) = super::super::split(files);
+            let of = |m: &Member| (files[m.file].path.clone(), m.rank);
+            traces.iter().map(|t| t.iter().map(of).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        // The order of the hosts counts where all number their devices from 0.
+        let files = [on("proc10", run, [0, 1]), on("proc9", run, [0, 1])].concat();
+        let (ten, nine) = (path("proc10", run), path("proc9", run));
+        let expected =
+            [(nine.clone(), 0), (nine, 1), (ten.clone(), 2), (ten, 3)].map(|(p, r)| (p, Some(r)));
+        assert_eq!(named(&files), [expected]);
+        // Numbers of the whole job count before the order of the hosts.
+        let files = [on("proc0", run, [2048, 2049]), on("proc1", run, [0, 1])].concat();
+        let ranks: Vec<_> = named(&files)[0].iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(ranks[0], path("proc1", run));
+        // Each process names its own run; a later one is another.
+        let soon = [on("proc0", run, [0, 1]), on("proc1", "2026_11_22_14_37_01", [0, 1])].concat();
+        assert_eq!(named(&soon).len(), 1);
+        let late = [on("proc0", run, [0, 1]), on("proc1", "2026_11_22_15_37_01", [0, 1])].concat();
+        assert_eq!(named(&late).len(), 2);
+        // Processes without devices are ranks too, whatever the form.
+        let idle = |path: &str| {
+            let mut files = file(path, run, &[None], 0);
+            (files[0].device, files[0].world_size) = (None, None);
+            files
+        };
+        let files = [idle("t/b.xplane.pb"), idle("t/a.xplane.pb")].concat();
+        let ranks: Vec<_> = named(&files).concat();
+        assert_eq!(
+            ranks,
+            [("t/a.xplane.pb".to_owned(), Some(0)), ("t/b.xplane.pb".to_owned(), Some(1))]
+        );
+        // Whose groups name all its own devices is a job by itself.
+        let mut whole = [on("proc0", run, [0, 1]), on("proc1", run, [0, 1])].concat();
+        for f in &mut whole {
+            f.world_size = Some(2);
+        }
+        assert_eq!(named(&whole).len(), 2);
     }
 
     #[test]

@@ -335,16 +335,20 @@ fn spelled(n: usize) -> String {
     }
 }
 
-/// Files that say no rank: ranks in the order of their pids when they ran together.
+/// Files that say no rank: ranks in the order of their pids when they ran together. In containers several
+/// hosts may give the same pid: then in the order of the names too, unless the files are copies.
 fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
     let mut order: Vec<usize> = group.to_vec();
-    order.sort_by_key(|f| (files[*f].pid, *f));
+    order.sort_by_key(|f| (files[*f].pid, nodes::natural(&files[*f].path)));
     let pids: BTreeSet<i64> = group.iter().filter_map(|f| files[*f].pid).collect();
     let spans: Vec<(i64, i64)> = group.iter().filter_map(|f| files[*f].span_ns).collect();
     let latest_start = spans.iter().map(|s| s.0).max();
     let first_end = spans.iter().map(|s| s.1).min();
-    let together =
-        pids.len() == group.len() && spans.len() == group.len() && latest_start < first_end;
+    let hashes: BTreeSet<&str> = group.iter().map(|f| files[*f].sha256.as_str()).collect();
+    // Times that count from the start of something say nothing of two processes that share a number.
+    let by_clock = spans.iter().all(|s| s.0 >= EPOCH_FROM_NS) && hashes.len() == group.len();
+    let told_apart = pids.len() == group.len() || (!pids.is_empty() && by_clock);
+    let together = told_apart && spans.len() == group.len() && latest_start < first_end;
     let member = |(rank, file): (usize, &usize)| Member {
         file: *file,
         rank: Some(rank as i64),
@@ -469,6 +473,20 @@ mod tests {
             file("b_rank1.json", Some(1), Some(2)),
         ];
         assert_eq!(shape(&files).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn equal_pids_of_several_hosts_are_ranks_by_name() {
+        let mut files = [file("node10_1.json", None, None), file("node9_1.json", None, None)];
+        for f in &mut files {
+            f.span_ns = Some((EPOCH_FROM_NS, EPOCH_FROM_NS + 100));
+        }
+        assert_eq!(shape(&files), [[("node9_1.json".into(), 0), ("node10_1.json".into(), 1)]]);
+        // A copy is no other process, and neither is what ran at a time that nobody knows.
+        files[1].sha256 = files[0].sha256.clone();
+        assert_eq!(shape(&files).len(), 2);
+        let relative = [file("node10_1.json", None, None), file("node9_1.json", None, None)];
+        assert_eq!(shape(&relative).len(), 2);
     }
 
     #[test]

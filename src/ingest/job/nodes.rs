@@ -198,7 +198,7 @@ fn together<'a>(files: &[Facts], group: impl Iterator<Item = &'a OfFile<'a>>) ->
 }
 
 /// Digits of a path as numbers: `node2` comes before `node10`.
-fn natural(path: &str) -> Vec<(String, u64)> {
+pub(super) fn natural(path: &str) -> Vec<(String, u64)> {
     let mut out = vec![(String::new(), 0_u64)];
     let mut in_digits = false;
     for c in path.chars() {

@@ -13,56 +13,94 @@ pub(super) enum Target {
     Host(&'static str),
 }
 
+/// What the name of a kernel of communication holds, in lower case.
+///
+/// Sources: NCCL and RCCL kernel names; vLLM `cross_device_reduce` and quick reduce, TensorRT-LLM
+/// and FlashInfer `allreduce_fusion`, `oneShotAllReduceKernel` and `moeAllToAllKernel`, PyTorch
+/// symmetric memory `one_shot_all_reduce` and kin, NVSHMEM, MSCCL++, DeepEP, MORI `EpDispatch...`,
+/// pplx-kernels.
+const COMM_PARTS: [&str; 21] = [
+    "nccldevkernel",
+    "ncclkernel",
+    "rcclgenerickernel",
+    "cross_device_reduce",
+    "quickreduce::",
+    "allreduce_fusion",
+    "shotallreduce",
+    "one_shot_all_reduce",
+    "two_shot_all_reduce",
+    "multimem_",
+    "c10d::symmetric_memory::",
+    "nvshmem",
+    "mscclpp",
+    "deep_ep::",
+    "pplx::",
+    "a2a_dispatch",
+    "a2a_combine",
+    "moealltoall",
+    "moea2a",
+    "epdispatch",
+    "epcombine",
+];
+
+/// Name spaces of expert parallelism, and the functions in them that exchange tokens: forks of
+/// DeepEP keep both (`dpsk::ep::internode::dispatch`).
+const EP_SPACES: [&str; 2] = ["::ep::", "hybrid_ep::"];
+const EP_EXCHANGES: [&str; 3] = ["dispatch", "combine", "notify"];
+/// What only counts on its own device where tokens will go.
+const EP_LOCAL: &str = "get_dispatch_layout";
+
 /// Kernels of communication, by name (the part of the rule that needs no arguments).
 ///
-/// Sources: NCCL and RCCL kernel names; vLLM `cross_device_reduce`, TensorRT-LLM and FlashInfer
-/// `allreduce_fusion`, PyTorch symmetric memory `one_shot_all_reduce` and kin, MSCCL++, DeepEP,
-/// pplx-kernels `dispatchKernel` and `combineKernel`.
+/// `sql/data/kernel_patterns.sql` says the same of these names, with the library of each.
 pub fn is_comm_kernel(name: &str) -> bool {
-    static PARTS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    fn any_of(parts: &[&str]) -> AhoCorasick {
         AhoCorasick::builder()
             .ascii_case_insensitive(true)
-            .build([
-                "nccldevkernel",
-                "ncclkernel",
-                "rcclgenerickernel",
-                "cross_device_reduce",
-                "allreduce_fusion",
-                "one_shot_all_reduce",
-                "two_shot_all_reduce",
-                "multimem_all_reduce",
-                "mscclpp",
-                "deep_ep::",
-                "pplx::",
-            ])
+            .build(parts)
             .expect("the patterns are few and short")
-    });
+    }
+    static PARTS: LazyLock<AhoCorasick> = LazyLock::new(|| any_of(&COMM_PARTS));
+    static SPACES: LazyLock<AhoCorasick> = LazyLock::new(|| any_of(&EP_SPACES));
+    static EXCHANGES: LazyLock<AhoCorasick> = LazyLock::new(|| any_of(&EP_EXCHANGES));
     let head = name.as_bytes().get(..4).unwrap_or_default();
-    head.eq_ignore_ascii_case(b"nccl") || head.eq_ignore_ascii_case(b"rccl") || PARTS.is_match(name)
+    let exchanges = || {
+        SPACES.find(name).is_some_and(|space| EXCHANGES.is_match(&name[space.end()..]))
+            || PARTS.is_match(name)
+    };
+    head.eq_ignore_ascii_case(b"nccl")
+        || head.eq_ignore_ascii_case(b"rccl")
+        || exchanges() && !name.contains(EP_LOCAL)
+}
+
+/// Class of a kernel: what is no communication and no copy or set in disguise computes.
+fn kernel(name: &str, args: &[(&str, &str)]) -> Target {
+    let named = || args.iter().any(|(key, _)| *key == "Collective name");
+    Target::Device(if name.contains("__amd_rocclr_fillBuffer") {
+        "set"
+    } else if name.contains("__amd_rocclr_copyBuffer") {
+        "copy"
+    } else if is_comm_kernel(name) || named() {
+        "comm"
+    } else {
+        "compute"
+    })
 }
 
 /// Class of a category; `Operator` is split by name in [`Events::target`].
 pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Target {
     match category {
-        "kernel" | "Kernel" => {
-            let named = || args.iter().any(|(key, _)| *key == "Collective name");
-            if name.contains("__amd_rocclr_fillBuffer") {
-                Target::Device("set")
-            } else if name.contains("__amd_rocclr_copyBuffer") {
-                Target::Device("copy")
-            } else if is_comm_kernel(name) || named() {
-                Target::Device("comm")
-            } else {
-                Target::Device("compute")
-            }
-        }
+        "kernel" | "Kernel" => kernel(name, args),
         "gpu_memcpy" | "Memcpy" => Target::Device("copy"),
         "gpu_memset" | "Memset" => Target::Device("set"),
-        "mtia_ccp_events" => Target::Device(match name {
-            "dma_request" => "copy",
-            "pe_exe" => "compute",
-            _ => "other",
-        }),
+        "mtia_ccp_events" => match name {
+            "dma_request" => Target::Device("copy"),
+            // event_wait, event_record, cb_wait: the order between streams, and no work.
+            _ if name.ends_with("_wait") || name.ends_with("_record") => {
+                Target::Host("device_annotation")
+            }
+            _ => kernel(name, args),
+        },
         "gpu_user_annotation" | "cuda_sync" => Target::Host("device_annotation"),
         "cuda_runtime"
         | "cuda_driver"
@@ -176,5 +214,40 @@ pub(super) fn take_triple(value: &str, out: &mut [Option<i64>]) -> bool {
             true
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_comm_kernel;
+
+    #[test]
+    fn kernels_that_communicate() {
+        for name in [
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)",
+            "void dpsk::ep::internode::dispatch<false, 8>(int4*)",
+            "void dpsk::ep::internode::cached_notify<false>(int)",
+            "void fork::ep::intranode::combine<__nv_bfloat16, 8>(__nv_bfloat16*)",
+            "void hybrid_ep::dispatch_kernel<4>(void)",
+            "void Dpsk::EP::Internode::Combine<4>(int)",
+            "nvshmemi_barrier_on_stream_kernel(int)",
+            "void tensorrt_llm::kernels::oneShotAllReduceKernel<__half, 8>(void)",
+        ] {
+            assert!(is_comm_kernel(name), "{name}");
+        }
+        for name in [
+            "void deepspeed::step::dispatch<4>(int)",
+            "void moe::dispatch_tokens(int)",
+            "void ep::permute(int)",
+            "void dpsk::ep::layout::get_dispatch_layout<4>(int)",
+            "void deep_ep::layout::get_dispatch_layout<4>(int)",
+            "void dpsk::ep::layout::count(int)",
+            "triton_poi_fused_all_reduce_add_wait_tensor_3",
+            "void LayerNorm<cub::BlockAllReduce<float>>(float*)",
+            "",
+            "nc",
+        ] {
+            assert!(!is_comm_kernel(name), "{name}");
+        }
     }
 }

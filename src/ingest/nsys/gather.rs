@@ -519,6 +519,7 @@ fn finish_share(
             device_name: gpu.and_then(|g| g.name.clone()),
             sm_count: gpu.and_then(|g| g.sm_count),
             memory_bytes: gpu.and_then(|g| g.memory_bytes),
+            compute_capability: gpu.and_then(|g| g.compute_capability.clone()),
             world_size: by_environment.1,
             backend: None,
             nccl_version: None,

@@ -3,7 +3,8 @@
 //! A call outside a group launches its kernel itself. Inside a group nothing is launched until the
 //! outermost `ncclGroupEnd`, and then a kernel for each communicator that the group's calls name: one
 //! launch serves several calls. So the sizes are summed over the calls, by communicator, and go to the
-//! kernels in the order in which the group names the communicators.
+//! kernels in the order in which the group names the communicators. Of sends and receives the sums are
+//! kept by peer too: an all-to-all of unlike sizes is a group of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -129,7 +130,7 @@ fn fits(kernel: i64, call: i64) -> bool {
 }
 
 /// The calls of one communicator that one launch serves.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Served {
     code: i64,
     communicator: i64,
@@ -141,9 +142,27 @@ struct Served {
     calls: i64,
     /// Bytes of each call, while they are all alike.
     alike: Option<i64>,
+    /// Bytes to and from each peer; None where a call is no send or receive, or says no peer or size.
+    peers: Option<BTreeMap<i64, [i64; 2]>>,
 }
 
 impl Served {
+    /// The first call of a communicator.
+    fn one(code: i64, communicator: i64, bytes: i64, other_rank: i64) -> Self {
+        let mut out = Self {
+            code,
+            communicator,
+            bytes: Some(0),
+            received: Some(0),
+            other_rank,
+            calls: 0,
+            alike: None,
+            peers: Some(BTreeMap::new()),
+        };
+        out.add(code, bytes, other_rank);
+        out
+    }
+
     /// The share of one of `devices` that the process calls for with the same communicator: none says
     /// which call is whose, so it is known only where they are alike.
     fn of_one_device(mut self, devices: i64) -> Self {
@@ -151,6 +170,7 @@ impl Served {
             let even = self.calls % devices == 0 && self.alike.is_some();
             let part = |bytes: Option<i64>| bytes.filter(|_| even).map(|b| b / devices);
             (self.bytes, self.received) = (part(self.bytes), part(self.received));
+            self.peers = None;
         }
         self
     }
@@ -171,6 +191,30 @@ impl Served {
         }
         self.alike = some(bytes).filter(|b| self.calls == 0 || self.alike == Some(*b));
         self.calls += 1;
+        self.peers = match (self.peers.take(), code, some(bytes), some(other_rank)) {
+            (Some(mut peers), SEND | RECV, Some(bytes), Some(peer)) => {
+                let sum = &mut peers.entry(peer).or_default()[usize::from(code == RECV)];
+                *sum = sum.saturating_add(bytes);
+                Some(peers)
+            }
+            _ => None,
+        };
+    }
+
+    /// Bytes to each rank of the communicator and from each, as lists; a peer without a call gets and
+    /// gives none. Without the number of ranks they end with the last peer.
+    fn splits(&self, ranks: Option<i64>) -> Option<[String; 2]> {
+        let peers = self.peers.as_ref()?;
+        let (first, last) = (*peers.keys().next()?, *peers.keys().next_back()?);
+        let ranks = ranks.unwrap_or_else(|| last.saturating_add(1));
+        if first < 0 || last >= ranks || ranks > MAX_SPLITS {
+            return None;
+        }
+        let list = |at: usize| {
+            let of = |peer| peers.get(&peer).map_or(0, |sums| sums[at]).to_string();
+            format!("[{}]", (0..ranks).map(of).collect::<Vec<_>>().join(","))
+        };
+        Some([list(0), list(1)])
     }
 
     /// Bytes of input and output of this rank.
@@ -196,6 +240,8 @@ impl Served {
 const MAX_COMMUNICATORS: usize = 65_536;
 /// Communicators that one group may name before they are no longer told apart.
 const MAX_PARTS: usize = 1024;
+/// Ranks of a communicator whose bytes are listed one by one.
+const MAX_SPLITS: i64 = 8192;
 
 /// Collects the ranges of NCCL of one rank, and the kernels launched in them.
 pub struct Groups {
@@ -206,6 +252,8 @@ pub struct Groups {
     launched: Spill<4>,
     /// Range, part, code, communicator, bytes, received, other rank, calls.
     served: Spill<8>,
+    /// Range, part, peer, bytes sent, bytes received.
+    peers: Spill<5>,
     /// Communicators of the process, by their number and device.
     communicators: BTreeMap<(Option<i64>, Option<i64>, i64), Communicator>,
     /// Whether it is the first rank of its process: what no communicator gives to one device is told
@@ -233,6 +281,7 @@ impl Groups {
             kernels: Spill::new(folder, "nccl-kernels", bytes),
             launched: Spill::new(folder, "nccl-launched", bytes),
             served: Spill::new(folder, "nccl-served", bytes),
+            peers: Spill::new(folder, "nccl-peers", bytes),
             communicators: BTreeMap::new(),
         }
     }
@@ -332,29 +381,25 @@ impl Groups {
                     if depth == 0 {
                         for (part, s) in group.drain(..).enumerate() {
                             let sized = s.bytes.is_some() && s.received.is_some();
-                            let s = s.of_one_device(all.devices(s.communicator));
+                            let devices = all.devices(s.communicator);
+                            let s = s.of_one_device(devices);
                             out.unclear += u64::from(sized && s.bytes.is_none());
                             push(&mut self.served, event, part, &s)?;
+                            for (peer, [sent, received]) in s.peers.iter().flatten() {
+                                self.peers.push([event, part as i64, *peer, *sent, *received])?;
+                            }
                         }
                     }
                 }
                 // Told where its kernel is.
                 _ if all.elsewhere(communicator) => {}
                 _ => {
-                    let mut one = Served {
-                        code,
-                        communicator,
-                        bytes: Some(0),
-                        received: Some(0),
-                        other_rank: other,
-                        calls: 0,
-                        alike: None,
-                    };
-                    one.add(code, bytes, other);
+                    let one = Served::one(code, communicator, bytes, other);
                     if self.is_first || all.devices(communicator) == 1 {
                         out.calls += 1;
                         out.sized += u64::from(bytes != NONE);
-                        comm_args(rows, event, Some(&one), all.ranks(communicator));
+                        let call = Served { peers: None, ..one.clone() };
+                        comm_args(rows, event, Some(&call), all.own(communicator));
                         flush(rows)?;
                     }
                     if depth == 0 {
@@ -371,6 +416,7 @@ impl Groups {
             }
         }
         let mut served = self.served.sorted()?.peekable();
+        let mut peers = self.peers.sorted()?.peekable();
         let mut launched = self.launched.sorted()?.peekable();
         while let Some(next) = launched.peek() {
             let range = match next {
@@ -388,18 +434,26 @@ impl Groups {
             while let Some(row) =
                 served.next_if(|row| !matches!(row, Ok([other, ..]) if *other > range))
             {
-                let [at, _, code, communicator, bytes, received, other_rank, calls] = row?;
+                let [at, part, code, communicator, bytes, received, other_rank, calls] = row?;
+                let mut of: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
+                while let Some(row) =
+                    peers.next_if(|row| !matches!(row, Ok([r, p, ..]) if (*r, *p) > (at, part)))
+                {
+                    let [r, p, peer, sent, received] = row?;
+                    if (r, p) == (at, part) {
+                        of.insert(peer, [sent, received]);
+                    }
+                }
                 if at == range {
-                    let (bytes, received) = (some(bytes), some(received));
-                    let alike = None;
                     parts.push(Served {
                         code,
                         communicator,
-                        bytes,
-                        received,
+                        bytes: some(bytes),
+                        received: some(received),
                         other_rank,
                         calls,
-                        alike,
+                        alike: None,
+                        peers: Some(of).filter(|of| !of.is_empty()),
                     });
                 }
             }
@@ -407,7 +461,7 @@ impl Groups {
                 for ((kernel, _), part) in kernels.iter().zip(pairs) {
                     let part = &parts[part];
                     out.unclear += u64::from(part.code == MIXED);
-                    comm_args(rows, *kernel, Some(part), all.ranks(part.communicator));
+                    comm_args(rows, *kernel, Some(part), all.own(part.communicator));
                     flush(rows)?;
                 }
                 continue;
@@ -419,18 +473,26 @@ impl Groups {
                 received: None,
                 other_rank: NONE,
                 communicator: if parts.len() == 1 { p.communicator } else { NONE },
-                ..*p
+                peers: None,
+                ..p.clone()
             });
             for (kernel, _) in kernels {
                 out.unclear += u64::from(!parts.is_empty());
-                let ranks =
-                    same.filter(|_| parts.len() == 1).and_then(|s| all.ranks(s.communicator));
-                comm_args(rows, kernel, same.as_ref(), ranks);
+                let own = same.as_ref().filter(|_| parts.len() == 1);
+                let own = own.map(|s| all.own(s.communicator)).unwrap_or_default();
+                comm_args(rows, kernel, same.as_ref(), own);
                 flush(rows)?;
             }
         }
         Ok(out)
     }
+}
+
+/// What a communicator is to a device: its ranks, and which of them the device is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Own {
+    ranks: Option<i64>,
+    rank: Option<i64>,
 }
 
 /// The communicators of a process, as one of its devices sees them.
@@ -451,11 +513,17 @@ impl Communicators {
         c.device.is_none() || c.device == self.device
     }
 
-    /// Its ranks. Where versions name no communicator, all of the device may have the same number.
-    fn ranks(&self, id: i64) -> Option<i64> {
-        let mut of = self.of(id).filter(|c| self.here(c)).map(|c| c.ranks);
-        let first = of.next()?;
-        of.all(|ranks| ranks == first).then_some(first)
+    /// Its ranks, and the own one among them. Where versions name no communicator, all of the device may
+    /// have the same number.
+    fn own(&self, id: i64) -> Own {
+        let mut of = self.of(id).filter(|c| self.here(c));
+        let Some(first) = of.next() else { return Own::default() };
+        let (mut ranks, mut rank) = (Some(first.ranks), Some(first.rank));
+        for c in of {
+            ranks = ranks.filter(|ranks| *ranks == c.ranks);
+            rank = rank.filter(|rank| *rank == c.rank);
+        }
+        Own { ranks, rank: rank.filter(|_| ranks.is_some()) }
     }
 
     /// Devices of the process that take part in it, as far as is known.
@@ -507,20 +575,25 @@ fn push(served: &mut Spill<8>, range: i64, part: usize, s: &Served) -> Result<()
 }
 
 /// The row of an event; nothing where no call is known.
-fn comm_args(rows: &mut Rows, event: i64, served: Option<&Served>, ranks: Option<i64>) {
+fn comm_args(rows: &mut Rows, event: i64, served: Option<&Served>, own: Own) {
     let Some(s) = served else { return };
     let name = usize::try_from(s.code - FIRST).ok().and_then(|at| NAMES.get(at));
-    let (into, out) = s.sizes(ranks);
+    let (into, out) = s.sizes(own.ranks);
     let communicator = some(s.communicator).map(|id| format!("{:#018x}", id as u64));
     // A send or receive names its peer, a rooted call its root: at the place that its kind has.
     let other = some(s.other_rank);
     let from = matches!(s.code, RECV | BROADCAST | SCATTER);
     let (source, target) = if from { (other, None) } else { (None, other) };
-    rows.int(Some(event)).text(name.copied()).nulls(3).int(ranks).text(communicator.as_deref());
-    rows.nulls(3).int(source).int(target).nulls(4);
-    rows.int(into).int(out);
+    let splits = s.splits(own.ranks);
+    rows.int(Some(event)).text(name.copied()).nulls(3).int(own.ranks);
+    rows.text(communicator.as_deref()).nulls(3).int(source).int(target);
+    for at in 0..2 {
+        rows.text(splits.as_ref().map(|lists| &*lists[at]));
+    }
+    rows.nulls(2).int(into).int(out);
     let sized = into.is_some() || out.is_some();
-    rows.text(Some(if sized { "nvtx_payload" } else { "nvtx_range" })).nulls(1).end_row();
+    rows.text(Some(if sized { "nvtx_payload" } else { "nvtx_range" })).nulls(1).int(own.rank);
+    rows.end_row();
 }
 
 #[cfg(test)]
@@ -743,6 +816,7 @@ mod tests {
             other_rank: NONE,
             calls: 1,
             alike: None,
+            peers: None,
         };
         let parts = [part(FIRST), part(REDUCE_SCATTER)];
         assert_eq!(pairs(&[(1, FIRST), (2, REDUCE_SCATTER)], &parts), Some(vec![0, 1]));

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::super::log::{Log, Severity};
+use super::super::record::capability;
 use super::database::{Database, int, text};
 use super::rows::pid_of;
 use crate::error::Result;
@@ -116,6 +117,8 @@ pub struct Gpu {
     pub sm_count: Option<i64>,
     /// Its memory.
     pub memory_bytes: Option<i64>,
+    /// Its compute capability.
+    pub compute_capability: Option<String>,
     /// Its number for CUDA.
     cuda_device: Option<i64>,
 }
@@ -287,7 +290,8 @@ impl Target {
 
     fn gpus(&mut self, database: &Database) -> Result<()> {
         self.has_cuda_numbers = database.has("TARGET_INFO_GPU", "cuDevice");
-        let columns = ["id", "name", "smCount", "totalMemory", "cuDevice"];
+        let columns =
+            ["id", "name", "smCount", "totalMemory", "cuDevice", "computeMajor", "computeMinor"];
         database.each("TARGET_INFO_GPU", &columns, "", 4096, |row| {
             let Some(id) = int(row, 0) else { return Ok(()) };
             let positive = |at| int(row, at).filter(|n| *n > 0);
@@ -296,6 +300,7 @@ impl Target {
                 sm_count: positive(2),
                 memory_bytes: positive(3),
                 cuda_device: int(row, 4),
+                compute_capability: capability(int(row, 5), int(row, 6)),
             };
             self.gpus.insert(id, gpu);
             Ok(())

@@ -77,7 +77,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
     };
     if host_computes && !devices.is_empty() {
         log.add(Severity::Info, "hlo-missing", None, || {
-            "this form of the profile has no HLO: kinds of collectives are those of their meetings, sizes are not known; the .xplane.pb file of the same run has them"
+            "this form of the profile has no HLO: kinds of collectives are those of their meetings, or else of their names, and sizes are not known; the .xplane.pb file of the same run has them"
                 .to_owned()
         });
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::bundle;
 use super::super::launches::own_ids;
 use super::super::log::{Log, Severity};
-use super::super::record::{RankRow, Share};
+use super::super::record::{RankRow, Share, capability};
 use super::super::rows::Rows;
 use super::super::spool::{CROWD, MANY_RANKS, METADATA, Spool, rows_of};
 use super::super::steps::StepPatterns;
@@ -27,6 +27,8 @@ pub struct Device {
     pub name: Option<String>,
     pub cores: Option<i64>,
     pub memory_bytes: Option<i64>,
+    /// Major and minor number of its compute capability.
+    pub capability: (Option<i64>, Option<i64>),
 }
 
 /// What the file says of itself.
@@ -200,6 +202,7 @@ fn finish_share(
             device_name: says.name,
             sm_count: says.cores,
             memory_bytes: says.memory_bytes,
+            compute_capability: capability(says.capability.0, says.capability.1),
             world_size: ranks.world,
             base_ns: facts.base_ns,
             ..RankRow::default()

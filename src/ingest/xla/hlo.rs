@@ -1,9 +1,9 @@
 //! What an operation of XLA is: whether it communicates, copies or computes, and the sizes and groups
-//! of a collective. Read from the text of the operation or from the HLO of its module, never from a
-//! name that the user may have given it (`psum_invariant.7` is an all-reduce).
+//! of a collective. Read from the text of the operation or from the HLO of its module; from a name that
+//! the user may have given it (`psum_invariant.7` is an all-reduce) only where there is neither.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
 
 use prost::Message;
 
@@ -93,6 +93,23 @@ const COLLECTIVES: [&str; 9] = [
     "recv",
 ];
 
+/// The collective that the name of an operation says, as HLO or JAX spells it.
+fn collective_of_name(name: &str) -> Option<&'static str> {
+    let base = name.split('.').next()?.replace('_', "-");
+    let (base, _) = half_of(&base);
+    let word = match base {
+        "psum" | "psum2" | "psum-invariant" | "pmax" | "pmin" | "pmean" => "all-reduce",
+        "psum-scatter" | "unreduced-psum-scatter" | "unreduced-reduce-scatter" => "reduce-scatter",
+        "all-gather-invariant" | "all-gather-reduced" => "all-gather",
+        "ppermute" | "pshuffle" => "collective-permute",
+        "pbroadcast" => "collective-broadcast",
+        other => other,
+    };
+    // `send` and `recv` are names of too much else.
+    let mut known = COLLECTIVES.iter().filter(|c| !matches!(**c, "send" | "recv"));
+    known.find(|c| **c == word).copied()
+}
+
 /// The collective that an opcode or a category names, and which half it is.
 fn collective(word: &str) -> Option<(&str, HalfWord)> {
     let word = word.strip_suffix(" fusion").unwrap_or(word);
@@ -169,6 +186,20 @@ impl Op {
         Self { class: Class::Compute, half: Half::Whole, bytes: None, direction: None, call: None }
     }
 
+    /// The collective that the name of an operation says: the last resort. Of one kind it is one and the
+    /// same.
+    pub fn of_name(name: &str) -> Option<&'static Arc<Self>> {
+        static NAMED: LazyLock<HashMap<&str, Arc<Op>>> = LazyLock::new(|| {
+            let op = |word: &&'static str| Op {
+                class: Class::Comm,
+                call: Some(Call::bare(word)),
+                ..Op::compute()
+            };
+            COLLECTIVES.iter().map(|word| (*word, Arc::new(op(word)))).collect()
+        });
+        NAMED.get(collective_of_name(name)?)
+    }
+
     /// From the text of the operation and the category that the profiler gives it; both may be missing.
     pub fn of_text(text: Option<&str>, category: Option<&str>) -> Self {
         let line = text.and_then(Line::of_text);
@@ -233,27 +264,47 @@ impl Call {
         }
     }
 
-    /// The ranks of the group of a rank; None where nothing says them.
+    /// The ranks of the group of a rank; None where nothing says them. Who is in no pair waits for nobody.
     pub fn group_of(&self, rank: i64) -> Option<Vec<i64>> {
         if !self.pairs.is_empty() {
-            let groups = Groups::of_lists(vec![self.paired()])?;
-            return groups.of_rank(rank, self.ids, self.grid);
+            let groups = Groups::of_lists(self.rings())?;
+            return Some(groups.of_rank(rank, self.ids, self.grid).unwrap_or_else(|| vec![rank]));
         }
         self.groups.as_ref()?.of_rank(rank, self.ids, self.grid)
     }
 
     /// Members of the group of any rank.
     pub fn members(&self) -> Option<i64> {
-        let paired = Some(self.paired().len() as i64).filter(|n| *n > 0);
-        self.group_size.or(paired).or_else(|| self.groups.as_ref()?.size())
+        let by_pairs = || match self.pairs.is_empty() {
+            true => self.groups.as_ref()?.size(),
+            false => Groups::Listed(self.rings()).size(),
+        };
+        self.group_size.or_else(by_pairs)
     }
 
-    /// All who send or receive.
-    fn paired(&self) -> Vec<i64> {
-        let mut all: Vec<i64> = self.pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// Those who are joined by pairs, directly or through others, each ring by itself.
+    fn rings(&self) -> Vec<Vec<i64>> {
+        let ids: BTreeSet<i64> = self.pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        let ids: Vec<i64> = ids.into_iter().collect();
+        let at = |id: i64| ids.binary_search(&id).expect("every id of a pair is listed");
+        // The first of each ring, as far as it is known: the way there grows shorter with every look.
+        let mut first: Vec<usize> = (0..ids.len()).collect();
+        let find = |first: &mut Vec<usize>, mut id: usize| {
+            while first[id] != id {
+                first[id] = first[first[id]];
+                id = first[id];
+            }
+            id
+        };
+        for (from, to) in &self.pairs {
+            let (a, b) = (find(&mut first, at(*from)), find(&mut first, at(*to)));
+            first[a.max(b)] = a.min(b);
+        }
+        let mut rings: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
+        for (place, id) in ids.iter().enumerate() {
+            rings.entry(find(&mut first, place)).or_default().push(*id);
+        }
+        rings.into_values().collect()
     }
 
     /// Whom a rank sends to, and from whom it receives.
@@ -707,6 +758,55 @@ mod tests {
         assert_eq!(call.members(), Some(2));
         assert_eq!(call.group_of(1), Some(vec![1, 5]));
         assert_eq!(call.group_of(9), None);
+    }
+
+    #[test]
+    fn rings_of_a_permute_are_groups_of_their_own() {
+        let text = |pairs: &str| {
+            format!(
+                "%p = f32[8]{{0}} collective-permute(f32[8]{{0}} %x), source_target_pairs={pairs}"
+            )
+        };
+        let two =
+            call(&text("{{0,1},{1,2},{2,3},{3,0},{4,5},{5,6},{6,7},{7,4}}"), "collective-permute");
+        assert_eq!(two.group_of(2), Some(vec![0, 1, 2, 3]));
+        assert_eq!(two.group_of(7), Some(vec![4, 5, 6, 7]));
+        assert_eq!(two.members(), Some(4));
+        // Who is in no pair waits for nobody; a chain has ends.
+        let chain = call(&text("{{5,1},{1,3},{2,2}}"), "collective-permute");
+        assert_eq!(chain.group_of(3), Some(vec![1, 3, 5]));
+        assert_eq!((chain.group_of(0), chain.group_of(2)), (Some(vec![0]), Some(vec![2])));
+        assert_eq!((chain.peers(3), chain.peers(5)), ((None, Some(1)), (Some(1), None)));
+        assert_eq!(chain.members(), None);
+        // Each replica has pairs of its own.
+        let both = Call {
+            ids: Ids::Partitions,
+            grid: Some(Grid { replicas: 2, partitions: 4 }),
+            ..call(&text("{{0,1},{1,0},{2,3},{3,2}}"), "collective-permute")
+        };
+        assert_eq!((both.group_of(6), both.peers(6)), (Some(vec![6, 7]), (Some(7), Some(7))));
+    }
+
+    #[test]
+    fn names_of_collectives() {
+        for (name, word) in [
+            ("psum_invariant.14", Some("all-reduce")),
+            ("psum.7", Some("all-reduce")),
+            ("all_gather.3", Some("all-gather")),
+            ("all-gather-start.3.1", Some("all-gather")),
+            ("reduce_scatter.7", Some("reduce-scatter")),
+            ("ppermute", Some("collective-permute")),
+            ("all-to-all", Some("all-to-all")),
+            ("bitcast_add_fusion", None),
+            ("psum_fusion", None),
+            ("reduce.3", None),
+            ("recv.1", None),
+            ("", None),
+        ] {
+            let op = Op::of_name(name);
+            let call = op.and_then(|op| op.call.as_ref());
+            assert_eq!(call.map(|call| call.word.as_str()), word, "{name}");
+        }
     }
 
     #[test]

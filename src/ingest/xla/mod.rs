@@ -21,7 +21,7 @@ mod stats;
 mod wire;
 mod xplane;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::input::Place;
@@ -84,6 +84,13 @@ fn not_too_many(devices: usize) -> Result<()> {
     Err(Error::new("value-too-large", format!("the file holds {devices} devices that compute"))
         .facts(format!("at most {MAX_DEVICES} are read"))
         .hint("profile fewer devices of the process"))
+}
+
+/// What is wrong with a file in protocol buffers as a whole; None where nothing is, or it cannot be looked
+/// at as it lies (packed, or not to be opened): reading it will tell.
+pub fn fault(file: &Path) -> Option<String> {
+    let is_packed = file.extension().is_some_and(|e| e == "gz");
+    if is_packed { None } else { xplane::fault(file).ok().flatten() }
 }
 
 /// Reads a file; what it is, when it is no profile.

@@ -191,7 +191,8 @@ struct DeviceRow<'a> {
     /// The collective, and the number of its run.
     call: Option<(&'a Arc<Op>, Option<i64>)>,
     stall_ps: Option<i64>,
-    by_meeting: bool,
+    /// What says the collective, where it is not HLO.
+    said_by: Option<&'static str>,
 }
 
 impl Outcome {
@@ -296,7 +297,18 @@ impl Outcome {
             Some(_) => None,
             None => context.meeting(line.id, event),
         };
-        let op = by_program.flatten().or(meeting);
+        // Where the file has meetings, what met nobody is none.
+        let named = match by_program {
+            None if context.meetings.is_empty() => Op::of_name(name),
+            _ => None,
+        };
+        if named.is_some() {
+            self.log.add(Severity::Info, "kind-by-name", Some(event.place), || {
+                "operations that count as communication by their names alone, because the file has neither HLO nor meetings; their groups and sizes are not known"
+                    .to_owned()
+            });
+        }
+        let op = by_program.flatten().or(meeting).or(named);
         let class = match op {
             Some(op) => op.class,
             None if by_program.is_none() && opcode == "copy" => Class::Copy,
@@ -320,7 +332,7 @@ impl Outcome {
             module: event.text(Key::HloModule),
             op: Some(name),
             call: op.filter(|op| op.call.is_some()).map(|op| (op, run)),
-            by_meeting: meeting.is_some(),
+            said_by: meeting.map(|_| "rendezvous").or(named.map(|_| "op_name")),
             ..DeviceRow::default()
         };
         self.device(context, device, &line.name, row);
@@ -517,8 +529,8 @@ impl Outcome {
         w.text(group.name.as_deref()).nulls(1).text(group.ranks.as_deref()).int(run);
         w.int(from).int(to).nulls(2).int(group.start).int(group.stride);
         w.int(call.input.bytes).int(call.output.bytes);
-        w.text(Some(if row.by_meeting { "rendezvous" } else { "hlo" }));
-        w.int(row.stall_ps.map(|s| s / 1000)).end_row();
+        w.text(Some(row.said_by.unwrap_or("hlo")));
+        w.int(row.stall_ps.map(|s| s / 1000)).nulls(1).end_row();
     }
 
     /// An event of the host, or an annotation on a device.

@@ -53,11 +53,14 @@ pub fn read(
     let empty =
         Fault { code: "trace-truncated", message: "the file is empty".to_owned(), offset: 0 };
     if let Some(fault) = space.fault.clone().or((size == 0).then_some(empty)) {
-        let error = Error::new(fault.code, fault.message).at(format!(
-            "{}, byte {}",
-            reading.place.display(),
-            fault.offset
-        ));
+        let place = reading.place.display();
+        if let Some(message) = taken_for_text(&source)? {
+            return Err(Error::new("protobuf-invalid", message).at(place).hint(
+                "copy the file again as binary, or ingest the .trace.json.gz file of the same run by its name",
+            ));
+        }
+        let error =
+            Error::new(fault.code, fault.message).at(format!("{place}, byte {}", fault.offset));
         if !reading.keep_partial || space.planes.is_empty() {
             return Err(error.hint(match space.planes.is_empty() {
                 true => "export the trace again",
@@ -81,6 +84,52 @@ pub fn read(
         log.say(Severity::Info, "profiler-says", 1, said.chars().take(500).collect());
     }
     Reader { reading, source, space, log, folder }.run().map(Ok)
+}
+
+/// What is wrong with a file as a whole, as far as its planes tell it; None where nothing is.
+///
+/// # Errors
+/// `io` when it cannot be read.
+pub fn fault(path: &Path) -> Result<Option<String>> {
+    let file = File::open(path).map_err(|e| io(path, &e))?;
+    let size = file.metadata().map_err(|e| io(path, &e))?.len();
+    let source = Source { file: &file, path, size };
+    if size == 0 {
+        return Ok(Some("the file is empty".to_owned()));
+    }
+    let Some(fault) = source.index()?.fault else { return Ok(None) };
+    Ok(Some(match taken_for_text(&source)? {
+        Some(message) => message,
+        None => format!("{} (byte {})", fault.message, fault.offset),
+    }))
+}
+
+/// What happened to a file that was read as text and written again: what was no UTF-8 became U+FFFD. Such
+/// a file is UTF-8 throughout, and a sound one is not. None for any other.
+fn taken_for_text(source: &Source<'_>) -> Result<Option<String>> {
+    const BLOCK: usize = 1 << 20;
+    let (mut rest, mut from, mut replaced) = (Vec::new(), 0, 0);
+    loop {
+        let block = read_at(source.file, source.path, from, BLOCK)?;
+        if block.is_empty() {
+            break;
+        }
+        from += block.len() as u64;
+        rest.extend(block);
+        let whole = match std::str::from_utf8(&rest) {
+            Ok(text) => text.len(),
+            // The block ends inside a character.
+            Err(e) if e.error_len().is_none() => e.valid_up_to(),
+            Err(_) => return Ok(None),
+        };
+        replaced += memchr::memmem::find_iter(&rest[..whole], "\u{FFFD}").count();
+        rest.drain(..whole);
+    }
+    Ok((replaced > 0).then(|| {
+        format!(
+            "the file was taken for text: {replaced} times U+FFFD stands where there were bytes, which are lost"
+        )
+    }))
 }
 
 struct Reader<'a> {
@@ -121,7 +170,7 @@ impl Reader<'_> {
             ranks.told_world(self.named(host.named)?, &mut self.log);
             if host.computes && !known.devices.is_empty() {
                 self.log.add(Severity::Info, "hlo-missing", None, || {
-                    "the file has no HLO: kinds of collectives are those of their meetings, sizes are not known".to_owned()
+                    "the file has no HLO: kinds of collectives are those of their meetings, or else of their names, and sizes are not known".to_owned()
                 });
             }
         }
@@ -183,6 +232,12 @@ impl Reader<'_> {
                     }
                     ("core_count", PlaneKind::Device(_)) => says.cores = value.count(),
                     ("memory_size", PlaneKind::Device(_)) => says.memory_bytes = value.count(),
+                    ("compute_cap_major", PlaneKind::Device(_)) => {
+                        says.capability.0 = value.count();
+                    }
+                    ("compute_cap_minor", PlaneKind::Device(_)) => {
+                        says.capability.1 = value.count();
+                    }
                     ("core_details", PlaneKind::Device(_)) => {
                         if let Datum::Bytes(bytes) = value {
                             core = Core::of(bytes);
@@ -199,6 +254,10 @@ impl Reader<'_> {
                     name: says.name.or(of.name.take()),
                     cores: says.cores.or(of.cores),
                     memory_bytes: says.memory_bytes.or(of.memory_bytes),
+                    capability: (
+                        says.capability.0.or(of.capability.0),
+                        says.capability.1.or(of.capability.1),
+                    ),
                 };
                 known.local = known.local.max(device + 1);
                 if plane.lines.iter().any(|l| l.has_events) {

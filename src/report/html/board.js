@@ -5,14 +5,14 @@ const results = new Sheet(DATA.results || {});
 const metrics = (DATA.metrics || []).filter((m) => results.rows.some((row) => results.at(row, "metric") === m.metric));
 const reports = new Map((DATA.traces || []).map((t) => [t.trace, t.report]));
 const traces = configurations.rows.map((row) => ({
-  trace: configurations.at(row, "trace"), row, values: new Map(), grades: new Map(),
+  trace: configurations.at(row, "trace"), row, values: new Map(), results: new Map(),
 }));
 const byTrace = new Map(traces.map((t) => [t.trace, t]));
 for (const row of results.rows) {
   const trace = byTrace.get(results.at(row, "trace"));
   if (!trace) continue;
   trace.values.set(results.at(row, "metric"), results.at(row, "value"));
-  trace.grades.set(results.at(row, "metric"), results.at(row, "grade"));
+  trace.results.set(results.at(row, "metric"), row);
 }
 
 const GRADE_MARKS = new Map([["good", "▲"], ["fair", "="], ["poor", "▼"]]);
@@ -26,15 +26,26 @@ const fact = (trace, column) => configurations.at(trace.row, column);
 const link = (href, ...rest) => el("a", {href}, ...rest);
 const definition = (metric) => link(`metrics.html#${encodeURIComponent(metric.metric)}`, name(metric.metric, "code"));
 
+/** What the grade of a value rests on. */
+function grounds(metric, row) {
+  const at = (column) => results.at(row, column);
+  const limits = `good from ${human(at("good"), metric.unit)}, poor beyond ${human(at("poor"), metric.unit)}`;
+  if (missing(at("median"))) return limits;
+  return `${limits}; median ${human(at("median"), metric.unit)} of ${at("peer_count")} traces of this model and hardware`;
+}
+
 /** A value with its grade: a sign beside the colour. */
 function graded(metric, trace) {
   const value = trace.values.get(metric.metric);
   if (missing(value)) return el("span.none", "–");
-  const grade = trace.grades.get(metric.metric);
+  const row = trace.results.get(metric.metric);
+  const grade = results.at(row, "grade");
   const text = human(value, metric.unit);
-  if (missing(grade)) return el("span", {title: String(value)}, text);
-  const title = `${value}: ${grade}; good from ${human(metric.good, metric.unit)}, poor beyond ${human(metric.poor, metric.unit)}`;
-  return el(`span.badge.${GRADE_LOOKS.get(grade)}`, {title},
+  if (missing(grade)) {
+    const alone = metric.basis === "median" ? "; no grade: no other trace is known to be of this model and hardware" : "";
+    return el("span", {title: value + alone}, text);
+  }
+  return el(`span.badge.${GRADE_LOOKS.get(grade)}`, {title: `${value}: ${grade}; ${grounds(metric, row)}`},
     el("span", {"aria-hidden": "true"}, GRADE_MARKS.get(grade)), " ", text);
 }
 
@@ -114,9 +125,10 @@ function ranking() {
 }
 
 function definitions() {
-  const part = section("metrics", "Metrics", "What each metric is; its name opens the definition with its SQL.", {nav: "Metrics"});
+  const part = section("metrics", "Metrics", "What each metric is; its name opens the definition with its SQL. A median is of the traces of one model and hardware.", {nav: "Metrics"});
   const value = (key) => (m) => (missing(m[key]) ? null : m[key]);
-  const limit = (key) => (m) => (missing(m[key]) ? el("span.none", "–") : human(m[key], m.unit));
+  const limit = (key) => (m) => (missing(m[key]) ? el("span.none", "–")
+    : m.basis === "median" ? `${human(m[key], "ratio")} × median` : human(m[key], m.unit));
   part.body.append(sortableTable({
     id: "metrics-table", label: "Metrics", rows: metrics, page: 200,
     columns: [

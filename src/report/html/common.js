@@ -3,6 +3,18 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const PAGE = document.getElementById("page");
 
+/** The cells of a column; src/report/html/pack.rs says how they are packed. */
+function unpacked(column) {
+  if (Array.isArray(column)) return column;
+  if (column.lists) return column.lists.map((list) => Array.from(list, (letter) => letter.charCodeAt(0) - 0xc0));
+  let cells = column.index;
+  if (column.runs) {
+    cells = [];
+    for (let i = 0; i < column.runs.length; i += 2) for (let n = 0; n < column.runs[i + 1]; n++) cells.push(column.runs[i]);
+  }
+  return column.texts ? cells.map((i) => (i < 0 ? null : column.texts[i])) : cells;
+}
+
 /** A table of the document: rows of cells, by name of the column. */
 class Sheet {
   constructor(raw) {
@@ -13,7 +25,7 @@ class Sheet {
     this.columns = raw.columns || [];
     this.places = new Map(this.columns.map((c, i) => [c.name, i]));
     this.rows = [];
-    const data = (raw.data || []).map((c) => (Array.isArray(c) ? c : c.index.map((i) => (i < 0 ? null : c.texts[i]))));
+    const data = (raw.data || []).map(unpacked);
     for (let row = 0; row < (raw.row_count || 0); row++) this.rows.push(data.map((c) => c[row]));
   }
 
@@ -47,17 +59,6 @@ class Sheet {
       }
       return 0;
     });
-  }
-
-  /** Rows by the value of a column. */
-  by(column) {
-    const groups = new Map();
-    for (const row of this.rows) {
-      const key = this.at(row, column);
-      if (!groups.has(key)) groups.set(key, []);
-      groups.get(key).push(row);
-    }
-    return groups;
   }
 }
 
@@ -106,7 +107,7 @@ function section(id, title, summary, {half, nav} = {}) {
   const body = el("div.body");
   const root = el(half ? "section.card.half" : "section.card", {id, "aria-labelledby": `${id}-title`},
     el("header", el("div", el("h2", {id: `${id}-title`}, title), summary ? el("p.sub", summary) : null), controls), body);
-  sections.push({id, title: nav || title, root});
+  sections.push({id, title: nav === undefined ? title : nav, root});
   PAGE.append(root);
   return {root, controls, body};
 }
@@ -114,25 +115,32 @@ function section(id, title, summary, {half, nav} = {}) {
 /** The line in place of what cannot be shown. */
 const absent = (reason) => el("p.absent", `Not shown: ${plain(reason || "there are no rows").replace(/\.$/, "")}.`);
 
+/** What has nothing to show, and why: one card at the end has all of it. */
+const notShown = [];
+
+/** A part of the page that has nothing to show after all leaves no empty card. */
+function leave(part, title, reason) {
+  if (part) {
+    part.root.remove();
+    sections.pop();
+  }
+  notShown.push([title, plain(reason || "there are no rows")]);
+  return null;
+}
+
 /** A plot with the table of its numbers; without rows the reason. */
 function plotSection({id, title, nav, summary, sheet, sheets = [sheet], half, make}) {
+  if (!sheets.some((s) => s.rows.length)) return leave(null, title, sheets[0].reason);
   const part = section(id, title, summary === undefined ? sentence(sheets[0].summary) : summary, {half, nav});
-  if (!sheets.some((s) => s.rows.length)) {
-    part.body.append(absent(sheets[0].reason));
-    return null;
-  }
   const item = make(part);
-  if (typeof item === "string") {
-    part.body.append(absent(item));
-    return null;
-  }
+  if (typeof item === "string") return leave(part, title, item);
   part.body.prepend(item.over ? el("div.over", item.node, item.over) : item.node);
   for (const s of sheets) {
     if (s.rows.length && s.reason) part.body.append(el("p.sub", sentence(s.reason)));
   }
   for (const s of sheets.filter((t) => t.rows.length && !t.shown)) {
     part.body.append(disclosure(`Data: ${s.title || s.name}, ${s.rows.length} ${s.rows.length === 1 ? "row" : "rows"}`,
-      () => sheetTable(s, {})));
+      () => [sheetTable(s, {}), s.caveats.map((caveat) => el("p.sub", sentence(caveat)))]));
   }
   return item;
 }
@@ -159,11 +167,12 @@ function sheetTable(sheet, {id, cells = {}, without = [], sort, page, extra, fil
 
 const STATUS_MARKS = new Map([["Better", "▲"], ["Worse", "▼"], ["Similar", "="]]);
 
-/** A status with a sign beside its colour. */
-function badge(status) {
+/** A status with a sign beside its colour; the larger its effect in percent, the larger it is. */
+function badge(status, effect) {
   if (missing(status)) return el("span.none", "n/a");
   const kind = STATUS_MARKS.has(status) ? status.toLowerCase() : "similar";
-  return el(`span.badge.${kind}`, el("span", {"aria-hidden": "true"}, STATUS_MARKS.get(status) || "·"), " ", status);
+  const size = missing(effect) ? "" : Math.abs(effect) >= 5 ? ".large" : Math.abs(effect) < 1 ? ".small" : "";
+  return el(`span.badge.${kind}${size}`, el("span", {"aria-hidden": "true"}, STATUS_MARKS.get(status) || "·"), " ", status);
 }
 
 /** Names and values in two columns. */
@@ -214,7 +223,7 @@ function toggleTheme() {
 
 function topBar(title, kind) {
   const links = el("nav", {"aria-label": "Sections"},
-    sections.map((s) => el("a", {href: `#${s.id}`}, s.title)));
+    sections.filter((s) => s.title).map((s) => el("a", {href: `#${s.id}`}, s.title)));
   return el("div.bar", el("div.bar-title", name(title, "b.bdi"), el("span.kind", kind)), links,
     el("button.theme", {id: "theme", type: "button", onclick: toggleTheme}, "Dark"));
 }
@@ -242,6 +251,9 @@ function endPrint() {
 /** Shows the page that the sections make. */
 function show(title, kind) {
   document.body.prepend(topBar(title, kind));
+  // A card that has no other beside it has the whole line.
+  const halves = sections.filter((s) => s.root.classList.contains("half"));
+  if (halves.length % 2) halves[halves.length - 1].root.classList.remove("half");
   const from = DATA.provenance || {};
   PAGE.append(el("footer",
     el("span", `ccl-sql ${from.ccl_sql || ""}`),

@@ -132,71 +132,124 @@ function mergedRows(sheetName, key) {
   return [...rows.values()];
 }
 
-/** The columns of the tests: value, change, status. */
-function testColumns({unit, change, changeTitle, noise}) {
+/** The columns of the tests: value, change, effect on a step, status, and what to know of it. */
+function testColumns({unit, noise}) {
   const many = comparisons.length > 1;
   const columns = [];
   comparisons.forEach((c, i) => {
     const at = (row, column) => (row.of.has(i) ? row.of.get(i)(column) : null);
     const run = runOf(c.test);
     const head = many ? {group: {title: c.test, node: () => (run ? runName(run) : name(c.test))}} : {};
+    const percent = (title, column, doc) => ({...head, title, numeric: true, doc, optional: true, value: (row) => at(row, column), hint: (row) => hintOf(at(row, column)),
+      cell: (row) => delta(at(row, column), at(row, "status"))});
     columns.push({...head, title: many ? "value" : c.test, numeric: true, value: (row) => at(row, "test"), hint: (row) => hintOf(at(row, "test")),
-      cell: (row) => human(at(row, "test"), unit(row, at))});
-    columns.push({...head, title: changeTitle, numeric: true, value: (row) => at(row, change), hint: (row) => hintOf(at(row, change)),
-      cell: (row) => delta(at(row, change), at(row, "status"))});
+      cell: (row) => human(at(row, "test"), unit(row))});
+    columns.push(percent("change", "change_pct", "(test - base) / base"));
+    columns.push(percent("of a step", "effect_pct", "What the change is of a step of the base; + is longer"));
     if (noise) {
-      columns.push({...head, title: "noise", numeric: true, doc: "What the steps of a run differ by; a change within it may be none", value: (row) => at(row, "noise_pct"),
+      columns.push({...head, title: "noise", numeric: true, optional: true, doc: "What the steps of a run differ by; a change within it may be none", value: (row) => at(row, "noise_pct"),
         hint: (row) => hintOf(at(row, "noise_pct")),
         cell: (row) => (missing(at(row, "noise_pct")) ? el("span.none", "n/a")
           : el(at(row, "within_noise") ? "span.within" : "span", "± ", human(at(row, "noise_pct"), "pct"), at(row, "within_noise") ? " within" : ""))});
     }
-    columns.push({...head, title: "status", value: (row) => at(row, "status"), cell: (row) => badge(at(row, "status"))});
+    columns.push({...head, title: "status", value: (row) => at(row, "status"), cell: (row) => badge(at(row, "status"), at(row, "effect_pct"))});
+    columns.push({...head, title: "note", optional: true, value: (row) => at(row, "note"), cell: (row) => noteOf(at(row, "note")), cls: "text"});
   });
   return columns;
 }
 const hintOf = (value) => (value === null ? null : String(value));
 
-function dashboard() {
-  const part = section("dashboard", "Summary", threshold === null ? "Base against test." : `Base against test; similar within ${human(threshold)} %, positive is better.`);
-  const rows = mergedRows("Summary_Dashboard", "metric");
-  if (!rows.length) {
-    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("Summary_Dashboard").reason : "there is no test beside the base"));
-    return;
-  }
-  // `GPU_busy_time` is of the timeline, in ms; a metric has its unit beside its name.
-  const unitOf = (row) => {
-    const found = /\((\w+)\)$/.exec(row.id);
-    return found ? found[1] : String(row.id).startsWith("GPU_") ? "ms" : undefined;
-  };
-  part.body.append(sortableTable({
-    id: "table-dashboard", label: "Summary", rows, page: 40, filter: true,
-    columns: [
-      {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", name(human(r.id).replace(/ \(\w+\)$/, "")))},
-      {title: base ? base.label : "base", numeric: true, value: (r) => r.first("base"), hint: (r) => hintOf(r.first("base")), cell: (r) => human(r.first("base"), unitOf(r))},
-      ...testColumns({unit: unitOf, change: "improvement_pct", changeTitle: "improvement"}),
-    ],
-  }));
+/** A note of a status; what it means comes from the document. */
+function noteOf(note) {
+  if (missing(note)) return "";
+  const sheet = comparisons[0].sheets.get("Metrics_Cmp");
+  return el("span", {title: (sheet.columns.find((c) => c.name === "note") || {}).doc}, note);
 }
 
-function metricComparison() {
-  const part = section("metrics", "Metrics", "Raw change is (test - base) / base; the colour says whether it is better. Noise is what steps differ by.", {nav: "Metrics"});
-  const rows = mergedRows("Metrics_Cmp", "metric");
+const CHANGE = `A change is (test - base) / base; the colour and the word say whether it is better. Similar: ${
+  threshold === null ? "" : `up to ${human(threshold)} %, `}within noise, or less than 0.5 % of a step.`;
+
+/** Metrics and times of all tests in one table. */
+function changes({id, title, nav, summary, sheet, noise, columns, extra}) {
+  const part = section(id, title, summary, {nav});
+  const rows = mergedRows(sheet, "metric");
   if (!rows.length) {
-    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get("Metrics_Cmp").reason : "there is no test beside the base"));
+    part.body.append(absent(comparisons.length ? comparisons[0].sheets.get(sheet).reason : "there is no test beside the base"));
     return;
   }
   const unit = (row) => row.first("unit");
   part.body.append(sortableTable({
-    id: "table-metrics", label: "Metrics", rows, page: 40, filter: true,
+    id: `table-${id}`, label: title, rows, page: 40, filter: true, extra,
     columns: [
-      {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", {title: `version ${r.first("version")}`}, name(human(r.id)))},
-      {title: "better", value: (r) => r.first("better"), cell: (r) => (r.first("better") === "higher" ? "↑ higher" : r.first("better") === "lower" ? "↓ lower" : "")},
+      ...columns,
       {title: base ? base.label : "base", numeric: true, value: (r) => r.first("base"), hint: (r) => hintOf(r.first("base")), cell: (r) => human(r.first("base"), unit(r))},
-      ...testColumns({unit, change: "change_pct", changeTitle: "change", noise: true}),
+      ...testColumns({unit, noise}).filter((c) => !c.optional || rows.some((row) => !missing(c.value(row)))),
     ],
-    extra: (keep) => choice("Show", [["all", "all"], ["Better", "better"], ["Worse", "worse"]], "all", (v) =>
-      keep(v === "all" ? () => true : (row) => [...row.of.values()].some((at) => at("status") === v))),
   }));
+}
+
+const metricName = {title: "metric", value: (r) => r.id, cell: (r) => el("span.mono", name(human(r.id)))};
+const onlyStatus = (keep) => choice("Show", [["all", "all"], ["Better", "better"], ["Worse", "worse"]], "all", (v) =>
+  keep(v === "all" ? () => true : (row) => [...row.of.values()].some((at) => at("status") === v)));
+
+function dashboard() {
+  changes({id: "dashboard", title: "Summary", sheet: "Summary_Dashboard", columns: [metricName], extra: onlyStatus,
+    summary: `Times of the devices in the whole run, then metrics by their effect on a step. ${CHANGE}`});
+}
+
+function metricComparison() {
+  changes({id: "metrics", title: "Metrics", nav: "Metrics", sheet: "Metrics_Cmp", noise: true, extra: onlyStatus,
+    summary: `The largest effect on a step first. ${CHANGE} Noise is what steps differ by.`,
+    columns: [metricName,
+      {title: "better", value: (r) => r.first("better"), cell: (r) => (r.first("better") === "higher" ? "↑ higher" : r.first("better") === "lower" ? "↓ lower" : "")}]});
+}
+
+/** Kernels and operators of the base and one test, by what their difference is of a step. */
+function costs() {
+  const tables = [["Kernel_Cmp", "kernels", "Kernels, compared", "Kernels"], ["Op_Cmp", "operators", "Operators, compared", "Operators"]];
+  for (const [sheetName, id, title, nav] of tables) {
+    if (!comparisons.length) continue;
+    const part = section(id, title, `${sentence(comparisons[0].sheets.get(sheetName).summary)} Green is less time.`, {nav});
+    const place = el("div");
+    const fill = (i) => {
+      const sheet = comparisons[i].sheets.get(sheetName);
+      if (!sheet.rows.length) {
+        place.replaceChildren(absent(sheet.reason));
+        return;
+      }
+      const at = (column) => (row) => sheet.at(row, column);
+      const per = sheet.at(sheet.rows[0], "unit");
+      const number = (group, title, column, unit, doc) => ({group, title, numeric: true, doc, value: at(column), hint: (row) => hintOf(at(column)(row)),
+        cell: (row) => (missing(at(column)(row)) ? el("span.none", "–") : human(at(column)(row), unit))});
+      const percent = (group, title, column, doc) => ({group, title, numeric: true, doc, value: at(column), hint: (row) => hintOf(at(column)(row)),
+        cell: (row) => delta(at(column)(row), at("status")(row))});
+      const group = (title, node = () => title) => ({title, node});
+      const [first, second] = [base, runOf(comparisons[i].test)].map((run) => group(`in a ${per}`, () => [runName(run), ` in a ${per}`]));
+      const difference = group(`difference in a ${per}`);
+      const columns = [
+        {title: sheetName === "Kernel_Cmp" ? "kernel" : "operator", value: at(sheet.columns[0].name), cell: (row) => el("span.mono.clip", {title: plain(row[0])}, name(human(row[0])))},
+        sheet.has("class") ? {title: "class", value: at("class"), cls: "text"} : null,
+        number(difference, "time", "diff_total_ms", "ms", "test - base"),
+        percent(difference, "change", "total_change_pct", "(test - base) / base"),
+        percent(difference, `of a ${per}`, "effect_pct", "What the difference is of a step of the base (of its window without steps); + is longer"),
+        {group: difference, title: "status", value: at("status"), cell: (row) => badge(at("status")(row), at("effect_pct")(row))},
+        percent(difference, "of the mean", "mean_change_pct", "(test - base) / base of the mean duration"),
+        number(first, "time", "base_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
+        number(first, "kernels", "base_kernel_count", "count", "Kernels of a rank"),
+        number(first, "mean", "base_mean_us", "us", "Mean duration of a kernel"),
+        number(second, "time", "test_total_ms", "ms", "Durations of a rank added up, mean over ranks"),
+        number(second, "kernels", "test_kernel_count", "count", "Kernels of a rank"),
+        number(second, "mean", "test_mean_us", "us", "Mean duration of a kernel"),
+      ].filter(Boolean);
+      const extra = (keep) => choice("Found in", [["all", "all"], ["both", "both"], ["baseline", "base only"], ["test", "test only"]], "all",
+        (v) => keep(v === "all" ? () => true : (row) => at("found_in")(row) === v));
+      place.replaceChildren(sortableTable({id: `table-${id}`, label: title, rows: sheet.rows, columns, page: 20, filter: true, extra}));
+      if (sheet.reason) place.append(el("p.sub", sentence(sheet.reason)));
+    };
+    if (comparisons.length > 1) part.controls.append(selection("Test", comparisons.map((c, i) => [i, c.test]), 0, fill));
+    part.body.append(place);
+    fill(0);
+  }
 }
 
 function breakdown() {
@@ -320,24 +373,20 @@ const STEP_COLUMNS = [["step_time_ms", "step time", "ms"], ["overlap_ratio", "ov
 
 function steps() {
   runsSection({
-    id: "steps", title: "Steps", sheet: "step_overlap", summary: "Mean over the ranks of a run, by the order of its steps.",
+    id: "steps", title: "Steps", sheet: "step_overlap_mean", summary: "Mean over the ranks of a run, by the order of its steps.",
     make(part, list) {
       let what = STEP_COLUMNS[0];
-      const lines = list.map(({run, sheet}) => ({run, sheet, steps: [...sheet.by("step")].sort(([a], [b]) => compareCells(a, b))}));
-      const most = Math.max(...lines.map((l) => l.steps.length));
-      const mean = (l, i) => {
-        if (i >= l.steps.length) return null;
-        const known = l.steps[i][1].map((row) => l.sheet.at(row, what[0])).filter((v) => v !== null);
-        return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
-      };
+      const lines = list.map(({run, sheet}) => ({run, sheet, rows: [...sheet.rows].sort((a, b) => compareCells(sheet.at(a, "step"), sheet.at(b, "step")))}));
+      const most = Math.max(...lines.map((l) => l.rows.length));
+      const mean = (l, i) => (i < l.rows.length ? l.sheet.at(l.rows[i], what[0]) : null);
       const places = Array.from({length: most}, (_, i) => i);
       const item = plot({
         id: "plot-steps", height: () => 300, label: `Times of up to ${most} steps of ${list.length} runs.`,
         build: () => standingBars({
           categories: places.map((i) => String(i + 1)), unit: what[2], axisName: "step of the trace, in order", yName: what[1], most: 200,
           series: lines.map((l) => ({name: l.run.label, colour: colourOf(l.run), type: most > 20 ? "line" : "bar", values: places.map((i) => mean(l, i))})),
-          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.steps.length
-            ? [`${l.run.label} (step ${l.steps[i][0]})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
+          tooltip: (i) => tip(`step ${i + 1} of the trace, ${what[1]}`, lines.map((l) => (i < l.rows.length
+            ? [`${l.run.label} (step ${l.sheet.at(l.rows[i], "step")})`, human(mean(l, i), what[2]), colourOf(l.run)] : null))),
         }),
       });
       const known = STEP_COLUMNS.filter(([c]) => list.some(({sheet}) => sheet.rows.some((row) => sheet.at(row, c) !== null)));
@@ -349,7 +398,7 @@ function steps() {
 
 /** Sheets of the comparison that are tables only: of one test at a time. */
 function comparisonTables() {
-  const done = new Set(["Summary_Dashboard", "Metrics_Cmp"]);
+  const done = new Set(["Summary_Dashboard", "Metrics_Cmp", "Kernel_Cmp", "Op_Cmp"]);
   const titles = [["GPU_Summary_Cmp", "Time of the devices, compared"], ["GPU_ByRank_Cmp", "Time by rank, compared"],
     ["NCCL_ImplSync_Cmp", "Collectives over their ranks, compared"], ["NCCL_Long_Cmp", "Collective events, compared"]];
   const names = new Set(comparisons.flatMap((c) => c.sheets.all.map((s) => s.name)).filter((n) => !done.has(n)));
@@ -362,9 +411,11 @@ function comparisonTables() {
     const fill = (i) => {
       const sheet = comparisons[i].sheets.get(sheetName);
       sheet.title = known ? known[1] : sheetName;
-      const signed = (v, row) => delta(v, sheet.at(row, "status") || statusBy(v));
       const cells = {};
-      for (const c of sheet.columns) if (/(^|_)improvement_pct$/.test(c.name)) cells[c.name] = signed;
+      for (const c of sheet.columns.filter((c) => /(^|_)(change|effect)_pct$/.test(c.name))) {
+        cells[c.name] = (v, row) => delta(v, sheet.has("status") ? sheet.at(row, "status") : statusBy(v, c.better));
+      }
+      if (sheet.has("effect_pct")) cells.status = (v, row) => badge(v, sheet.at(row, "effect_pct"));
       place.replaceChildren(sheet.rows.length ? sheetTable(sheet, {id: `table-${sheetName}`, page: 25, cells, filter: true}) : absent(sheet.reason));
       if (sheet.rows.length && sheet.reason) place.append(el("p.sub", sentence(sheet.reason)));
     };
@@ -373,7 +424,12 @@ function comparisonTables() {
     fill(0);
   }
 }
-const statusBy = (v) => (threshold === null || missing(v) ? null : v > threshold ? "Better" : v < -threshold ? "Worse" : "Similar");
+/** By the direction of a column: its changes have no status of their own. */
+function statusBy(change, better) {
+  if (threshold === null || missing(change) || !better) return null;
+  if (Math.abs(change) <= threshold) return "Similar";
+  return (change > 0) === (better === "higher") ? "Better" : "Worse";
+}
 
 function caveats() {
   const rows = new Map();
@@ -392,6 +448,7 @@ function caveats() {
 const pageTitle = header();
 dashboard();
 ranking();
+costs();
 breakdown();
 byRank();
 bandwidth();

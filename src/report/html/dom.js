@@ -97,7 +97,7 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
   };
   const buttons = columns.map((c, i) =>
     el("button", {type: "button", title: c.doc, onclick: () => sortBy(i)},
-      headText(c.title), c.unit && !c.cell && unitInHead(c.unit) && !c.title.endsWith("_" + c.unit) ? el("span.unit", unitName(c.unit)) : null));
+      headText(headTitle(c)), c.unit && !c.cell && unitInHead(c.unit) && !statesUnit(c.title, c.unit) ? el("span.unit", unitName(c.unit)) : null));
   const heads = columns.map((c, i) =>
     el((c.numeric ? "th.num" : "th") + (c.screen ? ".screen" : ""), {scope: "col", "aria-sort": "none"}, buttons[i]));
   const body = el("tbody");
@@ -158,8 +158,16 @@ function sortableTable({id, label, columns, rows, page = 50, filter = rows.lengt
     return () => { shown = before; fill(); };
   });
   const wrap = el("div.table", {tabindex: "0", role: "region", "aria-label": label}, table);
-  return el("div.sortable", tools.children.length ? tools : null, wrap, more);
+  const hint = el("p.scroll-hint", {hidden: true}, "More columns to the right: scroll sideways →");
+  new ResizeObserver(() => { hint.hidden = wrap.scrollWidth <= wrap.clientWidth + 1; }).observe(wrap);
+  return el("div.sortable", tools.children.length ? tools : null, wrap, hint, more);
 }
+
+/** Whether a title ends in its unit, as `time_ms` and `time ms` do. */
+const statesUnit = (title, unit) => new RegExp(`(^|[ _(])${unit}\\)?$`, "i").test(title);
+
+/** The title of a column; one whose cells each have a unit of their own states none. */
+const headTitle = ({title, unit}) => (unit && !unitInHead(unit) ? title.replace(/ \([kMGT]?i?B(\/s)?\)$/, "") : title);
 
 /** The row above the heads, with the names of the groups of columns; null where there are none. */
 function groupRow(columns) {

@@ -1,5 +1,6 @@
 //! The data of a page, smaller than the document it is of: tables by column, a text that occurs
-//! often written once, and of the details of a metric only what is a single value.
+//! often written once, what repeats as runs, lists of small numbers as texts, and of the details of
+//! a metric only what is a single value.
 //!
 //! A timeline has tens of thousands of spans, each with the name of a kernel: by row they are
 //! several megabytes. The script of the page turns the columns into rows again.
@@ -47,26 +48,66 @@ fn sheet(object: &Map<String, Value>, rows: &[Value], width: usize) -> Value {
     Value::Object(out)
 }
 
-/// Cells of a column: as they are, or (texts that occur more than twice on average) as a list of
-/// the texts and the places of the cells in it, -1 for null.
+/// The letter that stands for 0 in a list of small numbers; those after it for 1 and so on. None of
+/// them is markup, or an escape of JSON.
+const FIRST_LETTER: u32 = 0xC0;
+
+/// Cells of a column: as they are, or
+/// - texts that occur more than twice on average: the texts, and the places of the cells among them
+///   (-1 for null), as runs where that is shorter;
+/// - what repeats: its runs, each value with how often it stands;
+/// - lists of numbers from 0 to 255: a text for each, of one letter a number.
 fn column(cells: Vec<&Value>) -> Value {
     let mut places: HashMap<&str, i64> = HashMap::new();
     let mut texts: Vec<&str> = Vec::new();
     let mut index = Vec::with_capacity(cells.len());
     for cell in &cells {
         match cell {
-            Value::Null => index.push(-1),
-            Value::String(text) => index.push(*places.entry(text).or_insert_with(|| {
-                texts.push(text);
-                texts.len() as i64 - 1
-            })),
-            _ => return cells.into_iter().cloned().collect(),
+            Value::Null => index.push(Value::from(-1)),
+            Value::String(text) => {
+                index.push(Value::from(*places.entry(text).or_insert_with(|| {
+                    texts.push(text);
+                    texts.len() as i64 - 1
+                })))
+            }
+            _ => break,
         }
     }
-    if texts.len() * 2 < cells.len() && !texts.is_empty() {
-        return json!({"texts": texts, "index": index});
+    if index.len() == cells.len() && texts.len() * 2 < cells.len() && !texts.is_empty() {
+        let runs = runs(&index.iter().collect::<Vec<_>>());
+        return match runs {
+            Some(runs) => json!({"texts": texts, "runs": runs}),
+            None => json!({"texts": texts, "index": index}),
+        };
     }
-    cells.into_iter().cloned().collect()
+    if let Some(lists) = lists(&cells) {
+        return json!({"lists": lists});
+    }
+    match runs(&cells) {
+        Some(runs) => json!({"runs": runs}),
+        None => cells.into_iter().cloned().collect(),
+    }
+}
+
+/// Value and number of each run, where there are less than a quarter as many runs as cells.
+fn runs(cells: &[&Value]) -> Option<Vec<Value>> {
+    let mut out = Vec::new();
+    for run in cells.chunk_by(|a, b| a == b) {
+        if out.len() * 2 >= cells.len() {
+            return None;
+        }
+        out.extend([run[0].clone(), run.len().into()]);
+    }
+    (out.len() * 2 < cells.len()).then_some(out)
+}
+
+fn lists(cells: &[&Value]) -> Option<Vec<String>> {
+    let letter = |value: &Value| {
+        let number = u32::try_from(value.as_u64()?).ok().filter(|n| *n < 256)?;
+        char::from_u32(FIRST_LETTER + number)
+    };
+    let list = |cell: &&Value| cell.as_array()?.iter().map(letter).collect::<Option<String>>();
+    cells.iter().map(list).collect::<Option<Vec<String>>>().filter(|lists| !lists.is_empty())
 }
 
 fn scalars(details: &Map<String, Value>) -> Value {
@@ -93,8 +134,23 @@ mod tests {
             json!({"runs": [{"sheets": [{"name": "s",
                 "columns": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "row_count": 5,
                 "data": [{"texts": ["x", "y"], "index": [0, 0, -1, 1, 0]},
-                         [1, 2, 0.1, null, 3], [null, null, null, null, null]]}]}]})
+                         [1, 2, 0.1, null, 3], {"runs": [null, 5]}]}]}]})
         );
+    }
+
+    #[test]
+    fn what_repeats_stands_once_and_small_numbers_are_letters() {
+        let rows: Vec<Value> =
+            (0..20).map(|i| json!([i / 10, if i < 12 { "x" } else { "y" }])).collect();
+        let sheet = json!({"columns": [{"name": "a"}, {"name": "b"}], "rows": rows});
+        assert_eq!(
+            packed(&sheet)["data"],
+            json!([{"runs": [0, 10, 1, 10]}, {"texts": ["x", "y"], "runs": [0, 12, 1, 8]}])
+        );
+        let lists = json!({"columns": [{"name": "a"}], "rows": [[[0, 1, 100]], [[]]]});
+        assert_eq!(packed(&lists)["data"], json!([{"lists": ["\u{c0}\u{c1}\u{124}", ""]}]));
+        let others = json!({"columns": [{"name": "a"}], "rows": [[[0, 256]], [[-1]]]});
+        assert_eq!(packed(&others)["data"], json!([[[0, 256], [-1]]]));
     }
 
     #[test]

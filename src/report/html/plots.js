@@ -17,6 +17,7 @@ function readPalette() {
 
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "arrow"];
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+const AXIS_FONT = 11;
 const PRINT_WIDTH = 700;
 
 /**
@@ -76,7 +77,7 @@ function common(option) {
   const axis = (a) => ({
     ...a,
     nameTextStyle: {color: palette.dim, fontSize: 11, ...a.nameTextStyle},
-    axisLabel: {color: palette.dim, fontSize: 11, hideOverlap: true, ...a.axisLabel},
+    axisLabel: {color: palette.dim, fontSize: AXIS_FONT, hideOverlap: true, ...a.axisLabel},
     axisLine: {lineStyle: {color: palette.line}, ...a.axisLine},
     axisTick: {lineStyle: {color: palette.line}, ...a.axisTick},
     splitLine: {lineStyle: {color: palette.grid}, ...a.splitLine},
@@ -140,19 +141,28 @@ function scrollZoom(axis, count, most) {
 /** Height of a plot whose rows stand under each other; on paper all of them, within a sheet. */
 const rowsHeight = (count, most, row, rest) => (printing ? Math.min(rest + row * count, 860) : rest + row * Math.min(count, most));
 
+/** Width in pixels of the longest of the labels beside an axis; longer ones than `most` are cut. */
+function labelsWidth(labels, most) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${AXIS_FONT}px ${FONT}`;
+  return Math.min(Math.ceil(Math.max(0, ...labels.map((label) => pen.measureText(label).width))), most);
+}
+
 /**
  * Bars that lie, stacked or beside each other, one place on the axis for each category.
  * `series` is `[{name, colour, values}]`; missing values are gaps.
  */
 function lyingBars({categories, series, unit, stack, max, most = 48, tooltip, axisName}) {
   const zoom = scrollZoom("y", categories.length, most);
+  const labels = labelsWidth(categories, 230);
   return {
-    grid: {left: 8, right: zoom.length ? 40 : 24, top: series.length > 1 ? 34 : 12, bottom: axisName ? 30 : 8, containLabel: true},
+    // The library measures labels too short, and cuts their first letter.
+    grid: {left: labels + 18, right: zoom.length ? 40 : 24, top: series.length > 1 ? 34 : 12, bottom: axisName ? 50 : 28},
     legend: series.length > 1 ? {data: series.map((s) => s.name)} : undefined,
     tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (items) => tooltip(items[0].dataIndex)},
     xAxis: {type: "value", max, name: axisName, nameLocation: "middle", nameGap: 26, axisLabel: {formatter: (v) => short(v, unit)}},
     yAxis: {type: "category", inverse: true, data: categories, axisTick: {show: false},
-      axisLabel: {width: 230, overflow: "truncate", hideOverlap: true}},
+      axisLabel: {width: labels + 4, overflow: "truncate", hideOverlap: true}},
     dataZoom: zoom,
     series: series.map((s) => ({
       type: "bar", name: s.name, data: s.values, stack: stack ? "all" : undefined, barMaxWidth: 18,

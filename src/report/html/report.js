@@ -6,23 +6,14 @@ const metricOf = new Map(metrics.map((m) => [m.metric, m]));
 const label = DATA.label || DATA.trace || "trace";
 const valued = (m) => m && m.value !== null && m.value !== undefined;
 
-// Metrics of the tiles, by what they tell; of each line the first that has a value.
-const TILES = [
-  ["Step time", "avg_step_time"],
-  ["Model FLOP utilization", "mfu"],
-  ["Throughput", "throughput", "throughput_tokens", "samples_per_second", "output_tokens_per_s", "estimated_throughput_tokens_per_s"],
-  ["Time to first token", "ttft", "mean_ttft_ms"],
-  ["Time per output token", "tpot", "mean_tpot_ms"],
-  ["Devices busy", "gpu_utilization"],
-  ["Communication overlapped", "overlap", "comm_comp_overlap"],
-  ["Exposed communication", "exposed_comm_by_group"],
-  ["Time in communication", "communication_fraction"],
-  ["Bus bandwidth, median", "bus_bandwidth_percentiles"],
-  ["All-reduce bus bandwidth", "busbw_allreduce_gb_per_s"],
-  ["Straggler delay", "straggler_delay_ms"],
-  ["Compute imbalance", "load_imbalance_ratio"],
-  ["Peak memory", "memory"],
-];
+/** Tables of the nested details of metrics, by their names. */
+const nested = new Map();
+for (const m of metrics) for (const raw of m.tables || []) nested.set(raw.name, new Sheet(raw));
+const nestedShown = new Set();
+function nestedSheet(sheetName) {
+  nestedShown.add(sheetName);
+  return nested.get(sheetName);
+}
 
 /** The number of a tile is larger than its unit. */
 function valueAndUnit(text) {
@@ -65,14 +56,16 @@ function environment(text) {
 }
 
 function tiles() {
-  const found = TILES.map(([title, ...names]) => [title, names.map((n) => metricOf.get(n)).find(valued)]).filter(([, m]) => m);
-  const root = el("div.tiles", {id: "tiles"});
-  for (const [title, m] of found) {
-    const hint = `${m.summary || ""} ${m.better ? `(${m.better} is better)` : ""} ${m.value} ${m.unit || ""}`;
-    root.append(el("div.tile", {title: hint}, el("div.tile-title", title), el("div.tile-value", valueAndUnit(human(m.value, m.unit))),
-      el("div.tile-name", m.metric)));
+  const list = DATA.headline || [];
+  if (!list.length) {
+    notShown.push(["Key numbers", "no metric of them has a value"]);
+    return;
   }
-  PAGE.append(found.length ? root : absent("no metric of this trace has a value among the key numbers"));
+  PAGE.append(el("div.tiles", {id: "tiles"}, list.map((t) => {
+    const raw = typeof t.value === "number" ? `${t.value} ${t.unit || ""}` : null;
+    return el("div.tile", el("div.tile-title", t.title), el("div.tile-value", {title: raw}, raw === null ? name(human(t.value)) : valueAndUnit(human(t.value, t.unit))),
+      el("div.tile-note", name(t.note || "")), el("div.tile-name", t.source));
+  })));
 }
 
 function breakdown() {
@@ -111,9 +104,10 @@ function timeline() {
   const sheet = all.get("step_timeline");
   const step = sheet.rows.length ? sheet.at(sheet.rows[0], "step") : null;
   plotSection({
-    id: "timeline", title: step === null ? "Timeline of a step" : `Timeline of step ${step}`, nav: "Timeline", sheet,
+    summary: "What ran when. What is narrower than two pixels is a bar as high as the part of the pixel that it fills: zoom in to see it.",
+    id: "timeline", title: step === null ? "Timeline of the trace" : `Timeline of step ${step}`, nav: "Timeline", sheet,
     make(part) {
-      const item = timelinePlot(sheet);
+      const item = timelinePlot(sheet, all.get("step_short_events"));
       part.controls.append(el("span.hint", "click, then wheel to zoom; drag to move"), ...item.buttons);
       return item;
     },
@@ -196,6 +190,7 @@ function fitLines(fits) {
 function overlap() {
   // Without steps, the whole trace of each rank.
   const sheet = all.first("step_overlap", "overlap_by_rank");
+  const means = all.get("step_overlap_mean");
   const stepName = (step) => (step === null ? "whole trace" : `step ${step}`);
   plotSection({
     id: "overlap", title: sheet.name === "step_overlap" ? "Overlap by step" : "Overlap by rank", nav: "Overlap", sheet, half: true,
@@ -204,28 +199,29 @@ function overlap() {
       const ranks = sheet.distinct("rank").map(([r]) => r);
       const cells = new Map(sheet.rows.map((row) => [JSON.stringify([sheet.at(row, "rank"), sheet.at(row, "step")]), row]));
       const cell = (rank, step) => { const row = cells.get(JSON.stringify([rank, step])); return row ? sheet.at(row, "overlap_ratio") : null; };
-      if (!sheet.rows.some((row) => sheet.at(row, "overlap_ratio") !== null)) return "no step of any rank communicates";
-      const mean = (step) => {
-        const known = ranks.map((r) => cell(r, step)).filter((v) => v !== null);
-        return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
-      };
+      const ratios = sheet.rows.map((row) => sheet.at(row, "overlap_ratio")).filter((v) => v !== null);
+      if (!ratios.length) return "no step of any rank communicates";
+      if (ratios.every((v) => v === 0)) return "0 % everywhere: nothing of the communication of any rank runs beside compute";
+      const meanOf = new Map(means.rows.map((row) => [means.at(row, "step"), means.at(row, "overlap_ratio")]));
+      const mean = (step) => (meanOf.has(step) ? meanOf.get(step) : null);
+      const unit = sheet.unit("overlap_ratio");
       let view = steps.length > 1 ? "step" : "rank";
       let withRanks = false;
       const byStep = () => ({
-        categories: steps.map(String), axisName: "step", max: undefined, unit: "ratio", yName: "share of communication beside compute",
+        categories: steps.map(String), axisName: "step", max: undefined, unit, yName: "share of communication beside compute",
         series: [
           {name: "mean over ranks", colour: palette.compute, values: steps.map(mean), type: steps.length > 40 ? "line" : "bar"},
           ...(withRanks ? ranks.map((r, i) => ({name: rankName(r), type: "line", colour: palette.series[(i + 1) % 8],
             values: steps.map((s) => cell(r, s)), line: {width: 1, opacity: 0.8}, z: 3})) : []),
         ],
-        tooltip: (i) => tip(stepName(steps[i]), [["mean over ranks", human(mean(steps[i]), "ratio"), palette.compute],
-          ...(withRanks ? ranks.slice(0, 16).map((r, k) => [rankName(r), human(cell(r, steps[i]), "ratio"), palette.series[(k + 1) % 8]]) : [])],
+        tooltip: (i) => tip(stepName(steps[i]), [["mean over ranks", human(mean(steps[i]), unit), palette.compute],
+          ...(withRanks ? ranks.slice(0, 16).map((r, k) => [rankName(r), human(cell(r, steps[i]), unit), palette.series[(k + 1) % 8]]) : [])],
         withRanks && ranks.length > 16 ? `and ${ranks.length - 16} more ranks` : null),
       });
       const byRank = () => ({
-        categories: ranks.map((r) => (r === null ? "no rank" : String(r))), axisName: "rank", unit: "ratio", yName: "share of communication beside compute",
+        categories: ranks.map((r) => (r === null ? "no rank" : String(r))), axisName: "rank", unit, yName: "share of communication beside compute",
         series: steps.slice(0, 8).map((s, i) => ({name: stepName(s), colour: palette.series[i % 8], values: ranks.map((r) => cell(r, s))})),
-        tooltip: (i) => tip(rankName(ranks[i]), steps.slice(0, 8).map((s, k) => [stepName(s), human(cell(ranks[i], s), "ratio"), palette.series[k % 8]])),
+        tooltip: (i) => tip(rankName(ranks[i]), steps.slice(0, 8).map((s, k) => [stepName(s), human(cell(ranks[i], s), unit), palette.series[k % 8]])),
       });
       const item = plot({
         id: "plot-overlap", height: () => 300, label: `Overlap of communication with compute in ${steps.length} steps of ${ranks.length} ranks.`,
@@ -266,34 +262,27 @@ function stragglers() {
 }
 
 function messageSizes() {
-  const sheet = all.get("collective_sizes");
+  const sheet = all.get("message_sizes");
   plotSection({
-    id: "sizes", title: "Message sizes", sheet, half: true, summary: "Calls of each power of two and collective.",
+    id: "sizes", title: "Message sizes", sheet, half: true,
     make(part) {
-      const sized = sheet.rows.filter((row) => sheet.at(row, "message_bytes") > 0);
-      if (!sized.length) return "no call states the size of its message";
-      const power = (row) => Math.floor(Math.log2(sheet.at(row, "message_bytes")));
-      const powers = sized.map(power);
+      const power = (row) => Math.round(Math.log2(sheet.at(row, "from_bytes")));
+      const powers = sheet.rows.map(power);
       const low = Math.min(...powers);
       const bins = Array.from({length: Math.max(...powers) - low + 1}, (_, i) => low + i);
-      const kinds = [...new Set(sized.map((row) => sheet.at(row, "collective")))].sort(compareCells);
+      const kinds = sheet.distinct("collective").map(([kind]) => kind);
+      const cells = new Map(sheet.rows.map((row) => [JSON.stringify([sheet.at(row, "collective"), power(row)]), row]));
       let column = "total_bytes";
-      const sums = () => kinds.map((kind) => bins.map((bin) => {
-        const rows = sized.filter((row) => power(row) === bin && sheet.at(row, "collective") === kind);
-        return rows.length ? rows.reduce((sum, row) => sum + (sheet.at(row, column) || 0), 0) : null;
-      }));
+      const value = (kind, bin) => { const row = cells.get(JSON.stringify([kind, bin])); return row ? sheet.at(row, column) : null; };
       const unit = () => (column === "calls" ? "count" : "bytes");
       const item = plot({
         id: "plot-sizes", height: () => 300, label: `Bytes and calls of ${kinds.length} collectives by message size.`,
-        build: () => {
-          const values = sums();
-          return standingBars({
-            categories: bins.map(powerOfTwo), unit: unit(), stack: true, axisName: "message size, from", yName: column === "calls" ? "calls" : "bytes of all calls",
-            series: kinds.map((kind, k) => ({name: kind, colour: palette.series[k % 8], values: values[k]})),
-            tooltip: (i) => tip(`${powerOfTwo(bins[i])} to ${powerOfTwo(bins[i] + 1)}`,
-              kinds.map((kind, k) => (values[k][i] === null ? null : [kind, human(values[k][i], unit()), palette.series[k % 8]]))),
-          });
-        },
+        build: () => standingBars({
+          categories: bins.map(powerOfTwo), unit: unit(), stack: true, axisName: "message size, from", yName: column === "calls" ? "calls" : "bytes of all calls",
+          series: kinds.map((kind, k) => ({name: kind, colour: palette.series[k % 8], values: bins.map((bin) => value(kind, bin))})),
+          tooltip: (i) => tip(`${powerOfTwo(bins[i])} to ${powerOfTwo(bins[i] + 1)}`,
+            kinds.map((kind, k) => (value(kind, bins[i]) === null ? null : [kind, human(value(kind, bins[i]), unit()), palette.series[k % 8]]))),
+        }),
       });
       part.controls.append(choice("Count", [["total_bytes", "bytes"], ["calls", "calls"]], column, (v) => { column = v; item.refresh(); }));
       return item;
@@ -377,22 +366,41 @@ function kernelClasses() {
 
 /** A section that is a table only. */
 function tableSection(id, title, sheet, {summary, sort, cells, half, nav} = {}) {
-  const part = section(id, title, summary || sentence(sheet.summary), {half, nav});
-  if (!sheet.rows.length) {
-    part.body.append(absent(sheet.reason));
+  if (!sheet || !sheet.rows.length) {
+    if (sheet) leave(null, title, sheet.reason);
     return;
   }
+  const part = section(id, title, summary || sentence(sheet.summary), {half, nav});
   sheet.title = title;
-  part.body.append(sheetTable(sheet, {id: `table-${id}`, page: half ? 12 : 25, sort, cells, filter: true}));
+  part.body.append(sheetTable(sheet, {id: `table-${id}`, page: half ? 12 : 25, sort, cells}));
   if (sheet.reason) part.body.append(el("p.sub", sentence(sheet.reason)));
 }
+
+/** By group, dimension, rank and kind: which of them costs the time. */
+function causes() {
+  const clip = {cells: {name: clipped, pg_name: clipped, pg_desc: clipped}};
+  tableSection("exposed-dims", "Exposed communication by dimension", nestedSheet("exposed_comm_by_group.by_dim"), {half: true, nav: "Groups", ...clip});
+  tableSection("exposed-groups", "Exposed communication by process group", nestedSheet("exposed_comm_by_group.by_group"), {half: true, nav: "", ...clip});
+  tableSection("straggler-causes", "Stragglers and why", nestedSheet("straggler.stragglers"), {half: true, nav: "Causes"});
+  tableSection("straggler-victims", "Late only because others were", nestedSheet("straggler.victims"), {half: true, nav: ""});
+  tableSection("straggler-ranks", "Compute and waits by rank", nestedSheet("straggler.per_rank"), {half: true, nav: ""});
+  tableSection("idle-causes", "Idle time by cause and rank", nestedSheet("idle_causes.by_rank"), {nav: "Idle"});
+  tableSection("idle-operators", "What the host did in the meantime", nestedSheet("idle_causes.by_operator"), {half: true, nav: "", ...clip});
+  tableSection("path-ranks", "Critical path by rank", nestedSheet("critical_path.by_rank"), {nav: ""});
+  tableSection("path-kinds", "Critical path by kind", nestedSheet("critical_path.by_kind_ms"), {half: true, nav: "Critical path"});
+  tableSection("path-names", "Critical path by name", nestedSheet("critical_path.by_name"), {half: true, nav: "", ...clip});
+  tableSection("network", "Network by rank and kind", all.get("network_by_rank"), {nav: "Network"});
+  tableSection("copies", "Copies by direction and name", all.get("copy_summary"), {nav: "Copies", cells: {name: clipped}});
+}
+
+const clipped = (text) => el("span.clip", {title: text}, name(human(text)));
 
 function topKernels() {
   const sheet = all.get("kernel_summary");
   const place = sheet.columns.map((c) => c.name).indexOf("total_ms");
   tableSection("kernels", "Top kernels", sheet, {
     half: true, sort: place >= 0 ? [place, -1] : null,
-    cells: {name: (v) => el("span.clip", {title: v}, name(v))},
+    cells: {name: clipped},
   });
 }
 
@@ -410,12 +418,14 @@ function metricTable() {
   const details = (m) => {
     const pairs = Object.entries(m.details || {}).filter(([, v]) => v !== null && typeof v !== "object");
     const warnings = m.warnings || [];
-    if (!pairs.length && !warnings.length) return el("span");
-    const title = [warnings.length ? `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}` : null,
-      pairs.length ? `${pairs.length} ${pairs.length === 1 ? "column" : "columns"}` : null].filter(Boolean).join(", ");
-    return disclosure(title, () => [
+    const own = (m.tables || []).map((raw) => nested.get(raw.name));
+    if (!pairs.length && !warnings.length && !own.length) return el("span");
+    const counted = (list, one, many) => (list.length ? `${list.length} ${list.length === 1 ? one : many}` : null);
+    const title = [counted(warnings, "warning", "warnings"), counted(pairs, "column", "columns"), counted(own, "table", "tables")];
+    return disclosure(title.filter(Boolean).join(", "), () => [
       warnings.length ? el("ul.warnings", warnings.map((w) => el("li", name(warningText(w))))) : null,
-      pairs.length ? facts(pairs.map(([k, v]) => [k, human(v, suffixUnit(k))])) : null]);
+      pairs.length ? facts(pairs.map(([k, v]) => [k, human(v, (m.shares || []).includes(k) ? "pct" : suffixUnit(k))])) : null,
+      own.length ? el("p.sub", `In More tables: ${own.map((t) => t.name).join(", ")}.`) : null]);
   };
   const columns = [
     {title: "metric", value: (m) => m.metric, cell: (m) => el("span.mono", {title: m.summary}, name(m.metric)), doc: "Name of the metric"},
@@ -424,7 +434,7 @@ function metricTable() {
       cell: (m) => (valued(m) ? el("b", human(m.value, m.unit)) : el("span.none", "n/a"))},
     {title: "better", value: (m) => m.better, doc: "Which direction is better", cell: (m) => (m.better === "higher" ? "↑ higher" : m.better === "lower" ? "↓ lower" : "")},
     {title: "what it is, or why there is none", value: (m) => (valued(m) ? m.summary : m.reason), cls: "wide",
-      cell: (m) => (valued(m) ? name(sentence(m.summary)) : el("span.none", name(sentence(m.reason || "no value")))), hint: (m) => m.summary},
+      cell: (m) => (valued(m) ? el("span", m.answer ? el("b", name(sentence(m.answer)), " ") : null, name(sentence(m.summary))) : el("span.none", name(sentence(m.reason || "no value")))), hint: (m) => m.summary},
     {title: "version", numeric: true, value: (m) => m.version, doc: "Version of the definition"},
     {title: "details", value: (m) => (m.warnings || []).length, cell: details, screen: true, doc: "Warnings and the other single values of the metric"},
   ];
@@ -441,47 +451,64 @@ const warningText = (w) => (typeof w === "string" ? w : (w && (w.message || w.te
 const SUFFIXES = ["s_per_gb", "gb_per_s", "bytes", "gib", "mib", "gb", "ns", "us", "ms", "ratio", "pct", "count", "s"];
 const suffixUnit = (column) => SUFFIXES.find((unit) => column.endsWith("_" + unit));
 
+/** What is true of this trace and bears on its numbers: what reading it found, then what metrics warn of, most concerned first. */
 function findings() {
-  const part = section("findings", "Findings and caveats", "What to know before a number is believed.", {nav: "Findings"});
+  const sheet = all.get("trace_findings");
+  const of = (row, column) => sheet.at(row, column);
+  const found = sheet.rows.map((row) => ({
+    severity: of(row, "severity"), text: sentence(of(row, "message")), names: [], count: of(row, "finding_count"), code: of(row, "code"),
+  }));
   const warned = new Map();
   for (const m of metrics) {
     for (const w of m.warnings || []) {
       const text = sentence(warningText(w));
-      if (!warned.has(text)) warned.set(text, []);
-      warned.get(text).push(m.metric);
+      if (!warned.has(text)) warned.set(text, {severity: "warning", text, names: [], count: null, code: ""});
+      warned.get(text).names.push(m.metric);
     }
   }
-  const rows = [...warned].map(([text, names]) => ({text, names, kind: "metrics"}));
-  for (const sheet of all.all) {
-    for (const caveat of sheet.caveats) rows.push({text: sentence(caveat), names: [sheet.name], kind: "table"});
-  }
-  if (!rows.length) {
-    part.body.append(absent("no metric warns and no table has a caveat"));
-    return;
-  }
-  part.body.append(sortableTable({
-    id: "table-findings", label: "Findings and caveats", rows, page: 40,
+  const places = ["error", "loss", "warning"];
+  const rows = [...found.filter((f) => f.severity !== "info"), ...warned.values()]
+    .sort((a, b) => places.indexOf(a.severity) - places.indexOf(b.severity) || b.names.length - a.names.length || (b.count || 0) - (a.count || 0));
+  const minor = found.filter((f) => f.severity === "info");
+  if (!rows.length && !minor.length) return;
+  const part = section("findings", "Findings", "What is true of this trace, and bears on its numbers; what has most effect first.", {nav: "Findings"});
+  const table = (id, list) => sortableTable({
+    id, label: "Findings", rows: list, page: 40,
     columns: [
+      {title: "kind", value: (r) => r.severity, doc: "error; loss: something is missing from the tables; warning: of metrics; info: nothing is missing"},
       {title: "what", value: (r) => r.text, cls: "wide"},
-      {title: "of", value: (r) => r.names.length, cls: "wide", cell: (r) => {
-        const text = r.names.join(", ");
+      {title: "times", numeric: true, value: (r) => r.count, doc: "How often reading the trace found it"},
+      {title: "concerns", value: (r) => r.names.length || null, cls: "wide", doc: "Metrics that warn of it, or the name of the finding", cell: (r) => {
+        const text = r.names.join(", ") || r.code;
         return el("span.names", {title: text}, name(r.names.length > 4 ? `${r.names.slice(0, 4).join(", ")} and ${r.names.length - 4} more` : text));
       }},
     ],
-  }));
+  });
+  if (rows.length) part.body.append(table("table-findings", rows));
+  if (minor.length) {
+    part.body.append(disclosure(`Also noted: ${minor.map((f) => f.code).join(", ")}`, () => table("table-minor-findings", minor)));
+  }
 }
 
 function otherTables() {
   all.used.add("gpu_timeline");
-  const rest = all.rest();
-  if (!rest.length && !all.byName.has("gpu_timeline")) return;
-  const part = section("tables", "More tables", "The other tables of the report.", {nav: "Tables"});
-  for (const sheet of [all.get("gpu_timeline"), ...rest]) {
-    if (sheet.rows.length) {
-      part.body.append(disclosure([el("b", name(sheet.name)), ` ${sentence(sheet.summary)} `, el("span.count", `${sheet.rows.length} ${sheet.rows.length === 1 ? "row" : "rows"}`)],
-        () => sheetTable(sheet, {id: `table-${sheet.name}`})));
-    } else part.body.append(el("p.absent", el("b", name(sheet.name)), ` ${sentence(sheet.reason || "there are no rows")}`));
+  const own = [...nested.values()].filter((t) => !nestedShown.has(t.name));
+  const list = [all.get("gpu_timeline"), ...all.rest(), ...own];
+  for (const sheet of list.filter((s) => !s.rows.length)) notShown.push([sheet.name, sheet.reason || "there are no rows"]);
+  const full = list.filter((s) => s.rows.length);
+  if (!full.length) return;
+  const part = section("tables", "More tables", "The other tables of the report, and those that metrics have beside their values.", {nav: "Tables"});
+  for (const sheet of full) {
+    part.body.append(disclosure([el("b", name(sheet.name)), ` ${sentence(sheet.summary)} `, el("span.count", `${sheet.rows.length} ${sheet.rows.length === 1 ? "row" : "rows"}`)],
+      () => [sheetTable(sheet, {id: `table-${sheet.name.replaceAll(".", "-")}`}), sheet.reason ? el("p.sub", sentence(sheet.reason)) : null]));
   }
+}
+
+/** One card for all that this trace has nothing of. */
+function lacking() {
+  if (!notShown.length) return;
+  const part = section("lacking", "Not in this trace", "What the report would show besides, and why it cannot.", {nav: ""});
+  part.body.append(facts(notShown.map(([title, reason]) => [title, sentence(reason)])));
 }
 
 header();
@@ -495,8 +522,10 @@ messageSizes();
 memory();
 kernelClasses();
 topKernels();
+causes();
 collectives();
 metricTable();
 findings();
 otherTables();
+lacking();
 show(label, "report");

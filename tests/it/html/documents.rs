@@ -106,6 +106,37 @@ fn overlap_sheet(ranks: usize, scale: f64) -> Value {
     sheet("step_overlap", &columns, rows.collect())
 }
 
+/// Means over the ranks of [`overlap_sheet`].
+fn overlap_mean_sheet(ranks: usize, scale: f64) -> Value {
+    let columns = [("step", ""), ("step_time_ms", "ms"), ("overlap_ratio", "ratio")];
+    let rows = (7..10).map(|step| {
+        let known = if step == 8 { 1 } else { ranks };
+        let sum: f64 = (0..known).map(|rank| 0.25 * rank as f64).sum();
+        row(json!([step, scale * step as f64, sum / known as f64]))
+    });
+    sheet("step_overlap_mean", &columns, rows.collect())
+}
+
+/// Classes of the calls of [`sizes_sheet`]: 4096 and 4200 are of one power of two.
+fn message_sizes_sheet(suffix: &str) -> Value {
+    let columns = [
+        ("collective", ""),
+        ("from_bytes", "bytes"),
+        ("to_bytes", "bytes"),
+        ("calls", "calls"),
+        ("total_bytes", "bytes"),
+    ];
+    let classes = [
+        ("all_gather", 1_048_576, 3, 3 * 1_048_576_u64),
+        ("all_gather", 16_777_216, 12, 12 * 16_777_216),
+        ("all_reduce", 4096, 102, 100 * 4096 + 2 * 4200),
+    ];
+    let rows = classes.iter().map(|(kind, from, calls, bytes)| {
+        row(json!([format!("{kind}{suffix}"), from, 2 * from, calls, bytes]))
+    });
+    sheet("message_sizes", &columns, rows.collect())
+}
+
 /// A report of two ranks; `suffix` follows every name that a trace states.
 pub fn report(suffix: &str) -> Value {
     let named = |name: &str| format!("{name}{suffix}");
@@ -126,13 +157,12 @@ pub fn report(suffix: &str) -> Value {
             ("start_us", "us"),
             ("dur_us", "us"),
             ("label", ""),
-            ("event_count", ""),
             ("message_bytes", "bytes"),
         ],
         spans
             .iter()
             .map(|(rank, lane, start, dur, label)| {
-                row(json!([8, rank, 0, lane, start, dur, named(label), 1, null]))
+                row(json!([8, rank, 0, lane, start, dur, named(label), null]))
             })
             .collect(),
     );
@@ -177,14 +207,19 @@ pub fn report(suffix: &str) -> Value {
         json!({"metric": name, "version": 1, "trace": "t", "value": value, "unit": unit,
                "reason": if value.is_null() { json!(named("there is none")) } else { Value::Null },
                "details": {"calls": 3, "by_rank": [1, 2]}, "params": {}, "provenance": {},
+               "tables": [sheet(&format!("{name}.by_rank"), &[("name", ""), ("wait_ms", "ms")],
+                   vec![row(json!([named("group"), 1.5]))])],
                "warnings": [named("a clock may be off")], "area": "time", "better": "lower",
                "summary": named("What it is")})
     };
     let [timeline, by_rank] = timeline_sheets(2, 10.0);
     json!({"report": 1, "trace": named("run"), "label": named("run"),
         "provenance": {"ccl_sql": "0.1.0", "schema_version": 6, "trace_fingerprint": "0123"},
+        "headline": [{"title": "Step time", "value": 12.5, "unit": "ms", "source": "time_per_step",
+            "note": named("per step, mean of 3 steps")}],
         "sheets": [configuration, timeline, by_rank, step_timeline, sizes_sheet(suffix),
-            fits_sheet(suffix), overlap_sheet(2, 1.0), stragglers, memory, classes, kernels],
+            fits_sheet(suffix), overlap_sheet(2, 1.0), overlap_mean_sheet(2, 1.0),
+            message_sizes_sheet(suffix), stragglers, memory, classes, kernels],
         "metrics": [metric("avg_step_time", json!(0.0125), "s"), metric("mfu", Value::Null, "pct"),
             metric("idle", json!(-3), "us"), metric("calls", json!(20000), "calls")]})
 }
@@ -202,21 +237,33 @@ pub fn comparison(suffix: &str) -> Value {
         );
         json!({"label": label(i), "trace": label(i), "role": if i == 0 { "base" } else { "test" },
             "sheets": [configuration, timeline, by_rank, sizes_sheet(suffix), fits_sheet(suffix),
-                overlap_sheet(2, scale)]})
+                overlap_mean_sheet(2, scale)]})
     };
     let of_test = |i: usize| {
         let dashboard = sheet(
             "Summary_Dashboard",
             &[
                 ("metric", ""),
-                ("base", "ms"),
-                ("test", "ms"),
-                ("improvement_pct", "pct"),
+                ("base", ""),
+                ("test", ""),
+                ("change_pct", "pct"),
                 ("status", ""),
+                ("unit", ""),
+                ("effect_pct", "pct"),
+                ("note", ""),
             ],
             vec![
-                row(json!(["GPU_total_time", 100.0, 90.0, 10.0 * i as f64, "Better"])),
-                row(json!(["GPU_idle_time", 9.0, 10.0, -11.5, "Worse"])),
+                row(json!([
+                    "GPU_total_time",
+                    100.0,
+                    90.0,
+                    -10.0 * i as f64,
+                    "Better",
+                    "ms",
+                    -8.0,
+                    null
+                ])),
+                row(json!(["GPU_idle_time", 9.0, 10.0, 11.5, "Worse", "ms", 0.75, null])),
             ],
         );
         let metrics = sheet(

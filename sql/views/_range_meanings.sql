@@ -1,0 +1,74 @@
+-- @view     _range_meanings
+-- @summary  Annotations on the host that name a parallel dimension or a stage of a pipeline, and those inside them.
+-- @materialize session
+-- @requires host_ranges host_events
+-- @reads    range_patterns
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   event_id BIGINT dim - | The annotation.
+-- @column   dim VARCHAR value - | dp, tp, pp, ep or cp: what the innermost of the annotation and those around it names; NULL for none.
+-- @column   is_stage BOOLEAN value - | Whether it is, or lies in, a stage of a pipeline.
+-- @caveat   A stage names no dimension: what communicates in it may be of any.
+-- @source   metrics 2.C traffic_distribution (defect D30: words, so that ProfilerStep holds no ep), 2.E pipeline_bubble_ratio (defect D44)
+WITH RECURSIVE
+    annotations AS (
+        SELECT r.trace, r.event_id, r.parent_event_id, h.name
+        FROM host_ranges AS r
+        INNER JOIN host_events AS h
+            ON h.trace = r.trace AND h.event_id = r.event_id AND h.rank IS NOT DISTINCT FROM r.rank
+        WHERE r.kind = 'annotation'
+    ),
+
+    names AS (
+        SELECT DISTINCT name
+        FROM annotations
+    ),
+
+    -- tensor_parallel, Tensor-Parallel and `tensor parallel: 3` are the same words.
+    worded AS (
+        SELECT name, ' ' || trim(regexp_replace(lower(name), '[^a-z0-9]+', ' ', 'g')) || ' ' AS words
+        FROM names
+    ),
+
+    meanings AS (
+        SELECT w.name, p.purpose, p.label
+        FROM worded AS w
+        INNER JOIN range_patterns AS p
+            ON p.purpose IN ('dimension', 'stage') AND w.words LIKE p.pattern
+        QUALIFY row_number() OVER (
+            PARTITION BY w.name, p.purpose ORDER BY length(p.pattern) DESC, p.pattern
+        ) = 1
+    ),
+
+    said AS (
+        SELECT
+            name,
+            bool_or(purpose = 'stage') AS is_stage,
+            CASE WHEN NOT bool_or(purpose = 'stage') THEN max(label) END AS dim
+        FROM meanings
+        GROUP BY name
+    ),
+
+    named AS (
+        SELECT
+            a.trace, a.event_id, a.parent_event_id, s.dim, coalesce(s.is_stage, FALSE) AS is_stage
+        FROM annotations AS a
+        LEFT JOIN said AS s ON s.name = a.name
+        -- Where no name means anything there is nothing to follow.
+        WHERE EXISTS (SELECT 1 FROM said)
+    ),
+
+    stated AS (
+        SELECT trace, event_id, dim, is_stage, 1 AS depth
+        FROM named
+        WHERE parent_event_id IS NULL
+        UNION ALL
+        SELECT n.trace, n.event_id, coalesce(n.dim, s.dim), n.is_stage OR s.is_stage, s.depth + 1
+        FROM named AS n
+        INNER JOIN stated AS s ON s.trace = n.trace AND s.event_id = n.parent_event_id
+        -- A trace may nest as deep as it likes; programs do not.
+        WHERE s.depth < 256
+    )
+
+SELECT trace, event_id, dim, is_stage
+FROM stated
+WHERE dim IS NOT NULL OR is_stage
