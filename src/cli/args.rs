@@ -441,7 +441,7 @@ pub struct ShowArgs {
 #[derive(Debug, Args)]
 pub struct RenameArgs {
     /// Name of a trace
-    #[arg(value_name = "OLD")]
+    #[arg(value_name = "OLD", add = ArgValueCompleter::new(traces))]
     pub from: String,
     /// Its new name
     #[arg(value_name = "NEW")]
@@ -452,7 +452,7 @@ pub struct RenameArgs {
 #[derive(Debug, Args)]
 pub struct RemoveArgs {
     /// Names of traces, as `list traces` has them
-    #[arg(value_name = "TRACE", required = true)]
+    #[arg(value_name = "TRACE", required = true, add = ArgValueCompleter::new(traces))]
     pub traces: Vec<String>,
 }
 

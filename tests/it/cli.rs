@@ -623,7 +623,7 @@ fn a_name_that_is_taken_gets_a_number() {
     assert_snapshot!(shown(&place.run(&["ingest", "other", "--name", "job"]), &place), @r"
     exit code 0
     --- stderr
-    job-2: kineto, 1 rank, 3 events, 0.0 MB in [TIME] s ([RATE] MB/s), 1 finding
+    job-2: kineto, 1 rank, 3 events, 538 B in [TIME] s ([RATE]/s), 1 finding
     warning[name-taken]: 1 x the name `job` was taken by the trace of [DIR]/in/job; this one is `job-2`
     ");
     assert_snapshot!(shown(&place.run(&["ingest", "other", "--name", "job"]), &place), @r"
