@@ -18,6 +18,10 @@ pub struct Layout {
     pub rows: Option<usize>,
 }
 
+/// A cell is as wide as the widest of its column, and a name of a trace may be of megabytes: longer
+/// ones are cut even where no screen is. The forms for machines hold them whole.
+const LONGEST_CELL: usize = 4096;
+
 /// A text is not cut shorter than this to make room.
 const LEAST_TEXT: usize = 16;
 
@@ -155,7 +159,7 @@ pub fn table_of(
         for (i, column) in batch.columns().iter().enumerate() {
             for row in 0..batch.num_rows() {
                 let value = json::value(column, row);
-                widths[i] = widths[i].max(cell(&value, usize::MAX).width());
+                widths[i] = widths[i].max(cell(&value, LONGEST_CELL).width());
                 if !value.is_null() {
                     known[i] = true;
                     numeric[i] &= value.is_number();
@@ -175,7 +179,7 @@ pub fn table_of(
         for row in 0..batch.num_rows() {
             let cells: Vec<String> = batch.columns()[..shown]
                 .iter()
-                .map(|column| cell(&json::value(column, row), usize::MAX))
+                .map(|column| cell(&json::value(column, row), LONGEST_CELL))
                 .collect();
             if !write(line(&cells, &numeric, 0, widths).into_bytes())? {
                 return Ok(());

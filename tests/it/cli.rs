@@ -186,7 +186,7 @@ fn one_metric_in_each_format() {
       "warnings": [],
       "provenance": {
         "sql_sha256": "[SHA256]",
-        "schema_version": 6,
+        "schema_version": 7,
         "trace_fingerprint": "[SHA256]",
         "ccl_sql": "[VERSION]"
       }
@@ -229,7 +229,7 @@ fn several_metrics_are_long() {
     --- stdout
     trace,metric,version,value,unit,reason,details
     job,coll_call_num,1,2,calls,,"{""total_calls"":2,""calls_per_rank"":{""0"":1,""1"":1},""calls_by_type"":{""all_reduce"":2},""calls_per_rank_per_step"":null,""num_traces"":2,""method"":""device_events""}"
-    job,wall_time_s,1,0.0004,s,,"{""wall_time_s"":0.0004,""per_rank"":{""0"":0.0004,""1"":0.0004},""trace_span_s"":0.0004,""basis"":""device""}"
+    job,wall_time_s,1,0.0004,s,,"{""wall_time_s"":0.0004,""per_rank"":{""0"":0.0004,""1"":0.0004},""trace_span_s"":0.0004,""clock_aligned"":false,""basis"":""device""}"
     "#);
     let run = place.run(&[&metrics[..], &["--format", "json"]].concat());
     let json: Value = serde_json::from_str(&run.done()).expect("JSON");
@@ -318,13 +318,14 @@ fn show_prints_definition_and_sql() {
       wall_time_s
 
     Parameters:
-      align BOOLEAN = false: Shift the times of each rank by its median end difference first, in case clocks differ: only trace_span_s changes.
+      align BOOLEAN = NULL: Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls: only trace_span_s changes.
 
     Columns:
       trace VARCHAR: The ingested trace.
       wall_time_s DOUBLE [s] (lower is better): Largest window over ranks.
       per_rank MAP [s]: Window of each rank.
-      trace_span_s DOUBLE [s]: First start over ranks to last end over ranks, by their clocks as recorded; see -p align=true.
+      trace_span_s DOUBLE [s]: First start over ranks to last end over ranks; see the parameter align.
+      clock_aligned BOOLEAN: Whether the offsets of the clocks were taken away: see the parameter align.
       basis VARCHAR: device, or host where the trace has no device events.
 
     From traces of:
@@ -332,6 +333,9 @@ fn show_prints_definition_and_sql() {
 
     Ranges set by hand (NVTX):
       none
+
+    Warns of a trace:
+      the clocks of the ranks differ: their offsets (clock_offsets) are taken away from trace_span_s; -p align=false compares the clocks as recorded
 
     NULL means:
       the trace has no slices
@@ -414,7 +418,7 @@ fn slips_get_the_nearest_name() {
     exit code 1
     --- stderr
     error[param-invalid]: parameter `align` is "perhaps", which is no BOOLEAN
-      Shift the starts of each rank by its median end difference first, in case clocks differ.
+      Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
     hint: write true or false
     "#);
     let run = place.run(&["metric", "iter_time", "--sql-dir", "nowhere"]);

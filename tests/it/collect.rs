@@ -87,7 +87,8 @@ fn each_configuration_is_a_trace_that_knows_its_settings() {
     assert_eq!(runs(&folder), DEFAULT);
 
     let cards = cards(&place, &folder);
-    assert_eq!(cards.iter().map(|(trace, _)| trace).collect::<Vec<_>>(), DEFAULT.each_ref());
+    let named = DEFAULT.map(|run| format!("{sweep_name}.{run}"));
+    assert_eq!(cards.iter().map(|(trace, _)| trace).collect::<Vec<_>>(), named.each_ref());
     for ((_, card), (cu, threads)) in
         cards.iter().zip([("32", "512"), ("37", "384"), ("56", "256")])
     {
@@ -104,9 +105,9 @@ fn each_configuration_is_a_trace_that_knows_its_settings() {
         "SELECT trace, comm_library, count(DISTINCT s.rank) AS ranks, count(*) AS steps
          FROM cards AS c INNER JOIN steps AS s USING (trace) GROUP BY ALL ORDER BY trace",
     );
-    for (row, trace) in DEFAULT.iter().enumerate() {
+    for (row, trace) in named.iter().enumerate() {
         let said = ["trace", "comm_library", "ranks", "steps"].map(|column| csv.get(row, column));
-        assert_eq!(said, [Some(*trace), Some("RCCL"), Some("2"), Some("6")]);
+        assert_eq!(said, [Some(trace.as_str()), Some("RCCL"), Some("2"), Some("6")]);
     }
     // What it says to run next works: three runs, so workbooks for each test.
     let next =

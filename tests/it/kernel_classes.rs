@@ -235,7 +235,7 @@ const OPAQUE: &str = "trace LIKE '%mtia%' OR name = 'Kernel' OR name LIKE '%::sp
 /// Trace, and shares of classes in percent that others counted (formats_kineto, section 10).
 const SHARES: [(&str, &[(&str, f64)]); 7] = [
     (
-        "B300",
+        "semantic_purity_qwen3_30b_a3b.B300",
         &[
             ("gemm", 73.5),
             ("attention", 7.2),

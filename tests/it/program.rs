@@ -12,6 +12,7 @@ use ccl_sql::sql_text::{sql_name, sql_string};
 use duckdb::arrow::array::RecordBatch;
 use duckdb::types::Value as SqlValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::tables::Csv;
 
@@ -153,6 +154,57 @@ pub fn registry() -> &'static Registry {
     REGISTRY.get_or_init(|| Registry::load(None).expect("the registry loads"))
 }
 
+/// An operator of a plan that ran.
+#[derive(Debug, Default)]
+pub struct Operator {
+    /// Its kind, as DuckDB calls it.
+    pub kind: String,
+    /// Rows that it made.
+    pub rows: f64,
+    /// Bytes of these.
+    pub bytes: f64,
+    /// Conditions, where it is a join.
+    pub conditions: Vec<String>,
+    /// Where its rows come from.
+    pub inputs: Vec<Operator>,
+}
+
+#[derive(serde::Deserialize)]
+struct Plan<'a> {
+    #[serde(borrow, default)]
+    operator: Vec<&'a RawValue>,
+}
+
+/// An operator as DuckDB writes it. Plans lie deeper than a parser of nested values goes: what is
+/// below is read one level at a time.
+#[derive(serde::Deserialize)]
+struct Level<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    intermediate_rows: f64,
+    intermediate_size_bytes: f64,
+    extra_info: Value,
+    #[serde(borrow, default)]
+    children: Vec<&'a RawValue>,
+}
+
+impl Operator {
+    fn new(text: &&RawValue) -> serde_json::Result<Self> {
+        let level: Level<'_> = serde_json::from_str(text.get())?;
+        let conditions = match &level.extra_info["Conditions"] {
+            Value::Array(all) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            one => one.as_str().map(str::to_owned).into_iter().collect(),
+        };
+        Ok(Self {
+            kind: level.kind,
+            rows: level.intermediate_rows,
+            bytes: level.intermediate_size_bytes,
+            conditions,
+            inputs: level.children.iter().map(Self::new).collect::<serde_json::Result<_>>()?,
+        })
+    }
+}
+
 /// The traces of a data directory under one connection: many queries for the price of one start.
 pub struct Tables {
     engine: Engine<'static>,
@@ -213,7 +265,7 @@ impl Tables {
     }
 
     /// What the operators did that ran a metric or view, as DuckDB says it (EXPLAIN ANALYZE).
-    pub fn plan(&self, file: &SqlFile) -> Result<Value, String> {
+    pub fn plan(&self, file: &SqlFile) -> Result<Operator, String> {
         for input in file.header.inputs() {
             self.engine.make(input).map_err(|e| e.to_string())?;
         }
@@ -228,15 +280,17 @@ impl Tables {
     }
 
     /// The same of a query over tables.
-    pub fn plan_of(&self, sql: &str) -> Result<Value, String> {
+    pub fn plan_of(&self, sql: &str) -> Result<Operator, String> {
         let text = self.engine.connection.query_row(
             &format!("EXPLAIN (ANALYZE, FORMAT JSON) {sql}"),
             [],
             |row| row.get::<_, String>(1),
         );
-        let plan: Value =
-            serde_json::from_str(&text.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
-        Ok(plan["operator"][0].clone())
+        let text = text.map_err(|e| e.to_string())?;
+        let plan: Plan<'_> = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        // A query of what it says itself needs none.
+        let top = plan.operator.first().map(Operator::new).transpose();
+        top.map(Option::unwrap_or_default).map_err(|e| e.to_string())
     }
 
     /// Adds what metrics say of a trace, for comparisons.

@@ -205,7 +205,8 @@ const JOBS: [Job; 18] = [
         wall: &[660_551_005, 660_551_005],
         steps: &[222_442_191, 219_726_905, 224_936_243, 222_442_191, 219_726_905, 224_936_243],
         values: &[
-            ("straggler_lag", "mean_lag_us", 2_930.942_762),
+            // The mean of the 21 start delays that made rank 1: its clock offset is taken away.
+            ("straggler_lag", "mean_lag_us", 1_180.692_761_9),
             ("straggler_lag", "num_collectives", 21.0),
         ],
     },

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::ingest::Place;
 use crate::pickles;
-use crate::program::{Tables, in_parallel, registry};
+use crate::program::{Operator, Tables, in_parallel, registry};
 
 /// Events of the smaller trace, about.
 const SMALL: usize = 600;
@@ -38,14 +38,6 @@ struct Cost {
     pairs: f64,
 }
 
-fn number(node: &Value, key: &str) -> f64 {
-    node[key].as_f64().unwrap_or_default()
-}
-
-fn children(node: &Value) -> &[Value] {
-    node["children"].as_array().map_or(&[], Vec::as_slice)
-}
-
 /// Whether a condition tells rows of one trace apart: an equality of something that few share.
 fn is_selective(condition: &str) -> bool {
     let sides = condition.split_once(" = ").or(condition.split_once(" IS NOT DISTINCT FROM "));
@@ -56,35 +48,24 @@ fn is_selective(condition: &str) -> bool {
 }
 
 /// Pairs of rows that a join may have looked at.
-fn pairs(node: &Value) -> f64 {
-    let kind = node["type"].as_str().unwrap_or_default();
+fn pairs(node: &Operator) -> f64 {
     // The other joins sort (ASOF, IE_JOIN) or are of rows that belong together (DELIM).
-    let looks_at_all = match kind {
+    let looks_at_all = match &*node.kind {
         "CROSS_PRODUCT" | "NESTED_LOOP_JOIN" | "BLOCKWISE_NL_JOIN" => true,
-        "HASH_JOIN" => match &node["extra_info"]["Conditions"] {
-            Value::String(one) => !is_selective(one),
-            Value::Array(all) => !all.iter().filter_map(Value::as_str).any(is_selective),
-            _ => true,
-        },
+        "HASH_JOIN" => !node.conditions.iter().any(|c| is_selective(c)),
         _ => false,
     };
-    match (looks_at_all, children(node)) {
-        (true, [left, right]) => {
-            number(left, "intermediate_rows") * number(right, "intermediate_rows")
-        }
+    match (looks_at_all, &node.inputs[..]) {
+        (true, [left, right]) => left.rows * right.rows,
         _ => 0.0,
     }
 }
 
 impl Cost {
-    fn of(node: &Value) -> Self {
-        let mut out = Self {
-            rows: number(node, "intermediate_rows"),
-            bytes: number(node, "intermediate_size_bytes"),
-            pairs: pairs(node),
-        };
-        for child in children(node) {
-            let other = Self::of(child);
+    fn of(node: &Operator) -> Self {
+        let mut out = Self { rows: node.rows, bytes: node.bytes, pairs: pairs(node) };
+        for input in &node.inputs {
+            let other = Self::of(input);
             out.rows += other.rows;
             out.bytes += other.bytes;
             out.pairs += other.pairs;
@@ -114,12 +95,11 @@ impl Cost {
     }
 }
 
-/// The largest joins of a plan, for the message.
-fn worst(node: &Value, out: &mut Vec<(f64, String)>) {
-    let rows = number(node, "intermediate_rows").max(pairs(node));
-    let what = format!("{} {} {:.0}", node["type"], node["extra_info"]["Conditions"], rows);
-    out.push((rows, what));
-    children(node).iter().for_each(|child| worst(child, out));
+/// What the operators of a plan made, for the message.
+fn made(node: &Operator, out: &mut Vec<(f64, String)>) {
+    let rows = node.rows.max(pairs(node));
+    out.push((rows, format!("{} {:?} {rows}", node.kind, node.conditions)));
+    node.inputs.iter().for_each(|input| made(input, out));
 }
 
 /// Serial work of one rank: each operator launches one kernel on one stream, now and then a copy,
@@ -306,7 +286,7 @@ fn failures(shape: Shape, file: &SqlFile, tables: &[Tables; 2]) -> Vec<String> {
         return Vec::new();
     }
     let mut nodes = Vec::new();
-    worst(&after, &mut nodes);
+    made(&after, &mut nodes);
     nodes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let nodes: Vec<String> = nodes.into_iter().take(3).map(|n| n.1).collect();
     vec![format!("{name} of {}: {}\n    {}", shape.0, grown.join("; "), nodes.join("\n    "))]
@@ -343,7 +323,7 @@ fn a_join_of_all_with_all_is_seen() {
     serial(&place, 40);
     place.run(&["ingest", "job", "-q"]).done();
     let tables = Tables::open(&place.data());
-    assert!(tables.has_rows_for(registry().metric("kernel").expect("a metric")));
+    assert!(tables.has_rows_for(registry().metric("idle_causes").expect("a metric")));
     let cost = |sql: &str| Cost::of(&tables.plan_of(sql).expect("the query runs"));
     let all = "SELECT count(*) FROM device_events AS a INNER JOIN device_events AS b
         ON b.trace = a.trace AND b.rank = a.rank AND b.ts_ns > a.ts_ns";
