@@ -99,7 +99,7 @@ pub fn metrics(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Ingested traces, and paths.
 pub fn traces(typed: &OsStr) -> Vec<CompletionCandidate> {
     let data = option("--data").or_else(|| std::env::var_os("CCL_SQL_DATA"));
-    let store = Store::new(&data.map_or_else(|| PathBuf::from("ccl-data"), PathBuf::from));
+    let store = Store::new(data.map_or_else(|| PathBuf::from("ccl-data"), PathBuf::from));
     let mut out = beginning(store.traces().into_iter().map(|trace| (trace, None)), typed);
     if out.is_empty() || typed.to_string_lossy().contains('/') {
         out.extend(PathCompleter::any().complete(typed));

@@ -87,7 +87,7 @@ impl Printer {
     }
 
     /// Whether results go to a file.
-    pub fn into_file(&self) -> bool {
+    pub fn writes_file(&self) -> bool {
         self.file().is_some()
     }
 

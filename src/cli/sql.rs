@@ -164,7 +164,7 @@ impl Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.open {
             self.waiting.extend(bytes);
-            if self.waiting.len() > PIECE && !self.context.printer.into_file() {
+            if self.waiting.len() > PIECE && !self.context.printer.writes_file() {
                 self.open = self.context.printer.stdout(&std::mem::take(&mut self.waiting))?;
             }
         }

@@ -87,8 +87,11 @@ impl<'r> Engine<'r> {
             })?;
         }
         let connection = Connection::open_in_memory_with_flags(config)?;
+        // An ASOF join of what is thought to be few rows becomes a loop over all pairs, and what is
+        // thought is often wrong.
         connection.execute_batch(
-            "SET enable_progress_bar = false; SET preserve_insertion_order = true;",
+            "SET enable_progress_bar = false; SET preserve_insertion_order = true; \
+             SET asof_loop_join_threshold = 0;",
         )?;
         // DuckDB's own choice is a folder in whatever directory the program runs in.
         let scratch = Scratch::below(&[&settings.data, &std::env::temp_dir()]);

@@ -102,13 +102,15 @@ mod tests {
 
     use super::*;
 
-    fn of(value: Value, unit: Option<&str>) -> Option<(Vec<(String, Option<String>)>, Value)> {
+    type Fields = Vec<(String, Option<String>)>;
+
+    fn of(value: Value, unit: Option<&str>) -> Option<(Fields, Value)> {
         let sheet = table("by_x_ms", unit, &value)?;
         let columns = sheet.columns.into_iter().map(|c| (c.name, c.unit)).collect();
         Some((columns, json!(sheet.rows)))
     }
 
-    fn columns(of: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
+    fn columns(of: &[(&str, Option<&str>)]) -> Fields {
         of.iter().map(|(name, unit)| ((*name).to_owned(), unit.map(str::to_owned))).collect()
     }
 

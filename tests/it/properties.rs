@@ -209,15 +209,20 @@ fn other_numbers_for_the_ranks_only_permute_rows() {
         };
         let names: BTreeMap<String, String> =
             before.iter().zip(after).map(|(b, a)| (b.to_string(), a.to_string())).collect();
+        // Of ranks that end together the lowest ends the path, and that is another one.
+        let of_path = |name: &str, value: Value| match name {
+            "critical_path" => serde_json::json!({"value": value["value"]}),
+            _ => value,
+        };
         let expected: BTreeMap<String, Value> = metrics(&files(&before))
             .iter()
-            .map(|(name, value)| (name.clone(), renamed(value, &names)))
+            .map(|(name, value)| (name.clone(), of_path(name, renamed(value, &names))))
             .collect();
         let same: BTreeMap<String, String> =
             (0..8).map(|rank| (rank.to_string(), rank.to_string())).collect();
         let after_all: BTreeMap<String, Value> = metrics(&files(after))
             .iter()
-            .map(|(name, value)| (name.clone(), renamed(value, &same)))
+            .map(|(name, value)| (name.clone(), of_path(name, renamed(value, &same))))
             .collect();
         // Offsets of clocks are against the lowest rank, which is another one under other names.
         let found: Vec<String> = differences(&expected, &after_all)

@@ -44,7 +44,7 @@ function drawnRects(spans, slices, toPixel, left, right) {
     if (to - from >= WIDE) {
       // What only touches the window is not in it, however the pixels were rounded.
       const [low, high] = [Math.max(from, left), Math.min(to, right)];
-      if (high - low > 1e-6) wide.push([low, high, 1]);
+      if (high - low > 1e-3) wide.push([low, high, 1]);
     } else if (to > reach) add(Math.max(from, reach), Math.max(to, from + 1e-6), 1);
     reach = Math.max(reach, to);
   }
