@@ -20,7 +20,7 @@ pub struct Layout {
 
 /// A cell is as wide as the widest of its column, and a name of a trace may be of megabytes: longer
 /// ones are cut even where no screen is. The forms for machines hold them whole.
-const LONGEST_CELL: usize = 4096;
+const LONGEST_CELL: usize = 400;
 
 /// A text is not cut shorter than this to make room.
 const LEAST_TEXT: usize = 16;
