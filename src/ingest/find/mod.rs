@@ -29,6 +29,11 @@ pub(crate) struct Root {
 }
 
 impl Root {
+    /// Whether this path, as manifests keep it, is that of a file of the job.
+    pub(crate) fn has(&self, absolute: &Path) -> bool {
+        self.candidates.iter().any(|candidate| candidate.absolute == absolute)
+    }
+
     /// The same files, with a card looked for up to the highest of these paths.
     pub(crate) fn reaching(self, paths: &[PathBuf]) -> Self {
         let higher = paths.iter().filter(|path| self.top.starts_with(path));
@@ -145,7 +150,7 @@ pub(crate) fn roots(
     let by_hand: Vec<(PathBuf, i64)> =
         options.ranks.iter().map(|(rank, file)| (absolute(file), *rank)).collect();
     let mut add = |candidate: Candidate, root: PathBuf, top: &Path, seen: &mut BTreeSet<Place>| {
-        let place = Place { file: absolute(&candidate.place.file), ..candidate.place.clone() };
+        let place = Place { file: candidate.file.clone(), ..candidate.place.clone() };
         if seen.insert(place) {
             let entry = by_root.entry(root.clone()).or_insert_with(|| Root {
                 top: folders::folder_above(&root).unwrap_or_else(|| root.clone()),
@@ -169,7 +174,7 @@ pub(crate) fn roots(
         let candidates = walk::below(path, None)?;
         let of_xla = OfXla::of(&candidates, options.asked.keep_partial);
         for mut candidate in candidates {
-            let file = absolute(&candidate.place.file);
+            let file = candidate.file.clone();
             if let Some(why) = of_xla.damaged.get(&candidate.place.file) {
                 let why =
                     format!("{why}; the .trace.json file of the same run was read in its place");
@@ -187,8 +192,7 @@ pub(crate) fn roots(
                     snapshots.push((candidate, top.clone(), false));
                 }
                 kind if kind.is_read() => {
-                    let logical = Place { file, ..candidate.place.clone() }.logical();
-                    let root = folders::job_root(&logical);
+                    let root = folders::job_root(&candidate.absolute);
                     first_root.get_or_insert_with(|| root.clone());
                     let top = if root.starts_with(&top) { &top } else { &root };
                     add(candidate, root.clone(), top, &mut seen);
@@ -218,9 +222,7 @@ pub(crate) fn roots(
                 snapshots.push((candidate, top, true));
                 continue;
             }
-            let root = first_root
-                .get_or_insert_with(|| folders::job_root(&absolute(&candidate.place.file)))
-                .clone();
+            let root = first_root.get_or_insert_with(|| folders::job_root(&candidate.file)).clone();
             add(candidate, root.clone(), &root, &mut seen);
         }
     }
@@ -255,7 +257,7 @@ fn place_snapshots(
     let homes: Vec<PathBuf> = by_root.keys().cloned().collect();
     if options.only().is_none_or(|wanted| wanted == "memory") {
         for root in by_root.values() {
-            let first = root.candidates.first().map(|c| absolute(&c.place.file));
+            let first = root.candidates.first().map(|c| c.file.clone());
             let mut folders = folders::folders_beside(&root.path, &first.unwrap_or_default());
             folders.extend(folders::folders_of_only(&root.path));
             for folder in folders {
@@ -273,7 +275,7 @@ fn place_snapshots(
     snapshots.sort_by_key(|(candidate, ..)| candidate.kind.source() == "bench");
     let mut with_snapshots: Option<Vec<PathBuf>> = None;
     for (mut candidate, top, given) in snapshots {
-        let file = absolute(&candidate.place.file);
+        let file = candidate.file.clone();
         candidate.rank = by_hand.iter().find(|(f, _)| *f == file).map(|(_, rank)| *rank);
         let place = Place { file, ..candidate.place.clone() };
         let home = match candidate.kind.source() {

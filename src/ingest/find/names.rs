@@ -2,7 +2,6 @@
 
 use std::path::{Component, Path};
 
-use crate::ingest::find::folders::is_process_folder;
 use crate::readers::sniff::names_json;
 
 /// The folder of a run in the habit of TensorBoard (`plugins/profile/<run>`), if the file lies in one.
@@ -133,6 +132,22 @@ pub fn stem(path: &Path) -> String {
         }
     }
     out
+}
+
+pub(crate) fn is_rank_folder(name: &str) -> bool {
+    is_numbered(name, "rank")
+}
+
+/// A folder for each process, as scripts name them that start several of JAX.
+pub(crate) fn is_process_folder(name: &str) -> bool {
+    ["proc", "process", "host", "worker", "node", "task"].iter().any(|w| is_numbered(name, w))
+}
+
+/// Whether a name is a word and a number.
+pub(crate) fn is_numbered(name: &str, word: &str) -> bool {
+    let rest = name.strip_prefix(word).unwrap_or("");
+    let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
