@@ -150,6 +150,24 @@ pub(crate) fn is_numbered(name: &str, word: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Digits of a path as numbers: `node2` comes before `node10`.
+pub(crate) fn natural(path: &str) -> Vec<(String, u64)> {
+    let mut out = vec![(String::new(), 0_u64)];
+    let mut in_digits = false;
+    for c in path.chars() {
+        if in_digits && !c.is_ascii_digit() {
+            out.push((String::new(), 0));
+        }
+        in_digits = c.is_ascii_digit();
+        let Some((text, number)) = out.last_mut() else { continue };
+        match c.to_digit(10) {
+            Some(digit) => *number = number.saturating_mul(10).saturating_add(digit.into()),
+            None => text.push(c),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
