@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::program::{files, project};
+use crate::support::{files, project};
 
 /// Modules from the outermost to the innermost; a module may import from later lines, its own too.
 const LAYERS: [&[&str]; 7] = [
