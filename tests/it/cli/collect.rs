@@ -1,6 +1,6 @@
-//! `trace_collection/collect/sweep.sh` as a user runs it, over a command that copies an example's traces
-//! in place of a training: the folders it makes, what the tables then say of the settings, and what it
-//! does about runs that fail and values that look like code.
+//! `trace_collection/collect/sweep.sh` as a user runs it, over a command that copies an example's
+//! traces in place of a training: the folders it makes, what the tables then say of the settings,
+//! and what it does about runs that fail and values that look like code.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Csv, Place, Run, example, examples, files, folders, name};
 
-/// A job: the two ranks of the example `gloo-ddp-2rank`, where the profiler of PyTorch would write them.
-/// `$0` is the folder of the example.
+/// A job: the two ranks of the example `gloo-ddp-2rank`, where the profiler of PyTorch would write
+/// them. `$0` is the folder of the example.
 const JOB: &str = r#"for rank in 0 1; do
     mkdir -p "$SWEEP_DIR/torch_profiler/rank$rank"
     cp "$0/kineto_trace_$rank.json" "$SWEEP_DIR/torch_profiler/rank$rank/trace.json"
@@ -151,7 +151,8 @@ fn a_run_that_writes_nothing_or_takes_too_long_has_failed() {
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("\n1cu_64threads: failed: it wrote no file"), "{}", run.stderr);
     let began = Instant::now();
-    // The second `sleep` would outlive a script that ended the first alone, and hold its stderr open.
+    // The second `sleep` would outlive a script that ended the first alone, and hold its stderr
+    // open.
     let slow = r#"touch "$SWEEP_DIR/x"; sleep 60 & sleep 60"#;
     let run = sweep(&place, &["-t", "1", "-p", "1,64", "--", "sh", "-c", slow]);
     assert!(began.elapsed() < Duration::from_secs(30));

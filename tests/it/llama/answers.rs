@@ -1,5 +1,4 @@
-//! The true answers, computed from what was played and never from the JSON; and the README that says
-//! them.
+//! The true answers, computed from what was played and never from the JSON; and the README.
 
 use std::array::from_fn;
 use std::collections::BTreeMap;

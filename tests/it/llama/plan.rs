@@ -1,11 +1,11 @@
-//! What the jobs are: their sizes and delays, the groups and collectives of a step, and its operations.
+//! The jobs: their sizes and delays, the groups, collectives and operations of a step.
 
 pub const RANKS: usize = 4;
 pub const STEPS: i64 = 4;
 pub const FIRST_STEP: i64 = 10;
 pub const LAYERS: usize = 2;
 pub const STRAGGLER: usize = 2;
-/// Time that rank 2 needs more for the first kernel of a layer, so before every tensor-parallel call.
+/// Time that rank 2 needs more for the first kernel of a layer, so before every tp call.
 pub const STRAGGLER_GEMM_NS: i64 = 120_000;
 /// Time that rank 2 needs more for the optimizer, so before the call on `default_pg`.
 pub const STRAGGLER_OPTIMIZER_NS: i64 = 20_000;

@@ -1,5 +1,5 @@
-//! Plays the plan in whole nanoseconds: hosts launch, streams run in order, a collective starts on each
-//! rank when that rank is ready, and ends when the last rank has come and the transfer is over.
+//! Plays the plan in whole nanoseconds. Hosts launch, streams run in order, a collective starts on
+//! each rank when that rank is ready, and ends after the last has come and the transfer is over.
 
 use std::array::from_fn;
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl Sim {
         i64::from(u32::try_from(self.lcg >> 33).unwrap_or(0) % limit)
     }
 
-    /// Plays a step: forward and backward pass, the optimizer, and the loss, which the host waits for.
+    /// Plays a step: forward and backward pass, the optimizer, and the loss.
     pub fn play_step(&mut self, step: i64) {
         self.step = step;
         let begins = self.begin_step();

@@ -1,6 +1,8 @@
-//! The rows of a job as JSON, and the traces that they make: Kineto of 2024 and later (formats_kineto.md,
-//! generation C), decimal microseconds relative to `baseTimeNanoseconds`, which stands *after* the
-//! events; `External id` names the CPU op; NCCL arguments lie on the kernels too.
+//! The rows of a job as JSON, and the traces that they make.
+//!
+//! The form is that of 2024 and later (formats_kineto.md, generation C): decimal microseconds
+//! relative to `baseTimeNanoseconds`, which stands *after* the events; `External id` names the CPU
+//! op; NCCL arguments lie on the kernels too.
 
 use crate::llama::plan::{Autograd, Comm, FIRST_STEP, Group, MIB, Op, RANKS, Work};
 use crate::llama::play::{EPOCH_NS, Launch, Sim};
@@ -20,7 +22,7 @@ fn pid(rank: usize) -> i64 {
 }
 
 impl Sim {
-    /// The host's side of an op: its slice, the record of a collective, and the call to the runtime.
+    /// The host's side of an op: its slice, the record of a collective, the call to the runtime.
     pub fn host_rows(&mut self, rank: usize, op: &Op, launch: &Launch) {
         let (host, full_rows, step) = (pid(rank), self.plan.full_rows, self.step);
         let tid = host + if op.backward { 37 } else { 0 };

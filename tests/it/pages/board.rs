@@ -55,8 +55,8 @@ fn a_board_links_grades_filters_and_sorts() {
     let (fast, fast_grade) = of("llama-tiny-fsdp2-tp2-4-balanced", "mfu");
     assert!(slow < 25.0 && fast > 25.0 && fast < 50.0, "{slow} {fast}");
     assert_eq!((slow_grade.as_deref(), fast_grade.as_deref()), (Some("poor"), Some("fair")));
-    // Times are graded against the median of the same model and hardware: 3.214 and 2.840 ms, median
-    // 3.027. The third trace is alone of its kind, and has no grade.
+    // Times are graded against the median of the same model and hardware: 3.214 and 2.840 ms,
+    // median 3.027. The third trace is alone of its kind, and has no grade.
     let grades: Vec<Option<String>> =
         ["llama-tiny-fsdp2-tp2-4", "llama-tiny-fsdp2-tp2-4-balanced", "x[1],(a)@..b"]
             .iter()

@@ -1,5 +1,5 @@
-//! Reports as people and programs get them. The numbers are those of the metrics, which have tests of
-//! their own; here it is what is shown, where it goes, and that strangers' text stays text.
+//! Reports as people and programs get them. The numbers are those of the metrics, which have tests
+//! of their own; here it is what is shown, where it goes, and that strangers' text stays text.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -99,8 +99,8 @@ fn nothing_nested_is_dropped() {
     assert!(lists > 30, "{lists}");
 }
 
-/// Of a step of too many events the longest are spans, and the others are summed up by slices: what is
-/// drawn adds up to what ran.
+/// Of a step of too many events the longest are spans, and the others are summed up by slices: what
+/// is drawn adds up to what ran.
 #[test]
 fn a_timeline_of_many_events_sums_up_the_short_ones() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! Records of benchmarks from the command line: that they change nothing that is said of the trace beside
-//! them, what is read again, and what is refused.
+//! Records of benchmarks from the command line: that they change nothing that is said of the trace
+//! beside them, what is read again, and what is refused.
 
 use crate::support::Place;
 use crate::support::runs::two_ranks;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::support::{
-    Csv, Place, Tables, blessing, differences, files, folders, in_parallel, name, project, selected,
+    Place, files, folders, in_parallel, name, project, rows_differ, selected, settled,
 };
 
 /// Differences between the expected files of a case and what the program made.
@@ -49,7 +49,7 @@ fn failures(case: &Path) -> Vec<String> {
     if expected.is_empty() {
         return out;
     }
-    let tables = Tables::open(&place.data());
+    let tables = place.tables();
     for (table, (file, text)) in expected {
         let columns = text.lines().next().unwrap_or("*");
         let actual = match tables.select(&table, columns) {
@@ -59,15 +59,7 @@ fn failures(case: &Path) -> Vec<String> {
                 continue;
             }
         };
-        let found = match text.is_empty() {
-            true => vec!["the file is empty: write the rows, or bless".to_owned()],
-            false => differences(&Csv::parse(&text), &Csv::parse(&actual)),
-        };
-        if blessing() && !found.is_empty() {
-            std::fs::write(&file, &actual).expect("the expected file can be written");
-        } else {
-            out.extend(found.into_iter().map(|f| format!("{}: {f}", file.display())));
-        }
+        out.extend(settled(&file, &actual, rows_differ(&text, &actual)));
     }
     out
 }

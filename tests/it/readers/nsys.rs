@@ -1,5 +1,5 @@
-//! Exports of Nsight Systems that tables of expected rows cannot show: damage, locks, secrets, reports,
-//! and what a second ingest does.
+//! Exports of Nsight Systems that tables of expected rows cannot show: damage, locks, secrets,
+//! reports, and what a second ingest does.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -415,7 +415,8 @@ fn a_folder_of_parquet_files_is_read_as_the_database() {
     drop(tables);
     let again = place.run(&["ingest", "job_pqtdir"]);
     assert!(again.stderr.contains("job: unchanged"), "{}", again.stderr);
-    // In a folder it is one trace, however many files it has; beside its database it is not read twice.
+    // In a folder it is one trace, however many files it has; beside its database it is not read
+    // twice.
     std::fs::copy(place.input().join("other/job.sqlite"), place.input().join("job.sqlite"))
         .expect("it is ours");
     std::fs::remove_dir_all(place.input().join("other")).expect("it is ours");

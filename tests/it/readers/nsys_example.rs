@@ -1,5 +1,5 @@
-//! The example of Nsight Systems in `trace_collection`: a database made of statements, and answers that
-//! follow from them by hand.
+//! The example of Nsight Systems in `trace_collection`: a database made of statements, and answers
+//! that follow from them by hand.
 //!
 //! Two GPUs of one node, a process each; five iterations that start 1 ms apart. Times within an
 //! iteration, in microseconds (`r` is the rank):

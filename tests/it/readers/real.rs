@@ -421,8 +421,8 @@ const ELEMENTS: &str = "SELECT (SELECT count(*) FROM host_events)
     + (SELECT count(*) FROM metadata WHERE key LIKE '%:%' AND NOT EXISTS (
         SELECT 1 FROM sources WHERE source = 'nsys'))";
 
-/// Damaged files: name, elements read when it can be read, else the code of the error, and what a second
-/// run with --keep-partial keeps (None: refuses as well).
+/// Damaged files: name, elements read when it can be read, else the code of the error, and what a
+/// second run with --keep-partial keeps (None: refuses as well).
 const WEIRD: [(&str, Result<i64, &str>, Option<i64>); 21] = [
     ("kineto_bom.json", Ok(75), Some(75)),
     ("kineto_crlf.json", Ok(75), Some(75)),

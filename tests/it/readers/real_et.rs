@@ -1,10 +1,10 @@
-//! Known answers on real execution traces, counted by another program (formats_kineto, section 4). The
-//! traces are not part of the project: without them each test says so and passes.
+//! Known answers on real execution traces, counted by another program (formats_kineto, section 4).
+//! The traces are not part of the project: without them each test says so and passes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::support::real::traces;
-use crate::support::{Place, name};
+use crate::support::{Place, files, name};
 
 const DLRM: &str = "facebookresearch+param/et_replay/tests/inputs/dlrm_8rank";
 const PARAM: &str = "et/facebookresearch+param/et_replay/tests/inputs";
@@ -17,16 +17,6 @@ fn ingest(files: &[PathBuf]) -> Place {
     }
     place.run(&["ingest", "job", "-q"]).done();
     place
-}
-
-fn files_of(folder: &Path) -> Vec<PathBuf> {
-    let mut out: Vec<PathBuf> = std::fs::read_dir(folder)
-        .expect("the folder can be listed")
-        .map(|entry| entry.expect("the folder can be listed").path())
-        .filter(|path| path.is_file())
-        .collect();
-    out.sort();
-    out
 }
 
 /// Nodes, records of communication and names of each file of every version.
@@ -83,9 +73,9 @@ const FILES: [(&str, u64, u64, u64); 18] = [
 #[test]
 fn dlrm_is_linked_in_order_and_gets_its_splits() {
     let Some(traces) = traces("dlrm_is_linked_in_order_and_gets_its_splits") else { return };
-    let plain = ingest(&files_of(&traces.join("kineto").join(DLRM)));
-    let mut both = files_of(&traces.join("kineto").join(DLRM));
-    both.extend(files_of(&traces.join("et").join(DLRM)));
+    let plain = ingest(&files(&traces.join("kineto").join(DLRM)));
+    let mut both = files(&traces.join("kineto").join(DLRM));
+    both.extend(files(&traces.join("et").join(DLRM)));
     let folder = ingest(&both);
     let links = "SELECT rank, linked_by, count(*) FROM et_links GROUP BY ALL ORDER BY rank";
     let expected: Vec<String> = (0..8).map(|rank| format!("{rank} order 13")).collect();
@@ -122,10 +112,10 @@ fn dlrm_is_linked_in_order_and_gets_its_splits() {
 #[test]
 fn gloo_is_linked_by_record_ids_and_changes_nothing() {
     let Some(traces) = traces("gloo_is_linked_by_record_ids_and_changes_nothing") else { return };
-    let files = files_of(&traces.join("own/gloo-ddp-2rank"));
-    let folder = ingest(&files);
+    let all = files(&traces.join("own/gloo-ddp-2rank"));
+    let folder = ingest(&all);
     let is_kineto = |f: &&PathBuf| f.to_string_lossy().contains("kineto");
-    let plain = ingest(&files.iter().filter(is_kineto).cloned().collect::<Vec<_>>());
+    let plain = ingest(&all.iter().filter(is_kineto).cloned().collect::<Vec<_>>());
     let links = "SELECT l.rank, linked_by, count(*), count(DISTINCT l.node_id),
             count(DISTINCT l.event_id), bool_and(h.name = n.name)
         FROM et_links l

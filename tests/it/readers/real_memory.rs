@@ -1,14 +1,15 @@
-//! Known answers on real memory snapshots, by programs written for this purpose (formats_kineto, section
-//! 11): start, peak and end of what was allocated, and what was reserved. Skipped where the files are not.
+//! Known answers on real memory snapshots, by programs written for this purpose (formats_kineto,
+//! section 11): start, peak and end of what was allocated, and what was reserved. Skipped where the
+//! files are not.
 
 use serde_json::Value;
 
 use crate::support::Place;
 use crate::support::real::traces;
 
-/// A snapshot: its file below the traces and its events; start, peak and end of what was asked for, and
-/// of what was allocated (a block that is there at the end by its own size, any other rounded up to
-/// 512 bytes); reserved bytes. By a program in Python.
+/// A snapshot: its file below the traces and its events; start, peak and end of what was asked for,
+/// and of what was allocated (a block that is there at the end by its own size, any other rounded
+/// up to 512 bytes); reserved bytes. By a program in Python.
 struct Snapshot {
     path: &'static str,
     events: i64,

@@ -1,5 +1,5 @@
-//! Profiles of XLA that tables of expected rows cannot show: a fit over many calls, damage, and what a
-//! second ingest does.
+//! Profiles of XLA that tables of expected rows cannot show: a fit over many calls, damage, and
+//! what a second ingest does.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -43,8 +43,8 @@ struct Share {
     dur_ps: i64,
 }
 
-/// Calls in groups of 8 and of 4. Every chip starts at another time, and a call ends for all chips of
-/// the group at once: what the last one needs is the transfer, all others wait, too.
+/// Calls in groups of 8 and of 4. Every chip starts at another time, and a call ends for all chips
+/// of the group at once: what the last one needs is the transfer, all others wait, too.
 fn calls() -> Vec<Share> {
     let mut chance = Chance(20_261_121);
     let mut out = Vec::new();
@@ -89,8 +89,8 @@ fn ahead_ps(chip: usize) -> i64 {
     7_000_000_000 + 3_123_456 * chip as i64
 }
 
-/// The calls as both forms say them: the line of the chip, with its own clock beside that of the host. Of
-/// some operations the line says that they took no time.
+/// The calls as both forms say them: the line of the chip, with its own clock beside that of the
+/// host. Of some operations the line says that they took no time.
 fn events(calls: &[Share], chip: usize) -> Vec<(&Share, i64, i64)> {
     let of_chip = calls.iter().filter(|c| c.chip == chip).enumerate();
     let line = |(i, c)| {
@@ -170,8 +170,8 @@ fn line_through(points: &[(f64, f64)]) -> (f64, f64) {
     (slope, y - slope * x)
 }
 
-/// Most that the noise can move alpha and beta of a ring of n: the line of least squares is a sum of the
-/// times with weights, and no time is off by more than its part of noise.
+/// Most that the noise can move alpha and beta of a ring of n: the line of least squares is a sum
+/// of the times with weights, and no time is off by more than its part of noise.
 fn bounds(n: f64) -> (f64, f64) {
     let sizes: Vec<f64> = (0..SIZES).map(|i| (1_u64 << (20 + i)) as f64).collect();
     let (mut of_alpha, mut of_beta) = (0.0, 0.0);

@@ -1,5 +1,6 @@
-//! Known answers on real profiles of XLA, by a decoder written for this purpose (formats_xla, sections 7
-//! and 8). One lies in `trace_collection`; tests that need the others say so and pass without them.
+//! Known answers on real profiles of XLA, by a decoder written for this purpose (formats_xla,
+//! sections 7 and 8). One lies in `trace_collection`; tests that need the others say so and pass
+//! without them.
 
 use crate::support::real::traces;
 use crate::support::{Place, example};
@@ -15,12 +16,9 @@ const NANOSECONDS: f64 = 1e-8;
 
 fn check(read: &Place, known: &[(&str, &str, Option<f64>)]) {
     for (metric, key, expected) in known {
-        let params: &[&str] =
-            match metric.starts_with("estimated") || metric.starts_with("flops_per") {
-                true => &["model_params=7e9"],
-                false => &[],
-            };
-        let result = read.metric(metric, params);
+        let is_of_model = metric.starts_with("estimated") || metric.starts_with("flops_per");
+        let params = if is_of_model { vec!["model_params=7e9"] } else { Vec::new() };
+        let result = read.metric(metric, &params);
         let found = if key.is_empty() { &result["value"] } else { &result["details"][key] };
         // Numbers keep their digits as text.
         let found: Option<f64> = found.to_string().parse().ok();

@@ -3,7 +3,8 @@
 
 use duckdb::Connection;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::support::property::check;
 
 /// An element: NULL, or start and end, each perhaps NULL, the end perhaps before the start.
 type Element = Option<(Option<i64>, Option<i64>)>;
@@ -123,14 +124,11 @@ fn intervals_agree_with_a_search_over_every_instant() {
     let connection = connection();
     // Many pairs a query: rows must not run into each other either.
     let strategy = proptest::collection::vec((list(), list()), 1..40);
-    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
-    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
-        .run(&strategy, |pairs| {
-            let found = differences(&connection, &pairs);
-            prop_assert!(found.is_empty(), "{}", found.join("\n"));
-            Ok(())
-        })
-        .unwrap_or_else(|e| panic!("{e}"));
+    check(24, &strategy, |pairs| {
+        let found = differences(&connection, &pairs);
+        prop_assert!(found.is_empty(), "{}", found.join("\n"));
+        Ok(())
+    });
 }
 
 #[test]
@@ -228,14 +226,11 @@ fn fits_agree_with_the_regression_over_medians() {
     let connection = connection();
     let list = proptest::collection::vec((1_u32..7, 1_u32..900), 1..14);
     let strategy = proptest::collection::vec(list, 1..40);
-    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
-    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
-        .run(&strategy, |lists| {
-            let found = fit_differences(&connection, &lists);
-            prop_assert!(found.is_empty(), "{}", found.join("\n"));
-            Ok(())
-        })
-        .unwrap_or_else(|e| panic!("{e}"));
+    check(24, &strategy, |lists| {
+        let found = fit_differences(&connection, &lists);
+        prop_assert!(found.is_empty(), "{}", found.join("\n"));
+        Ok(())
+    });
     // A plain line, one through the origin, a constant, and no fit.
     let known = [vec![(1, 2), (2, 3)], vec![(1, 1), (2, 9)], vec![(1, 9), (2, 1)], vec![(1, 9)]];
     assert_eq!(fit_differences(&connection, &known), Vec::<String>::new());

@@ -1,10 +1,13 @@
-//! Known answers on tiny tables: `tests/golden/<metric>/<case>.csv` is what
-//! `ccl-sql metric <metric> --format csv` gives on `tests/fixtures/<case>`, or `<case>.error` the
-//! code of its error, or `<case>.reason` the reason why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`. Derived tables are under
-//! `tests/golden/derived/<table>/`; the header of the file says which columns are compared.
-//! `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order, and
-//! `tests/golden/comparisons/<comparison>/<base>+<test>.csv` what a comparison of two cases says
-//! (`metric_results.csv` of a case holds its metrics); without rows `.reason`, and why.
+//! Known answers on tiny tables.
+//!
+//! - `tests/golden/<metric>/<case>.csv` is what `ccl-sql metric <metric> --format csv` gives on
+//!   `tests/fixtures/<case>`, or `<case>.error` the code of its error, or `<case>.reason` the reason
+//!   why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`.
+//! - `tests/golden/derived/<table>/` are derived tables; the header of the file says which columns
+//!   are compared.
+//! - `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order.
+//! - `tests/golden/comparisons/<comparison>/<base>+<test>.csv` is what a comparison of two cases
+//!   says (`metric_results.csv` of a case holds its metrics); without rows `.reason`, and why.
 //!
 //! The numbers were worked out by hand (the README of the fixture says how), not taken from a run.
 
@@ -15,8 +18,7 @@ use duckdb::types::Value;
 
 use crate::support::fixtures::{build, metric_results};
 use crate::support::{
-    Csv, Run, Tables, blessing, differences, files, folders, in_parallel, name, project, run,
-    selected,
+    Run, Tables, files, folders, in_parallel, name, project, rows_differ, run, selected, settled,
 };
 
 /// What a case is of.
@@ -87,87 +89,65 @@ impl Golden {
         out
     }
 
-    /// What differs from the file.
-    fn failures(&self, data: &Path, tables: &Tables) -> Vec<String> {
-        let expected = std::fs::read_to_string(&self.file).expect("the expected file can be read");
-        let is = |extension: &str| self.file.extension().is_some_and(|e| e == extension);
+    /// The answer as a run of the program: that of a metric, or what one of the others would be.
+    /// `columns` are those of a derived table that count.
+    fn answer(&self, data: &Path, tables: &Tables, columns: &str) -> Run {
         let of = |result: Result<String, String>| match result {
             Ok(stdout) => Run { code: 0, stdout, stderr: String::new() },
             Err(stderr) => Run { code: 1, stdout: String::new(), stderr },
         };
-        let run = match self.kind {
+        let sheet = |params: &[(&str, Value)]| {
+            // Another form than that of the file is never written into it.
+            of(match tables.sheet(&self.subject, params) {
+                Ok(Ok(csv)) if self.is("csv") => Ok(csv),
+                Ok(Err(reason)) if self.is("reason") => Ok(reason + "\n"),
+                Ok(Ok(csv)) => Err(format!("it has rows:\n{csv}")),
+                Ok(Err(reason)) => Err(format!("it has no rows: {reason}")),
+                Err(error) => Err(error),
+            })
+        };
+        match self.kind {
             Kind::Metric => {
                 let data = data.to_string_lossy();
                 let mut args = vec!["--data", &data, "--format", "csv", "metric", &self.subject];
                 args.extend(self.params.iter().flat_map(|p| ["-p", p]));
                 run(project(), &args)
             }
-            Kind::Derived => {
-                let columns = expected.lines().next().unwrap_or("*");
-                of(tables.select(&self.subject, columns))
-            }
-            Kind::View | Kind::Comparison => {
-                let params = match self.kind {
-                    Kind::Comparison => self.comparison_params(),
-                    _ => Vec::new(),
-                };
-                let sheet = tables.sheet(&self.subject, &params);
-                // Another form than that of the file is never written into it.
-                match sheet {
-                    Ok(Ok(csv)) if is("csv") => of(Ok(csv)),
-                    Ok(Err(reason)) if is("reason") => of(Ok(reason + "\n")),
-                    Ok(Ok(csv)) => of(Err(format!("it has rows:\n{csv}"))),
-                    Ok(Err(reason)) => of(Err(format!("it has no rows: {reason}"))),
-                    Err(error) => of(Err(error)),
-                }
-            }
-        };
-        let (actual, found) = match (is("error"), run.code) {
-            (false, 1) if is("reason") && self.kind == Kind::Metric => {
-                let said = run.stderr.lines().find_map(|l| l.split_once("has no value: "));
-                let actual = said.map_or_else(String::new, |(_, reason)| format!("{reason}\n"));
-                let found = match actual == expected {
-                    true => Vec::new(),
-                    false => vec![format!("expected {expected:?}, got {actual:?}")],
-                };
-                (actual, found)
-            }
-            (false, 0) if is("reason") => {
-                let found = match run.stdout == expected {
-                    true => Vec::new(),
-                    false => vec![format!("expected {expected:?}, got {:?}", run.stdout)],
-                };
-                (run.stdout, found)
-            }
-            (false, 0) => {
-                let found = match expected.is_empty() {
-                    true => vec!["the file is empty: write the rows, or bless".to_owned()],
-                    false => differences(&Csv::parse(&expected), &Csv::parse(&run.stdout)),
-                };
-                (run.stdout, found)
-            }
-            (true, 1) => {
-                let actual = run.errors().join("\n") + "\n";
-                let found = match actual == expected {
-                    true => Vec::new(),
-                    false => vec![format!("expected error {expected:?}, got {actual:?}")],
-                };
-                (actual, found)
-            }
-            (_, code) => {
-                return vec![format!(
-                    "{}: exit code {code}\n{}{}",
-                    self.file.display(),
-                    run.stdout,
-                    run.stderr
-                )];
-            }
-        };
-        if blessing() && !found.is_empty() {
-            std::fs::write(&self.file, actual).expect("the expected file can be written");
-            return Vec::new();
+            Kind::Derived => of(tables.select(&self.subject, columns)),
+            Kind::View => sheet(&[]),
+            Kind::Comparison => sheet(&self.comparison_params()),
         }
-        found.into_iter().map(|f| format!("{}: {f}", self.file.display())).collect()
+    }
+
+    /// Whether the file has this ending.
+    fn is(&self, extension: &str) -> bool {
+        self.file.extension().is_some_and(|e| e == extension)
+    }
+
+    /// Differences between the file and the answer.
+    fn failures(&self, data: &Path, tables: &Tables) -> Vec<String> {
+        let expected = std::fs::read_to_string(&self.file).expect("the expected file can be read");
+        let run = self.answer(data, tables, expected.lines().next().unwrap_or("*"));
+        let actual = match (run.code, self.kind) {
+            (1, _) if self.is("error") => run.errors().join("\n") + "\n",
+            (1, Kind::Metric) if self.is("reason") => {
+                let said = run.stderr.lines().find_map(|l| l.split_once("has no value: "));
+                said.map_or_else(String::new, |(_, reason)| format!("{reason}\n"))
+            }
+            (0, _) if !self.is("error") => run.stdout,
+            (code, _) => {
+                let place = self.file.display();
+                return vec![format!("{place}: exit code {code}\n{}{}", run.stdout, run.stderr)];
+            }
+        };
+        let found = if self.is("csv") {
+            rows_differ(&expected, &actual)
+        } else if actual == expected {
+            Vec::new()
+        } else {
+            vec![format!("expected {expected:?}, got {actual:?}")]
+        };
+        settled(&self.file, &actual, found)
     }
 }
 

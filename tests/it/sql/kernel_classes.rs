@@ -228,8 +228,8 @@ fn a_name_has_one_class() {
     );
 }
 
-/// Kernels whose names say nothing on purpose: MTIA names whole graphs (`merge`), an example of the Kineto
-/// documentation one called `Kernel`, and a spin kernel only waits.
+/// Kernels whose names say nothing on purpose: MTIA names whole graphs (`merge`), an example of the
+/// Kineto documentation one called `Kernel`, and a spin kernel only waits.
 const OPAQUE: &str = "trace LIKE '%mtia%' OR name = 'Kernel' OR name LIKE '%::spin_kernel(long)'";
 
 /// Trace, and shares of classes in percent that others counted (formats_kineto, section 10).

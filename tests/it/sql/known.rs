@@ -1,5 +1,5 @@
-//! Known answers of metrics on real traces: `tests/real/*.csv`, a row each, computed from the raw files
-//! by programs that know nothing of this one (`how` says by what). Inputs are folders of
+//! Known answers of metrics on real traces: `tests/real/*.csv`, a row each, computed from the raw
+//! files by programs that know nothing of this one (`how` says by what). Inputs are folders of
 //! `trace_collection`, or of the traces that are not part of the project (see `real::traces`).
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod catalogue;
+mod fits;
 mod golden;
 mod kernel_classes;
 mod known;

@@ -47,7 +47,7 @@ const EVEN: Plan = Plan {
     has_experts: false,
 };
 
-/// Rank 4 computes slowly; rank 5, its tensor-parallel neighbour, waits for it, and is late for that.
+/// Rank 4 computes slowly; rank 5, its tensor-parallel neighbour, waits and so is late as well.
 const SLOW_RANK: Plan = Plan { pace: [1000, 1000, 1000, 1000, 1265, 1000, 1000, 1000], ..EVEN };
 
 /// The same by clocks that are up to 3.5 ms apart, that of rank 5 ahead of most.

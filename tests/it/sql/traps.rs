@@ -1,5 +1,5 @@
-//! Traps that tools of this field fell into, one test each: a small trace on which they miscount, stop
-//! or stay silent, and what is right.
+//! Traps that tools of this field fell into, one test each: a small trace on which they miscount,
+//! stop or stay silent, and what is right.
 
 use serde_json::{Value, json};
 
@@ -67,8 +67,8 @@ fn communication_counts_whatever_its_kernels_are_called() {
 
 #[test]
 fn overlap_is_one_number_with_steps_or_without() {
-    // Communication 100 to 200, compute 150 to 250: half of it overlaps. Both run after the step has
-    // ended on the host, which launched them.
+    // Communication 100 to 200, compute 150 to 250: half of it overlaps. Both run after the step
+    // has ended on the host, which launched them.
     let work = || {
         vec![
             launch(10.0, 1),

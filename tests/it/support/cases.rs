@@ -12,6 +12,15 @@ pub fn blessing() -> bool {
     wanted
 }
 
+/// Differences from an expected file, each with its place; or none, and the file is written.
+pub fn settled(file: &Path, actual: &str, found: Vec<String>) -> Vec<String> {
+    if blessing() && !found.is_empty() {
+        std::fs::write(file, actual).expect("the expected file can be written");
+        return Vec::new();
+    }
+    found.into_iter().map(|f| format!("{}: {f}", file.display())).collect()
+}
+
 /// Whether a case was asked for (`CCL_SQL_CASE`; all are when it is not set).
 pub fn selected(path: &Path) -> bool {
     match std::env::var("CCL_SQL_CASE") {

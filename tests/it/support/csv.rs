@@ -74,8 +74,16 @@ impl Csv {
     }
 }
 
-/// What differs, in words; empty when nothing does.
-pub fn differences(expected: &Csv, actual: &Csv) -> Vec<String> {
+/// Differences between the rows of an expected file and those that came, in words.
+pub fn rows_differ(expected: &str, actual: &str) -> Vec<String> {
+    if expected.is_empty() {
+        return vec!["the file is empty: write the rows, or bless".to_owned()];
+    }
+    differences(&Csv::parse(expected), &Csv::parse(actual))
+}
+
+/// Differences between two tables, in words; empty when there are none.
+fn differences(expected: &Csv, actual: &Csv) -> Vec<String> {
     if expected.columns != actual.columns {
         return vec![format!(
             "columns: expected {}, got {}",

@@ -105,10 +105,10 @@ pub fn build(case: &str, data: &Path) {
 /// When the file cannot be read.
 pub fn metric_results(case: &str) -> Csv {
     let file = project().join("tests/fixtures").join(case).join(format!("{}.csv", RESULTS.name));
-    match file.exists() {
-        true => Csv::parse(&std::fs::read_to_string(file).expect("the file can be read")),
-        false => Csv { columns: Vec::new(), rows: Vec::new() },
+    if !file.exists() {
+        return Csv { columns: Vec::new(), rows: Vec::new() };
     }
+    Csv::parse(&std::fs::read_to_string(file).expect("the file can be read"))
 }
 
 /// The rows of a query, as text.
@@ -174,10 +174,8 @@ fn linked(connection: &Connection, has: &dyn Fn(&str) -> bool, work: &Path) -> [
     let empty = || Csv { columns: Vec::new(), rows: Vec::new() };
     let [mut launches, mut ranges] = [empty(), empty()];
     let number = |cell: &Cell| cell.as_ref().map_or(NONE, |text| text.parse().expect("a number"));
-    let of = |table: &str, query: &str| match has(table) {
-        true => cells(connection, query),
-        false => Vec::new(),
-    };
+    let of =
+        |table: &str, query: &str| if has(table) { cells(connection, query) } else { Vec::new() };
     let ranks = "SELECT DISTINCT rank::VARCHAR FROM";
     let mut all = of("device_events", &format!("{ranks} device_events"));
     all.extend(of("host_events", &format!("{ranks} host_events")));

@@ -1,5 +1,5 @@
-//! Events as Kineto writes them: text with decimal microseconds, because the form of a decimal number
-//! in `serde_json::Value` depends on crate features.
+//! Events as Kineto writes them: text with decimal microseconds, because the form of a decimal
+//! number in `serde_json::Value` depends on crate features.
 
 use std::fmt::{Display, Write as _};
 

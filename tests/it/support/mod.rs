@@ -11,12 +11,13 @@ pub mod fixtures;
 pub mod kineto;
 pub mod nvlink;
 pub mod pickles;
+pub mod property;
 pub mod real;
 pub mod runs;
 pub mod xspace;
 
-pub use cases::{blessing, files, folders, in_parallel, name, selected};
-pub use csv::{Cell, Csv, differences, near};
+pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};
+pub use csv::{Cell, Csv, near, rows_differ};
 pub use place::{Place, gzip};
 pub use program::{Run, command, example, examples, project, run};
 pub use tables::{Operator, Tables, registry};

@@ -1,9 +1,9 @@
 //! Memory snapshots as text: JSON that becomes a pickle of protocol 4.
 //!
-//! Made from the opcodes of the format alone, so that a mistake of the reader is not made twice. Objects
-//! are dicts, keys and texts that come again are recalled from the memo, as CPython writes them.
-//! `{"$keep": ["a", value]}` is the value, and `{"$same": "a"}` the very same one again; `{"$tuple": []}` is a
-//! tuple, `{"$raw": "00ff"}` bytes of the pickle itself in hexadecimal.
+//! Made from the opcodes of the format alone, so that a mistake of the reader is not made twice.
+//! Objects are dicts, keys and texts that come again are recalled from the memo, as CPython writes
+//! them. `{"$keep": ["a", value]}` is the value, and `{"$same": "a"}` the very same one again;
+//! `{"$tuple": []}` is a tuple, `{"$raw": "00ff"}` bytes of the pickle itself in hexadecimal.
 
 use std::collections::HashMap;
 

@@ -57,9 +57,13 @@ impl Place {
         connection.execute_batch(sql).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 
-    /// Writes a file of a case, which is text: `<name>.sqlite.sql` a database as statements,
-    /// `<name>.xplane.pb.json` a profile of XLA ([`xspace`]), `<name>.pickle.json` a memory snapshot
-    /// ([`pickles`]), `<name>.bin.json` samples of NVLink ([`nvlink`]); `<name>.gz.json` is packed.
+    /// Writes a file of a case, which is text that some names make into something else:
+    ///
+    /// - `<name>.sqlite.sql`: a database as statements,
+    /// - `<name>.xplane.pb.json`: a profile of XLA (see [`xspace`]),
+    /// - `<name>.pickle.json`: a memory snapshot (see [`pickles`]),
+    /// - `<name>.bin.json`: samples of NVLink (see [`nvlink`]),
+    /// - `<name>.gz.json`: packed.
     ///
     /// # Panics
     /// When it does not describe one.

@@ -1,5 +1,5 @@
-//! Small runs for reports and comparisons: steps with one kernel and one all-reduce each, written as
-//! PyTorch's profiler writes them.
+//! Small runs for reports and comparisons: steps with one kernel and one all-reduce each, written
+//! as PyTorch's profiler writes them.
 
 use std::path::Path;
 

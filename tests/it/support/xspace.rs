@@ -1,7 +1,8 @@
 //! Profiles of XLA as text: JSON that becomes an XPlane file.
 //!
-//! Made from the field numbers of the format alone, so that a mistake of the reader is not made twice.
-//! Zeros are left out, ids count from 0, and the names stand behind the lines, as profilers write them.
+//! Made from the field numbers of the format alone, so that a mistake of the reader is not made
+//! twice. Zeros are left out, ids count from 0, and the names stand behind the lines, as profilers
+//! write them.
 //!
 //! ```text
 //! {"hostnames": ["a"], "warnings": [], "planes": [{
@@ -15,13 +16,15 @@
 //!      "groups": [[0, 1]]}]}}]}]}
 //! ```
 //!
-//! An event whose name is one of `ops` takes what stands there for all of them. `meta_id` in an event is
-//! an id that may have no name, `occurrences` a number in place of a time. Of an operation, `groups` are
-//! lists or a rule (`"[1,4]<=[4]"`) in field 87, `old_groups` lists in field 49; a tuple is a list of
-//! shapes; `devices` of a module has a list of replicas for each partition. Values of statistics: integers,
-//! doubles, text, null (no value at all), `{"ref": text}`, `{"uint": 1}`, `{"hex": "00ff"}` (bytes),
-//! `{"text_hex": "ff"}` (text that may not be UTF-8), and lists (a statistic that comes again). A statistic
-//! `#7` has the id 7, and no name. `raw` anywhere is bytes in hexadecimal that are added to the message.
+//! An event whose name is one of `ops` takes what stands there for all of them. `meta_id` in an
+//! event is an id that may have no name, `occurrences` a number in place of a time. Of an
+//! operation, `groups` are lists or a rule (`"[1,4]<=[4]"`) in field 87, `old_groups` lists in
+//! field 49; a tuple is a list of shapes; `devices` of a module has a list of replicas for each
+//! partition. `raw` anywhere is bytes in hexadecimal that are added to the message.
+//!
+//! Values of statistics: integers, doubles, text, null (no value at all), `{"ref": text}`,
+//! `{"uint": 1}`, `{"hex": "00ff"}` (bytes), `{"text_hex": "ff"}` (text that may not be UTF-8), and
+//! lists (a statistic that comes again). A statistic `#7` has the id 7, and no name.
 
 use std::collections::HashMap;
 
