@@ -81,7 +81,7 @@ pub fn nsys(data: &[u8]) {
 
 /// A profile of XLA: its bytes, of either form.
 ///
-/// What holds is what holds for [`nsys`].
+/// The promise is that of [`nsys`].
 pub fn xla(data: &[u8]) {
     let folder = spool();
     let is_json = matches!(data.first(), Some(b'{' | b'['));
@@ -234,7 +234,7 @@ pub fn pickle(data: &[u8]) {
     }
 }
 
-/// What holds for the shares of a file, or for the error instead of them.
+/// Holds the shares of a file, or the error instead of them, to their promise.
 fn shares_are_sound(read: Result<Result<Vec<Share>, String>, Error>, codes: &[&str]) {
     let shares = match read {
         Ok(Ok(shares)) => shares,
@@ -312,10 +312,10 @@ impl Read for Pieces {
     }
 }
 
-/// What the reader made of a text.
+/// The outcome of a text.
 struct Outcome {
     content: Result<Content, Error>,
-    /// The same as text.
+    /// The content as text.
     said: String,
     /// The rows of each table.
     tables: BTreeMap<&'static str, RecordBatch>,
@@ -353,7 +353,7 @@ fn content(text: &[u8], piece: u8, segment_bytes: usize, spool: &Path) -> Result
     )
 }
 
-/// The same, with the rows.
+/// The outcome of a text, with the rows.
 fn read(text: &[u8], piece: u8, segment_bytes: usize) -> Outcome {
     let spool = spool();
     let mut content = content(text, piece, segment_bytes, spool.path());
@@ -375,7 +375,7 @@ fn rows_of(path: &Path) -> RecordBatch {
     concat_batches(&schema, &batches).expect("batches of one schema")
 }
 
-/// What holds for the outcome of any text.
+/// Holds the outcome of any text to its promise.
 fn sound(outcome: &Outcome, text: &[u8]) {
     let trace = match &outcome.content {
         Ok(Content::Trace(trace)) => trace,
@@ -433,7 +433,7 @@ const NOT_STRICT: [&str; 6] = [
     "trailing-data",
 ];
 
-/// How often a finding came.
+/// Times that a finding came.
 fn found(trace: &Kineto, code: &str) -> u64 {
     trace.log.findings.iter().find(|f| f.code == code).map_or(0, |f| f.count)
 }
@@ -634,7 +634,7 @@ pub fn json(data: &[u8]) {
     }
 }
 
-/// Where a value ends, and its depth.
+/// The end of a value, and its depth.
 type Skipped = Result<(usize, usize), Stop>;
 
 fn skip(bytes: &[u8]) -> Skipped {

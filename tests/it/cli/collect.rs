@@ -17,7 +17,7 @@ const JOB: &str = r#"for rank in 0 1; do
     cp "$0/kineto_trace_$rank.json" "$SWEEP_DIR/torch_profiler/rank$rank/trace.json"
 done"#;
 
-/// What three configurations are, where none are given.
+/// The three configurations where none are given.
 const DEFAULT: [&str; 3] = ["32cu_512threads", "37cu_384threads", "56cu_256threads"];
 
 /// The traces that the command copies.
@@ -252,7 +252,7 @@ fn guide() -> String {
     std::fs::read_to_string(path).expect("the guide is there")
 }
 
-/// What stands between two marks.
+/// The text between two marks.
 fn section<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
     let rest = text.split_once(from).unwrap_or_else(|| panic!("no {from:?}")).1;
     rest.split_once(to).unwrap_or_else(|| panic!("no {to:?}")).0

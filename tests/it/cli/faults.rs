@@ -1,4 +1,4 @@
-//! What a kill, a changed file or an odd folder may leave behind: nothing that a clean ingest would
+//! A kill, a changed file or an odd folder leaves nothing behind that a clean ingest would
 //! not have made. The slow ones (full disks, bad disks, kills by the hundred) are in
 //! `tests/faults/run.py`.
 
@@ -28,7 +28,7 @@ fn job() -> Place {
     place
 }
 
-/// The same, ingested.
+/// The example, ingested.
 fn ingested() -> Place {
     let place = job();
     place.run(&["ingest", "job"]).done();
@@ -77,7 +77,7 @@ fn assert_like_fresh(place: &Place, folder: &str) {
     assert_eq!(left(&place.data()), [""; 0]);
 }
 
-/// What is in a data directory besides traces.
+/// Files and folders of a data directory besides traces.
 fn left(data: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(data).expect("it can be listed");
     let names = entries.map(|e| e.expect("it can be listed").file_name());

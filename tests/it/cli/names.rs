@@ -24,7 +24,7 @@ fn rows(page: &str, wanted: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
     out
 }
 
-/// What stands in code type.
+/// The parts of a cell in code type.
 fn code(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }

@@ -1,4 +1,5 @@
-//! What was said of a trace holds; names say the workload; traces are found by what people write.
+//! Options of an ingest hold for its trace; names say the workload; people find traces by parts of
+//! names.
 
 use std::path::Path;
 

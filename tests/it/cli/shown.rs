@@ -56,7 +56,7 @@ pub fn job() -> Place {
     place
 }
 
-/// The same, ingested.
+/// The job of two ranks, ingested.
 pub fn ingested() -> Place {
     let place = job();
     place.run(&["ingest", "job"]).done();

@@ -1,5 +1,5 @@
-//! What a person reads: cards, tables, lists, and forms by the ending of a file. What a program
-//! reads stays exact.
+//! Output for people: cards, tables, lists, and forms by the ending of a file. Output for programs
+//! stays exact.
 
 use serde_json::Value;
 

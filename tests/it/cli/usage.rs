@@ -1,4 +1,4 @@
-//! What holds of all commands: help, completions, slips, exit codes, closed pipes.
+//! All commands: help, completions, slips, exit codes, closed pipes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

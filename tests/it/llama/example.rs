@@ -36,7 +36,7 @@ fn close(plan: &str, said: &Value) -> bool {
     }
 }
 
-/// What the program says where the plan's field is: of the job, then of each rank. None where the
+/// The answer of the program for a field of the plan: of the job, then of each rank. None where the
 /// details do not break it down by rank.
 fn said(result: &Value, tables: &Tables, answer: &Answer) -> (Value, Option<Vec<Value>>) {
     let details = &result["details"];

@@ -26,7 +26,7 @@ pub const SEQ_LEN: i64 = 2048;
 /// A number for each rank.
 pub type PerRank = [i64; RANKS];
 
-/// What one job has that the other has not.
+/// The differences between the two jobs.
 pub struct Plan {
     pub name: &'static str,
     /// Rank 2 gets the delays above.

@@ -1,4 +1,4 @@
-//! What the README promises of a job, held against what was played.
+//! The promises of the README of a job, held against what was played.
 
 use crate::llama::answers::{is_comm, is_compute, union};
 use crate::llama::plan::{BALANCED_LAG_NS, BARE_NS, LAYERS, RANKS, STRAGGLER};

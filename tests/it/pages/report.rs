@@ -68,7 +68,7 @@ fn the_text_of_the_example() {
     assert_snapshot!("report_text", text);
 }
 
-/// What is said by group, dimension, rank and kind is in the text and in the document of the page.
+/// Details by group, dimension, rank and kind are in the text and in the document of the page.
 #[test]
 fn nothing_nested_is_dropped() {
     let text = report(&["--trace", EXAMPLE]).done();
@@ -99,8 +99,8 @@ fn nothing_nested_is_dropped() {
     assert!(lists > 30, "{lists}");
 }
 
-/// Of a step of too many events the longest are spans, and the others are summed up by slices: what
-/// is drawn adds up to what ran.
+/// The longest events of a step with too many are spans, and slices sum up the others: the drawn
+/// time adds up to the time that ran.
 #[test]
 fn a_timeline_of_many_events_sums_up_the_short_ones() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -58,7 +58,7 @@ fn blob(schema: i64, payload: &[u8]) -> String {
     })
 }
 
-/// What a call of NCCL says: communicator, bytes, and a rank or an operation.
+/// The payload of a call of NCCL: communicator, bytes, and a rank or an operation.
 fn says(bytes: i64, other: i32) -> Vec<u8> {
     let words = [0x00c0_ffee_0123_4567, bytes].map(i64::to_le_bytes).concat();
     [words, other.to_le_bytes().to_vec(), vec![0; 4]].concat()
@@ -308,7 +308,7 @@ fn the_answers_are_those_that_follow_by_hand() {
         calls["details"]["calls_per_rank_per_step"],
         serde_json::json!({"0": 2.0, "1": 2.0})
     );
-    // Of 500 and 470 us of communication in an iteration, 270 and 250 beside the second gemm.
+    // 270 and 250 of the 500 and 470 us of communication lie beside the second gemm.
     let overlap = metric("comm_comp_overlap");
     near(&overlap["value"], 520.0 / 970.0);
     near(&overlap["details"]["comm_time_ms"], 5.0 * 0.97);

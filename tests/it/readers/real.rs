@@ -12,7 +12,7 @@ use crate::support::{Place, in_parallel};
 /// Ranks and what each has, in their order.
 type PerRank<'a> = &'a [i64];
 
-/// What is known of a job. Times are in `unit_ns`.
+/// A job and its known answers. Times are in `unit_ns`.
 struct Job {
     /// Folder or file below the traces.
     path: &'static str,
@@ -314,7 +314,7 @@ const JOBS: [Job; 18] = [
     },
 ];
 
-/// What differs from what is known, in words.
+/// Differences from the known answers, in words.
 fn failures(job: &Job, traces: &Path) -> Vec<String> {
     let (place, trace) = (Place::new(), traces.join(job.path));
     let outcome = place.run(&["ingest", &trace.to_string_lossy(), "--name", "job", "-q"]);
@@ -415,7 +415,7 @@ fn sizes_of_real_collectives_are_known() {
     assert_eq!(tables.int(sql), 8 * 3392);
 }
 
-/// What was read of `traceEvents`: slices, instants, arrows and rows of names (`M`).
+/// Elements of `traceEvents` that were read: slices, instants, arrows and rows of names (`M`).
 const ELEMENTS: &str = "SELECT (SELECT count(*) FROM host_events)
     + (SELECT count(*) FROM device_events) + (SELECT count(*) FROM flows)
     + (SELECT count(*) FROM metadata WHERE key LIKE '%:%' AND NOT EXISTS (

@@ -84,7 +84,7 @@ fn calls() -> Vec<Share> {
     out
 }
 
-/// What the clock of a chip is ahead of that of the host.
+/// Time by which the clock of a chip is ahead of that of the host.
 fn ahead_ps(chip: usize) -> i64 {
     7_000_000_000 + 3_123_456 * chip as i64
 }

@@ -1,8 +1,8 @@
 //! Known answers on tiny tables.
 //!
 //! - `tests/golden/<metric>/<case>.csv` is what `ccl-sql metric <metric> --format csv` gives on
-//!   `tests/fixtures/<case>`, or `<case>.error` the code of its error, or `<case>.reason` the reason
-//!   why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`.
+//!   `tests/fixtures/<case>`, or `<case>.error` the code of its error, or `<case>.reason` the
+//!   reason why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`.
 //! - `tests/golden/derived/<table>/` are derived tables; the header of the file says which columns
 //!   are compared.
 //! - `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order.
@@ -21,7 +21,7 @@ use crate::support::{
     Run, Tables, files, folders, in_parallel, name, project, rows_differ, run, selected, settled,
 };
 
-/// What a case is of.
+/// Kind of the thing that a case asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Metric,
@@ -198,7 +198,7 @@ const NEVER_EMPTY: [&str; 2] = ["configuration", "traces"];
 /// A view that has rows only of a step of more than 50,000 events: the tests of reports make one.
 const NEEDS_MANY: [&str; 1] = ["step_short_events"];
 
-/// What a report or a comparison may show has a case with numbers, and one without rows.
+/// Every sheet of a report or a comparison has a case with numbers, and one without rows.
 #[test]
 fn every_public_view_and_every_comparison_has_cases() {
     let all = all();

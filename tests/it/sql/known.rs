@@ -74,7 +74,7 @@ impl Known {
     }
 }
 
-/// What differs in the answers about one input.
+/// Differences in the answers about one input.
 fn failures(path: &Path, rows: &[Known]) -> Vec<String> {
     let (place, input) = (Place::new(), path.to_string_lossy());
     let outcome = place.run(&["ingest", &input, "--name", "known", "-q"]);

@@ -1,4 +1,4 @@
-//! What must not matter does not: the order of events in a file, the numbers that ranks go by, the
+//! Answers do not depend on the order of events in a file, the numbers that ranks go by, the
 //! sizes of the pieces in which a file arrives, plain or compressed.
 
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ fn metrics(files: &[String]) -> BTreeMap<String, Value> {
     results.as_array().expect("a list").iter().map(of).collect()
 }
 
-/// What differs between two sets of results.
+/// Differences between two sets of results.
 fn differences(a: &BTreeMap<String, Value>, b: &BTreeMap<String, Value>) -> Vec<String> {
     assert_eq!(a.len(), b.len());
     a.iter()
@@ -156,7 +156,7 @@ fn renamed(value: &Value, names: &BTreeMap<String, String>) -> Value {
         Value::Object(map) => {
             let field = |(key, value): (&String, &Value)| {
                 let value = match key.as_str() {
-                    // Of equals the lowest stands out, which is another one under other names.
+                    // The lowest of equals stands out, which is another one under other names.
                     "straggler_rank" | "slowest_rank" | "fastest_rank" => Value::Null,
                     // A ring runs in the order of the numbers.
                     "pairs" | "heaviest_src" | "heaviest_dst" => Value::Null,
@@ -192,7 +192,7 @@ fn other_numbers_for_the_ranks_only_permute_rows() {
         };
         let names: BTreeMap<String, String> =
             before.iter().zip(after).map(|(b, a)| (b.to_string(), a.to_string())).collect();
-        // Of ranks that end together the lowest ends the path, and that is another one.
+        // The lowest of the ranks that end together ends the path: another one here.
         let of_path = |name: &str, value: Value| match name {
             "critical_path" => serde_json::json!({"value": value["value"]}),
             _ => value,
@@ -236,7 +236,7 @@ impl Read for Pieces {
     }
 }
 
-/// What a reader makes of a file: what it says, and the rows of its tables.
+/// A file as a reader reads it: what is said of it, and the rows of its tables.
 type WhatWasRead = (String, BTreeMap<String, RecordBatch>);
 
 /// Reads a file by segments of so many bytes.

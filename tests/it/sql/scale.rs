@@ -1,5 +1,5 @@
-//! What a question costs grows as its trace does: every metric and every public view on made traces
-//! of one size and of four times that size.
+//! The cost of a question grows as its trace does: every metric and every public view on made
+//! traces of one size and of four times that size.
 //!
 //! Nothing here is timed. A plan says how many rows and bytes each of its operators made, and how
 //! many pairs a join looked at whose only equality is one that all rows share. None of them may
@@ -14,9 +14,9 @@ use crate::support::{Operator, Place, Tables, in_parallel, pickles, registry};
 
 /// Events of the smaller trace, about.
 const SMALL: usize = 600;
-/// How often the larger trace is the smaller one.
+/// Size of the larger trace, in smaller ones.
 const TIMES: usize = 4;
-/// What a cost may grow by.
+/// Most that a cost may grow by.
 const MOST: f64 = 5.0;
 /// Rows that cost nothing worth a word, whatever they grow by.
 const FEW_ROWS: f64 = 40_000.0;
@@ -28,7 +28,7 @@ const FEW_BYTES: f64 = 8e6;
 const SHARED: [&str; 9] =
     ["trace", "rank", "source", "device", "device_key", "source_id", "form", "method", "class"];
 
-/// What the operators of a plan did.
+/// The work of the operators of a plan.
 #[derive(Debug, Default, Clone, Copy)]
 struct Cost {
     rows: f64,
@@ -71,7 +71,7 @@ impl Cost {
         out
     }
 
-    /// What grew too much since `before`.
+    /// The costs that grew too much since `before`, in words.
     fn grown(&self, before: &Self) -> Vec<String> {
         let grew = |what: &str, few: f64, before: f64, after: f64| {
             (after > few && after > MOST * before.max(1.0))
@@ -93,7 +93,7 @@ impl Cost {
     }
 }
 
-/// What the operators of a plan made, for the message.
+/// The rows and bytes of the operators of a plan, for the message.
 fn made(node: &Operator, out: &mut Vec<(f64, String)>) {
     let rows = node.rows.max(pairs(node));
     out.push((rows, format!("{} {:?} {rows}", node.kind, node.conditions)));

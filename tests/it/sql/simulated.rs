@@ -24,16 +24,16 @@ const COMPUTE: i64 = 7;
 
 type PerRank = [i64; RANKS];
 
-/// In what the jobs differ.
+/// The differences between the jobs.
 #[derive(Clone, Copy)]
 struct Plan {
     /// Time of a kernel of each rank, in thousandths of what the others take.
     pace: PerRank,
     /// The same of the kernels of experts.
     experts: PerRank,
-    /// How long the host of each rank sleeps before it begins a step.
+    /// Time that the host of each rank sleeps before it begins a step.
     sleep_ns: PerRank,
-    /// How far the clock of each rank is ahead.
+    /// Time by which the clock of each rank is ahead.
     clock_ns: PerRank,
     /// Experts exchange their tokens over all ranks, in place of the tensor-parallel calls.
     has_experts: bool,
@@ -50,7 +50,7 @@ const EVEN: Plan = Plan {
 /// Rank 4 computes slowly; rank 5, its tensor-parallel neighbour, waits and so is late as well.
 const SLOW_RANK: Plan = Plan { pace: [1000, 1000, 1000, 1000, 1265, 1000, 1000, 1000], ..EVEN };
 
-/// The same by clocks that are up to 3.5 ms apart, that of rank 5 ahead of most.
+/// The slow rank, by clocks that are up to 3.5 ms apart, that of rank 5 ahead of most.
 const SLOW_RANK_CLOCKS: Plan = Plan {
     clock_ns: [0, -930_000, 410_000, -350_000, 1_120_000, 2_574_000, -926_000, 780_000],
     ..SLOW_RANK
@@ -283,7 +283,7 @@ impl Sim {
         )
     }
 
-    /// How often each rank is last.
+    /// Calls in which each rank is last.
     fn last_counts(&self) -> BTreeMap<String, i64> {
         let mut out = BTreeMap::new();
         for call in &self.calls {
@@ -328,7 +328,7 @@ impl Job {
         Csv::parse(&rows.expect("the view has rows"))
     }
 
-    /// Who is named by everything that names a straggler, and who as a victim of whom.
+    /// Ranks that anything names as a straggler, and victims with the rank that each waits for.
     fn named(&self) -> (BTreeSet<i64>, BTreeSet<(i64, i64)>) {
         let number = |v: &Value| v.as_i64().unwrap_or(-1);
         let (mut causes, mut victims) = (BTreeSet::new(), BTreeSet::new());

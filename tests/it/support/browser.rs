@@ -21,11 +21,11 @@ fn chromium() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// What a page did: the value that the script of the test gave, and what the console said.
+/// The outcome of a page: the value of the script of the test, and the lines of the console.
 pub struct Probe {
-    /// What the script gave.
+    /// The value of the script.
     pub value: Value,
-    /// What the console said.
+    /// The lines of the console.
     pub console: Vec<String>,
 }
 

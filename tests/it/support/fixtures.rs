@@ -99,7 +99,7 @@ pub fn build(case: &str, data: &Path) {
     manifest.write(&directory).expect("the manifest can be written");
 }
 
-/// What metrics say of a fixture, where comparisons read it.
+/// The results of metrics in a fixture, which comparisons read.
 ///
 /// # Panics
 /// When the file cannot be read.
@@ -169,7 +169,7 @@ impl Found for Linked {
     }
 }
 
-/// What a reader makes of the launches and of the ranges of the host in a fixture.
+/// The links that a reader makes of the launches and ranges of the host in a fixture.
 fn linked(connection: &Connection, has: &dyn Fn(&str) -> bool, work: &Path) -> [Csv; 2] {
     let empty = || Csv { columns: Vec::new(), rows: Vec::new() };
     let [mut launches, mut ranges] = [empty(), empty()];
@@ -222,7 +222,7 @@ fn linked(connection: &Connection, has: &dyn Fn(&str) -> bool, work: &Path) -> [
     [launches, ranges]
 }
 
-/// What a reader makes of the arguments of communication in a fixture.
+/// The rows that a reader makes of the arguments of communication in a fixture.
 fn comm_args(connection: &Connection, tables: &[(&str, bool)]) -> Csv {
     let mut csv = Csv { columns: Vec::new(), rows: Vec::new() };
     for (table_name, _) in tables.iter().filter(|(_, has)| *has) {

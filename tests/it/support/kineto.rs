@@ -12,7 +12,7 @@ pub type Span = (i64, i64);
 pub struct Args(pub String);
 
 impl Args {
-    /// None yet.
+    /// No arguments yet.
     pub fn none() -> Args {
         Args(String::new())
     }

@@ -1,4 +1,4 @@
-//! What several tests use: the program and its tables, cases, made files, and a browser.
+//! Help for several tests: the program and its tables, cases, made files, and a browser.
 
 mod cases;
 mod csv;

@@ -33,7 +33,7 @@ impl Place {
         place
     }
 
-    /// Where the files of the trace lie, and commands run.
+    /// The folder in which the files of the trace lie, and commands run.
     pub fn input(&self) -> PathBuf {
         self.folder.path().join("in")
     }

@@ -31,7 +31,7 @@ fn program() -> PathBuf {
     path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
 }
 
-/// What a run gave.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Exit code.

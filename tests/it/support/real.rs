@@ -1,4 +1,4 @@
-//! Where the real traces lie. They are not part of the project: without them (`CCL_SQL_TRACES`,
+//! The folder of the real traces. They are not part of the project: without them (`CCL_SQL_TRACES`,
 //! else `../shared/traces` beside the project) a test that needs them says so and passes.
 
 use std::io::Write;

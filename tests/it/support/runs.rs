@@ -10,7 +10,7 @@ use crate::support::Place;
 /// A name that would do something in a terminal, a page, a document or a workbook.
 pub const HOSTILE: &str = "=cmd|'/C calc'!A0 <script>alert(\"x\")</script> [l](http://evil) a@b.c\u{1b}[31m\u{202e}\n| ü漢 ";
 
-/// What a run is.
+/// The shape of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     /// Ranks.
@@ -117,7 +117,7 @@ pub fn parts(book: &Path) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// What must hold for every workbook: text stays text, nothing leaves it.
+/// Holds a workbook to its promise: text stays text, nothing leaves it.
 pub fn assert_inert(parts: &std::collections::BTreeMap<String, String>) {
     for (name, text) in parts {
         let forbidden = ["<f>", "<f ", "<hyperlink", "externalLink", "<script"];

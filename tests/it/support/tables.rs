@@ -25,7 +25,7 @@ pub fn registry() -> &'static Registry {
 /// An operator of a plan that ran.
 #[derive(Debug, Default)]
 pub struct Operator {
-    /// Its kind, as DuckDB calls it.
+    /// The kind, as DuckDB calls it.
     pub kind: String,
     /// Rows that it made.
     pub rows: f64,
@@ -33,7 +33,7 @@ pub struct Operator {
     pub bytes: f64,
     /// Conditions, where it is a join.
     pub conditions: Vec<String>,
-    /// Where its rows come from.
+    /// The operators that its rows come from.
     pub inputs: Vec<Operator>,
 }
 
@@ -99,7 +99,7 @@ impl Tables {
         self.csv(&format!("SELECT {columns} FROM {table} ORDER BY ALL"))
     }
 
-    /// What a report shows of a view, or a comparison with its parameters says: the rows as CSV, in
+    /// The sheet of a view in a report, or of a comparison with its parameters: the rows as CSV, in
     /// their order, or why there are none; or the error.
     pub fn sheet(
         &self,
@@ -132,7 +132,7 @@ impl Tables {
         )
     }
 
-    /// What the operators did that ran a metric or view, as DuckDB says it (EXPLAIN ANALYZE).
+    /// The operators that ran a metric or view, as DuckDB tells them (EXPLAIN ANALYZE).
     pub fn plan(&self, file: &SqlFile) -> Result<Operator, String> {
         for input in file.header.inputs() {
             self.engine.make(input).map_err(|e| e.to_string())?;
@@ -147,7 +147,7 @@ impl Tables {
         self.plan_of(&sql)
     }
 
-    /// The same of a query over tables.
+    /// The operators that ran a query over tables.
     pub fn plan_of(&self, sql: &str) -> Result<Operator, String> {
         let text = self.engine.connection.query_row(
             &format!("EXPLAIN (ANALYZE, FORMAT JSON) {sql}"),

@@ -12,8 +12,8 @@
 //!     {"name": "fusion.1", "offset_ps": 1000, "duration_ps": 500, "stats": {"run_id": 7}}]}],
 //!   "modules": [{"name": "jit_f", "id": 5, "devices": [[0], [1]], "computations": {"main": [
 //!     {"name": "p", "opcode": "parameter", "shape": "f32[8]"},
-//!     {"name": "psum.1", "opcode": "all-reduce", "shape": "f32[8]", "operands": ["p"], "channel": 1,
-//!      "groups": [[0, 1]]}]}}]}]}
+//!     {"name": "psum.1", "opcode": "all-reduce", "shape": "f32[8]", "operands": ["p"],
+//!      "channel": 1, "groups": [[0, 1]]}]}}]}]}
 //! ```
 //!
 //! An event whose name is one of `ops` takes what stands there for all of them. `meta_id` in an

@@ -6,7 +6,7 @@ use crate::pages::html::timeline::DRAWN;
 use crate::support::browser::probe;
 use crate::support::{example, run};
 
-/// What a plot of the page shall hold, from the sheet of the JSON report that it shows.
+/// The values that a plot of the page shall hold, from its sheet in the JSON report.
 fn cells<'a>(document: &'a Value, sheet: &str, column: &str) -> Vec<&'a Value> {
     let sheets = document["sheets"].as_array().expect("sheets");
     let sheet = sheets.iter().find(|s| s["name"] == sheet).expect("the sheet");

@@ -11,7 +11,7 @@ use crate::support::browser::{probe, with_script};
 use crate::pages::html::documents::{comparison, report};
 use crate::pages::html::timeline::timeline_page;
 
-/// What a stranger may write into the name of a kernel.
+/// A name of a kernel as a stranger may write it.
 const HOSTILE: &str = "</script><img src=x onerror=\"window.__hacked=1\">'&amp;{b|x}=cmd()|' /C calc'!A0 \u{202e}gnp.exe \u{2028}<svg onload=window.__hacked=2>";
 
 #[test]
