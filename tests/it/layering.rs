@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::program::{files, project};
+use crate::support::{files, project};
 
 /// Modules from the outermost to the innermost. A module may import from later lines, and its own.
 const LAYERS: [&[&str]; 10] = [

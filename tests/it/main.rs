@@ -5,42 +5,10 @@
 //! empty file is a new case), and is refused when `CI` is set. `CCL_SQL_CASE=TEXT` runs only the
 //! cases whose path holds TEXT.
 
-mod agreement;
-mod bench;
-mod board;
-mod catalogue;
 mod cli;
-mod collect;
-mod compare;
-mod example;
-mod faults;
-mod fixtures;
-mod fuzz;
-mod generator;
-mod golden;
-mod html;
-mod ingest;
-mod kernel_classes;
-mod known;
 mod layering;
-mod memory;
-mod names;
-mod nsys;
-mod nsys_example;
-mod pickles;
-mod program;
-mod properties;
-mod real;
-mod real_et;
-mod real_memory;
-mod report;
-mod runs;
-mod scale;
-mod selection;
-mod simulated;
-mod tables;
-mod terminal;
-mod traps;
-mod xla;
-mod xla_real;
-mod xspace;
+mod llama;
+mod pages;
+mod readers;
+mod sql;
+mod support;
