@@ -30,6 +30,7 @@ mod nsys_example;
 mod pickles;
 mod program;
 mod properties;
+mod readme;
 mod real;
 mod real_et;
 mod real_memory;

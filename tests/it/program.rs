@@ -27,7 +27,7 @@ pub fn project() -> &'static Path {
 }
 
 /// The program under test, likewise.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let path = std::env::var_os("CARGO_BIN_EXE_ccl-sql");
     path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
 }
