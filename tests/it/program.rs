@@ -27,7 +27,7 @@ pub fn project() -> &'static Path {
 }
 
 /// The program under test, likewise.
-pub fn program() -> PathBuf {
+fn program() -> PathBuf {
     let path = std::env::var_os("CARGO_BIN_EXE_ccl-sql");
     path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use regex::Regex;
 
-use crate::program::{blessing, files, name, program, project, registry};
+use crate::program::{blessing, command, files, name, project, registry};
 
 /// Pages that `ccl-sql check --write` makes: nobody wraps their lines.
 const GENERATED: [&str; 3] = ["docs/event_tables.md", "docs/metrics.md", "docs/views.md"];
@@ -206,8 +206,8 @@ fn workplace() -> tempfile::TempDir {
 }
 
 /// What a shell prints on both its outputs. `ccl-sql` is the program under test.
-fn shell(folder: &Path, command: &str) -> String {
-    let program = program();
+fn shell(folder: &Path, line: &str) -> String {
+    let program = PathBuf::from(command(folder).get_program());
     let mut path = vec![program.parent().expect("the program lies in a folder").to_owned()];
     path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
     let mut shell = Command::new("sh");
@@ -215,7 +215,7 @@ fn shell(folder: &Path, command: &str) -> String {
         shell.env_remove(variable);
     }
     let output = shell
-        .args(["-c", &format!("exec 2>&1\n{command}")])
+        .args(["-c", &format!("exec 2>&1\n{line}")])
         .env("PATH", std::env::join_paths(path).expect("folders have plain names"))
         .env("COLUMNS", WIDEST.to_string())
         .current_dir(folder)
@@ -284,7 +284,8 @@ fn lines_end_where_a_terminal_does() {
     for page in pages().iter().filter(|page| !GENERATED.contains(&page.path.as_str())) {
         let whole = page.path == "README.md";
         let prose: BTreeSet<usize> = page.prose().iter().map(|(number, _)| *number).collect();
-        for (number, line) in page.text.lines().enumerate().map(|(number, line)| (number + 1, line)) {
+        for (number, line) in page.text.lines().enumerate().map(|(number, line)| (number + 1, line))
+        {
             // A row of a table cannot go on in the next line, nor can what a program prints.
             let wrapped = whole || prose.contains(&number) && !line.starts_with('|');
             if wrapped && line.chars().count() > WIDEST {
@@ -374,7 +375,8 @@ fn paths_in_code_type_are_there() {
         for (number, line) in page.prose() {
             for word in line.split('`').skip(1).step_by(2).flat_map(str::split_whitespace) {
                 // What a person fills in is no path.
-                let filled = word.contains(['<', '*', '{']) || word.contains("NAME");
+                let filled = word.chars().any(|c| c.is_uppercase()) && !word.ends_with(".md")
+                    || word.contains(['<', '*', '{']);
                 let folders = ["src/", "sql/", "tests/", "docs/", "benches/", "trace_collection/"];
                 let path = folders.iter().any(|folder| word.starts_with(folder));
                 if path && !filled && !project().join(word).exists() {
