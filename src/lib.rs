@@ -1,12 +1,13 @@
 //! `ccl-sql`: embedded SQL analytics over the traces of distributed LLM training and inference.
 //!
-//! A trace goes in through [`ingest`] and becomes a directory of typed Parquet tables ([`schema`]).
-//! [`derive`] adds what is computed once per trace. Every metric is a versioned SQL file
-//! ([`registry`]) that DuckDB runs on those tables ([`engine`]); [`report`] writes the results.
+//! A trace goes in through [`ingest`]: [`readers`] turn its files into rows ([`spool`]), which become
+//! a directory of typed Parquet tables ([`schema`], [`store`]). [`derive`] adds what is computed once
+//! per trace. Every metric is a versioned SQL file ([`registry`]) that DuckDB runs on those tables
+//! ([`engine`]); [`report`] writes the results.
 //!
-//! Modules import to the right only:
-//! `cli → report → derive → engine → functions, registry → ingest → schema`, with [`error`],
-//! [`hash`] and [`sql_text`] as leaves. The `layering` test reads the `use crate::` lines.
+//! Modules import to the right only: `cli → report → ingest → derive → engine → functions, registry,
+//! store → readers → spool → input → schema`, with [`error`], [`hash`], [`pool`] and [`sql_text`] as
+//! leaves. No file imports one that imports it. The `layering` test checks both.
 
 #[cfg(feature = "engine")]
 pub mod cli;
@@ -18,9 +19,15 @@ pub mod error;
 #[cfg(feature = "engine")]
 pub mod functions;
 pub mod hash;
+#[cfg(feature = "engine")]
 pub mod ingest;
+pub mod input;
+pub mod pool;
+pub mod readers;
 pub mod registry;
 #[cfg(feature = "engine")]
 pub mod report;
 pub mod schema;
+pub mod spool;
 pub mod sql_text;
+pub mod store;

@@ -10,9 +10,9 @@ use crate::engine::run::{MetricResult, Params, run};
 use crate::engine::sheet::{Rows, rows};
 use crate::engine::{Engine, ResultRow, Shown, interrupt};
 use crate::error::{Error, Result};
-use crate::ingest::manifest::{Manifest, identity};
 use crate::registry::SqlFile;
 use crate::report::document::{MOST_ROWS, Sheet};
+use crate::store::manifest::{Manifest, identity};
 
 /// Why nothing that is measured can be said of execution traces.
 const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing of devices; ingest them together with the Kineto traces of the run";

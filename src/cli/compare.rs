@@ -15,12 +15,12 @@ use crate::engine::run::{MetricResult, Params, check_params};
 use crate::engine::sheet::rows;
 use crate::engine::{Engine, Shown};
 use crate::error::{Error, Result};
-use crate::ingest::absolute;
-use crate::ingest::manifest::Manifest;
+use crate::input::place::absolute;
 use crate::registry::SqlFile;
 use crate::report::document::{Comparison, MOST_ROWS, Run, Sheet};
 use crate::report::units::human;
 use crate::report::{Format, books, changes, html, pretty};
+use crate::store::manifest::Manifest;
 
 /// Comparisons by the names that workbooks have for them.
 const COMPARISONS: [(&str, &str); 7] = [

@@ -10,9 +10,9 @@ use clap_complete::env::Shells;
 use super::args::CompletionsArgs;
 use crate::error::{Error, Result};
 use crate::functions::FUNCTIONS;
-use crate::ingest::Store;
 use crate::registry::Registry;
 use crate::schema::TABLES;
+use crate::store::Store;
 
 /// Environment variable by which a shell asks.
 const VARIABLE: &str = "CCL_SQL_COMPLETE";

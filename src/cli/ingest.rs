@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use super::Context;
 use super::args::{IngestArgs, ReadingArgs, Source};
 use crate::error::Error;
-use crate::ingest::log::Severity;
-use crate::ingest::record::Asked;
-use crate::ingest::{self, Options, Outcome, Summary};
+use crate::ingest;
+use crate::ingest::options::{Options, Outcome, Summary};
+use crate::readers::log::Severity;
 use crate::report::units::human;
+use crate::store::manifest::Asked;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &IngestArgs) -> Result<(), Vec<Error>> {

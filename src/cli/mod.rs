@@ -29,9 +29,9 @@ use self::printer::Printer;
 use crate::engine::Settings;
 use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
-use crate::ingest::Store;
-use crate::ingest::manifest::Manifest;
 use crate::registry::Registry;
+use crate::store::Store;
+use crate::store::manifest::Manifest;
 
 /// What the commands share.
 struct Context {
@@ -67,7 +67,7 @@ impl Context {
         for directory in traces.iter().map(|trace| self.store.directory(trace)) {
             // What is wrong with one is said below.
             if let Ok(manifest) = Manifest::read(&directory) {
-                self.store.refresh(&directory, manifest, &derive)?;
+                derive.refresh(&self.store, &directory, manifest)?;
             }
         }
         crate::engine::directories(&self.store, traces)

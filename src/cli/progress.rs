@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGINT;
 
 use super::printer::clean;
-use crate::ingest::watch::{Watch, Watcher};
+use crate::input::progress::{Watch, Watcher};
 
 /// The bar on the screen.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);

@@ -7,7 +7,9 @@ use super::Context;
 use super::args::ReadingArgs;
 use super::ingest::{ingest_paths, options};
 use crate::error::{Error, Result, nearest};
-use crate::ingest::{Found, absolute, valid_name};
+use crate::input::place::absolute;
+use crate::store::Found;
+use crate::store::names::valid_name;
 
 /// A trace and all names that find it.
 struct Known {
@@ -97,7 +99,7 @@ fn all(context: &Context) -> Result<Vec<String>> {
     }
     let damaged = |name: &String| {
         let directory = context.store.directory(name);
-        crate::ingest::manifest::Manifest::read(&directory).err()
+        crate::store::manifest::Manifest::read(&directory).err()
     };
     let broken: Vec<(String, Error)> =
         out.iter().filter_map(|name| Some((name.clone(), damaged(name)?))).collect();

@@ -8,10 +8,10 @@ use super::output::table_form;
 use super::select::exact;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ingest::manifest::{Manifest, Source, Stored};
-use crate::ingest::valid_name;
 use crate::report::{Format, Grid, pretty};
 use crate::schema::SCHEMA_VERSION;
+use crate::store::manifest::{Manifest, Source, Stored};
+use crate::store::names::valid_name;
 
 /// What of a trace its tables say, with the query that says it.
 const TABLES: [(&str, &str); 4] = [

@@ -5,22 +5,27 @@
 //! files under `sql/derived/`, in the order of what they read; names with a leading underscore
 //! are steps on the way and are not kept.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+pub mod busy;
+pub mod files;
+mod refresh;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use duckdb::{Config, Connection};
 
+use crate::derive::busy::busy_intervals;
+use crate::derive::files::{
+    WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
+};
 use crate::engine::select;
 use crate::error::{Error, Result, io};
-use crate::functions::interval::Merger;
-use crate::ingest::assemble::rank_folder;
-use crate::ingest::{Finish, TableWriter, ToDerive};
 use crate::registry::header::Header;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
+use crate::spool::parquet::TableWriter;
 use crate::sql_text::{sql_name, sql_path, sql_string};
+use crate::store::files::rank_folder;
 
 /// Ranks whose events are looked at together, at most.
 const RANKS_AT_A_TIME: usize = 16;
@@ -30,9 +35,17 @@ const CALLS_AT_A_TIME: i64 = 50_000;
 /// Raised when one of the two steps in Rust changes its meaning.
 const SWEEP_VERSION: u32 = 3;
 
-/// How derived tables are written.
-const COPY_OPTIONS: &str =
-    "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, PARQUET_VERSION v2";
+/// A trace directory whose derived tables are to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct ToDerive<'a> {
+    /// The directory.
+    pub directory: &'a Path,
+    /// A folder for files on the way.
+    pub work: &'a Path,
+    /// The directory of the same ranks whose derived tables were made by the same SQL, and the
+    /// ranks that are not as they were there.
+    pub earlier: Option<(&'a Path, &'a BTreeSet<i64>)>,
+}
 
 /// Makes the derived tables by the SQL of a registry.
 pub struct Derive<'r> {
@@ -145,9 +158,6 @@ impl Derive<'_> {
     }
 }
 
-/// Name of the one file of a table that is made over all ranks.
-const WHOLE: &str = "part-0000";
-
 /// The ranks of a trace, in parts that are looked at together.
 fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
     let mut statement = connection.prepare(
@@ -196,12 +206,17 @@ fn tables_by_rank<'a>(by_rank: &[&'a SqlFile]) -> Vec<&'a str> {
     of_sql.chain(["busy_intervals"]).collect()
 }
 
-impl Finish for Derive<'_> {
-    fn sha256(&self) -> String {
+impl Derive<'_> {
+    /// Hash over everything that the derived tables depend on, besides the data.
+    pub fn sha256(&self) -> String {
         crate::hash::sha256_text(&format!("{SWEEP_VERSION} {}", self.registry.derived_sha256()))
     }
 
-    fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
+    /// Makes the derived tables.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
         let connection = self.connection(what.work)?;
         let derived = self.registry.derived();
         let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
@@ -280,16 +295,6 @@ impl Finish for Derive<'_> {
     }
 }
 
-/// The columns of a derived table or step without values; None where nothing says their types.
-fn empty_columns(header: &Header) -> Option<String> {
-    let columns: Vec<(&str, &str)> = match schema::table(&header.name) {
-        Some(table) => table.columns.iter().map(|c| (c.name, c.ty.sql())).collect(),
-        None => header.columns.iter().map(|c| (&*c.name, &*c.ty)).collect(),
-    };
-    let column = |(name, ty): &(&str, &str)| format!("CAST(NULL AS {ty}) AS {}", sql_name(name));
-    (!columns.is_empty()).then(|| columns.iter().map(column).collect::<Vec<_>>().join(", "))
-}
-
 /// Whether every table that a file requires has rows, and its checks hold.
 fn applies(connection: &Connection, header: &Header) -> Result<bool> {
     let has_rows =
@@ -302,45 +307,6 @@ fn applies(connection: &Connection, header: &Header) -> Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// `SELECT` of a derived table: the columns of the schema, in its order and types; all of a step.
-fn kept_columns(name: &str) -> String {
-    let columns = match schema::table(name) {
-        None => "*".to_owned(),
-        Some(table) => {
-            let cast = |c: &schema::Column| {
-                format!("CAST({0} AS {1}) AS {0}", sql_name(c.name), c.ty.sql())
-            };
-            table.columns.iter().map(cast).collect::<Vec<_>>().join(", ")
-        }
-    };
-    format!("SELECT {columns} FROM {}", sql_name(name))
-}
-
-/// The files of a table or step in a trace directory.
-fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
-    let mut out: Vec<PathBuf> = std::fs::read_dir(directory.join(name))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "parquet"))
-        .collect();
-    out.sort();
-    out
-}
-
-/// The files of one part, as an earlier ingest made them.
-fn take_over(earlier: &Path, directory: &Path, names: &[&str], part: &str) -> Result<()> {
-    for name in names {
-        let target = part_file(directory, name, part)?;
-        let from = earlier.join(name).join(target.file_name().unwrap_or_default());
-        if from.exists() {
-            crate::ingest::assemble::link(&from, &target)?;
-        }
-    }
-    Ok(())
 }
 
 /// The tables and steps that these files read, and those that the steps in Rust do.
@@ -386,92 +352,4 @@ fn show(
         ))?;
     }
     Ok(())
-}
-
-fn part_file(directory: &Path, name: &str, part: &str) -> Result<PathBuf> {
-    let folder = directory.join(name);
-    std::fs::create_dir_all(&folder).map_err(|e| io(&folder, &e))?;
-    Ok(folder.join(format!("{part}.parquet")))
-}
-
-/// Writes the rows of a query to a file.
-fn copy(connection: &Connection, query: &str, target: &Path) -> Result<()> {
-    let target = sql_string(&target.to_string_lossy());
-    Ok(connection.execute_batch(&format!("COPY ({query}) TO {target} ({COPY_OPTIONS})"))?)
-}
-
-/// Writes the rows of a query to a file, unless there are none.
-fn keep(
-    connection: &Connection,
-    query: &str,
-    file: impl FnOnce() -> Result<PathBuf>,
-) -> Result<()> {
-    let some: bool =
-        connection.query_row(&format!("SELECT EXISTS ({query})"), [], |row| row.get(0))?;
-    if some { copy(connection, query, &file()?) } else { Ok(()) }
-}
-
-/// An integer column of a batch by name.
-fn ints<'a>(batch: &'a RecordBatch, name: &str) -> &'a arrow::array::Int64Array {
-    batch.column_by_name(name).expect("the query names the column").as_primitive::<Int64Type>()
-}
-
-/// `busy_intervals`: per rank, device and class the union of the spans of its events; where picoseconds are
-/// known, each bound is rounded down by itself, so that their loss does not add up. On a rank
-/// without any device, the spans of the communication on the host (gloo).
-fn busy_intervals(connection: &Connection, ranks: &[i64], writer: &mut TableWriter) -> Result<()> {
-    let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
-    let mut statement = connection.prepare(&format!(
-        "SELECT source, rank, device, class, ts_ns,
-                ts_ns + dur_ns + coalesce(ts_ps + dur_ps, 0) // 1000 AS end_ns
-         FROM device_events
-         WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph') AND dur_ns IS NOT NULL
-         UNION ALL
-         SELECT source, rank, NULL, 'comm', ts_ns, ts_ns + dur_ns
-         FROM _collective_events
-         WHERE device IS NULL AND rank IN ({})
-         ORDER BY source, rank, device, class, ts_ns",
-        list.join(", ")
-    ))?;
-    type Key = (String, Option<i64>, Option<i64>, String);
-    let mut key: Option<Key> = None;
-    let mut merger = Merger::default();
-    let mut row_of = |key: &Option<Key>, merged: Option<(i64, i64)>| -> Result<()> {
-        if let (Some((source, rank, device, class)), Some((start, end))) = (key, merged) {
-            let row = writer.row();
-            row.text(Some(source))
-                .int(*rank)
-                .int(*device)
-                .text(Some(class))
-                .int(Some(start))
-                .int(Some(end));
-            writer.end_row()?;
-        }
-        Ok(())
-    };
-    for batch in statement.stream_arrow([])? {
-        let batch = batch?;
-        let (rank, device) = (ints(&batch, "rank"), ints(&batch, "device"));
-        let (start, end) = (ints(&batch, "ts_ns"), ints(&batch, "end_ns"));
-        let text =
-            |name| batch.column_by_name(name).expect("the query names it").as_string::<i32>();
-        let (source, class) = (text("source"), text("class"));
-        for row in 0..batch.num_rows() {
-            let of = |c: &arrow::array::Int64Array| c.is_valid(row).then(|| c.value(row));
-            let same = key.as_ref().is_some_and(|(s, r, d, c)| {
-                s == source.value(row)
-                    && *r == of(rank)
-                    && *d == of(device)
-                    && c == class.value(row)
-            });
-            if !same {
-                row_of(&key, merger.finish())?;
-                let source = source.value(row).to_owned();
-                key = Some((source, of(rank), of(device), class.value(row).to_owned()));
-            }
-            let merged = merger.push((start.value(row), end.value(row)));
-            row_of(&key, merged)?;
-        }
-    }
-    row_of(&key, merger.finish())
 }

@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use self::interrupt::Interrupt;
 use crate::error::{Error, Result};
-use crate::ingest::manifest::Manifest;
-use crate::ingest::scratch::Scratch;
 use crate::registry::lint::Probe;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
+use crate::store::manifest::Manifest;
+use crate::store::scratch::Scratch;
 
 /// A connection whose tables hold some traces.
 pub struct Engine<'r> {
@@ -408,7 +408,7 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
 ///
 /// # Errors
 /// `trace-unknown` with the nearest name, or for a directory that is damaged or of another version.
-pub fn directories(store: &crate::ingest::Store, traces: &[String]) -> Result<Vec<PathBuf>> {
+pub fn directories(store: &crate::store::Store, traces: &[String]) -> Result<Vec<PathBuf>> {
     let known = store.traces();
     traces
         .iter()

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::{Engine, json};
 use crate::error::{Error, Result, nearest};
-use crate::ingest::manifest::Manifest;
 use crate::registry::header::{Header, Pair, Param};
 use crate::registry::{Registry, SqlFile, lint, units};
 use crate::schema::SCHEMA_VERSION;
 use crate::sql_text::sql_name;
+use crate::store::manifest::Manifest;
 
 /// Below this share of known sizes, groups or launches a figure carries a warning (product 6.7).
 const COVERAGE_WARNING: f64 = 0.95;

@@ -6,46 +6,26 @@
 //! from the trace directory that it left.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::card::Card;
-use super::config;
-use super::job::Member;
-use super::log::Log;
-use super::manifest::{self, Source};
-use super::parquet::TableWriter;
-use super::record::{self, Record};
-use super::sort::Sorter;
-use super::splice::{Lacks, Splicer, each_batch};
 use crate::error::{Result, io};
+use crate::ingest::card::fields::Card;
+use crate::ingest::card::torchtitan;
+use crate::ingest::ranks::facts::Member;
+use crate::ingest::records::{self, ReadFile, Record, Rows, placed};
+use crate::readers::log::Log;
 use crate::schema::table;
+use crate::spool::parquet::TableWriter;
+use crate::spool::sort_rows::Sorter;
+use crate::spool::splice::{Lacks, Splicer, each_batch};
+use crate::store::files::{link, rank_folder};
+use crate::store::manifest::{self, Source};
 
 /// Device events that go into one file.
 const FILE_ROWS: u64 = 4_000_000;
 
 /// Ranks that go into one file.
 const FILE_RANKS: usize = 64;
-
-/// Where the rows of a file lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rows {
-    /// In this folder, as the reader wrote them.
-    Spool(PathBuf),
-    /// In this trace directory, as an earlier ingest placed them.
-    Trace(PathBuf),
-}
-
-/// One file that was read, now or before.
-#[derive(Debug, Clone)]
-pub struct ReadFile {
-    /// What is known of it.
-    pub record: Record,
-    /// Where its rows lie.
-    pub rows: Rows,
-    /// Whether it was read now, and not by an ingest before.
-    pub read_now: bool,
-}
 
 /// Writes every ingested table of a trace under `directory`.
 ///
@@ -99,40 +79,19 @@ pub fn write(
                 let world = members.iter().filter_map(|m| m.world_size).max();
                 let ranks = members.iter().filter_map(|m| m.rank).collect::<BTreeSet<_>>().len();
                 let world = world.or(i64::try_from(ranks).ok().filter(|n| *n > 0));
-                cards(directory, &config::merged(Some(card), path, config, world))?;
+                cards(directory, &torchtitan::merged(Some(card), path, config, world))?;
             }
             None => cards(directory, card)?,
         }
     }
     let records: Vec<&Record> = members.iter().map(|m| &files[m.file].record).collect();
-    record::write(directory, &records)
+    records::write(directory, &records)
 }
 
 fn folder(directory: &Path, name: &str) -> Result<PathBuf> {
     let path = directory.join(name);
     std::fs::create_dir_all(&path).map_err(|e| io(&path, &e))?;
     Ok(path)
-}
-
-/// A second name for a file, or a copy where links do not work.
-///
-/// # Errors
-/// `io` when neither works, or `to` is there: it may be another name of a file that must stay.
-pub fn link(from: &Path, to: &Path) -> Result<()> {
-    match std::fs::hard_link(from, to) {
-        Ok(()) => Ok(()),
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(io(to, &e)),
-        Err(_) => std::fs::copy(from, to).map(|_| ()).map_err(|e| io(to, &e)),
-    }
-}
-
-/// The folder of a rank in a table whose files lie by rank; NULL is written as every engine that
-/// partitions by folders writes it.
-pub fn rank_folder(rank: Option<i64>) -> String {
-    match rank {
-        Some(rank) => format!("rank={rank}"),
-        None => "rank=__HIVE_DEFAULT_PARTITION__".to_owned(),
-    }
 }
 
 fn host_events(directory: &Path, file: &ReadFile, rank: Option<i64>) -> Result<()> {
@@ -205,12 +164,6 @@ fn parts(
         }
     }
     out
-}
-
-/// Key in [`Record::tables`] of the file of many ranks that holds the rows of a table; set for
-/// every rank, whether it has rows or not.
-pub fn placed(name: &str) -> String {
-    format!("{name}/part")
 }
 
 /// Writes one file of a table that holds many ranks.

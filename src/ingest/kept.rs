@@ -4,50 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::card::{Card, Given};
-use super::discover::Candidate;
-use super::manifest::{Manifest, Source, Stored};
-use super::names::names;
-use super::record::Asked;
-use super::reuse::is_same;
-use super::roots::{Root, absolute, roots};
-use super::store::Found;
-use super::{Options, Outcome, Store, place_of, source_of};
 use crate::error::Result;
-
-/// What a user said of a trace, besides what changes the rows of a file ([`Asked`]).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Kept {
-    /// The paths that were given.
-    pub paths: Vec<Stored>,
-    /// The only source (`--source`).
-    pub source: Option<String>,
-    /// Ranks given by hand (`--rank`).
-    pub ranks: Vec<(i64, Stored)>,
-    /// Snapshots of memory given by hand (`--memory`).
-    pub memory: Vec<Stored>,
-    /// The card (`--card`).
-    pub card: Option<KeptFile>,
-    /// The configuration (`--config`).
-    pub config: Option<KeptFile>,
-}
-
-/// A small file that was given, with what it said: it may be gone when the trace is read again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptFile {
-    /// Where it lies.
-    pub path: Stored,
-    /// What it said.
-    pub value: Value,
-}
+use crate::ingest::card::Given;
+use crate::ingest::card::fields::Card;
+use crate::ingest::find::walk::{Candidate, place_of, source_of};
+use crate::ingest::find::{Root, roots};
+use crate::ingest::known::is_same;
+use crate::ingest::options::{Options, Outcome};
+use crate::input::place::absolute;
+use crate::store::manifest::{Asked, Kept, KeptFile, Manifest, Source, Stored};
+use crate::store::names::names_of;
+use crate::store::{Found, Store};
 
 impl Kept {
     /// What options say of the trace of a root.
-    pub(super) fn of(root: &Root, paths: &[PathBuf], options: &Options, given: &Given) -> Self {
+    pub(crate) fn of(root: &Root, paths: &[PathBuf], options: &Options, given: &Given) -> Self {
         let stored = |path: &PathBuf| Stored(absolute(path));
         let file = |path: &Path, value: &Value| KeptFile {
             path: Stored(absolute(path)),
@@ -61,12 +34,6 @@ impl Kept {
             card: given.card.as_ref().map(|card| file(&card.path, &card.value)),
             config: given.config.as_ref().map(|(path, value)| file(path, value)),
         }
-    }
-
-    fn files(&mut self) -> impl Iterator<Item = &mut Stored> {
-        let files = self.card.iter_mut().chain(&mut self.config).map(|file| &mut file.path);
-        let ranks = self.ranks.iter_mut().map(|(_, path)| path);
-        self.paths.iter_mut().chain(ranks).chain(&mut self.memory).chain(files)
     }
 
     /// Options with what was said before where they say nothing. What gives way is said.
@@ -150,7 +117,7 @@ impl Kept {
 }
 
 /// The paths that hold files of a root, none of them below another.
-fn holding(root: &Root, paths: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn holding(root: &Root, paths: &[PathBuf]) -> Vec<PathBuf> {
     let files: Vec<PathBuf> = root.candidates.iter().map(|c| absolute(&c.place.file)).collect();
     let holds = |path: &PathBuf| files.iter().any(|file| file.starts_with(path));
     outermost(paths.iter().map(|path| absolute(path)).filter(holds))
@@ -170,7 +137,7 @@ fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
 
 /// A folder that has another path now.
 #[derive(Debug, Clone)]
-pub(super) struct Move {
+pub(crate) struct Move {
     from: PathBuf,
     to: PathBuf,
 }
@@ -189,12 +156,12 @@ impl Move {
     }
 
     /// Where a path is now.
-    pub(super) fn of(&self, path: &Path) -> PathBuf {
+    pub(crate) fn of(&self, path: &Path) -> PathBuf {
         path.strip_prefix(&self.from).map_or_else(|_| path.to_owned(), |rest| self.to.join(rest))
     }
 
     /// Writes where the files of a trace are now into its manifest.
-    pub(super) fn apply(&self, manifest: &mut Manifest) {
+    pub(crate) fn apply(&self, manifest: &mut Manifest) {
         let paths = [&mut manifest.root]
             .into_iter()
             .chain(manifest.label.as_mut().map(|label| &mut label.0))
@@ -209,37 +176,37 @@ impl Move {
 }
 
 /// A trace that was made from the files of a job before.
-pub(super) struct Before {
-    pub(super) directory: PathBuf,
+pub(crate) struct Before {
+    pub(crate) directory: PathBuf,
     /// Its manifest, with the paths of now.
-    pub(super) manifest: Manifest,
+    pub(crate) manifest: Manifest,
     /// Why its tables cannot be used.
-    pub(super) damage: Option<String>,
+    pub(crate) damage: Option<String>,
     /// Where its files were.
-    pub(super) moved: Option<Move>,
+    pub(crate) moved: Option<Move>,
 }
 
 /// A job to ingest: its files, and what is said of it, now or before.
-pub(super) struct Job {
-    pub(super) root: Root,
-    pub(super) options: Options,
-    pub(super) given: Given,
-    pub(super) kept: Kept,
+pub(crate) struct Job {
+    pub(crate) root: Root,
+    pub(crate) options: Options,
+    pub(crate) given: Given,
+    pub(crate) kept: Kept,
     /// Traces that its files were before.
-    pub(super) before: Vec<Before>,
+    pub(crate) before: Vec<Before>,
     /// Files that were given before, and are gone.
-    pub(super) gone: Vec<PathBuf>,
+    pub(crate) gone: Vec<PathBuf>,
 }
 
 /// All trace directories.
-pub(super) struct All {
-    pub(super) traces: Vec<Found>,
+pub(crate) struct All {
+    pub(crate) traces: Vec<Found>,
     /// Names of those whose manifests cannot be read.
     lost: BTreeSet<String>,
 }
 
 impl All {
-    pub(super) fn of(store: &Store) -> Self {
+    pub(crate) fn of(store: &Store) -> Self {
         let traces = store.found();
         let mut lost: BTreeSet<String> = store.traces().into_iter().collect();
         traces.iter().for_each(|found| _ = lost.remove(&found.manifest.trace));
@@ -255,7 +222,7 @@ impl All {
 ///
 /// # Errors
 /// As [`roots`].
-pub(super) fn jobs(
+pub(crate) fn jobs(
     paths: &[PathBuf],
     options: &Options,
     given: &Given,
@@ -265,7 +232,7 @@ pub(super) fn jobs(
     let mut again = Again::default();
     let mut out = Vec::new();
     for root in roots(paths, options, outcome)? {
-        let mut before = before(&root, found, options, outcome);
+        let mut before = traces_before(&root, found, options, outcome);
         let Some(first) = before.first() else {
             let kept = Kept::of(&root, paths, options, given);
             let (options, given) = (options.clone(), given.clone());
@@ -304,7 +271,7 @@ pub(super) fn jobs(
             let whole = again.root(&all, &merged, root)?;
             if first.moved.is_none() {
                 // What is to be said of them was said above.
-                before = self::before(&whole, found, options, &mut Outcome::default());
+                before = traces_before(&whole, found, options, &mut Outcome::default());
             }
             whole
         };
@@ -353,7 +320,12 @@ impl Again {
 }
 
 /// The traces that the files of a root were before.
-fn before(root: &Root, found: &All, options: &Options, outcome: &mut Outcome) -> Vec<Before> {
+fn traces_before(
+    root: &Root,
+    found: &All,
+    options: &Options,
+    outcome: &mut Outcome,
+) -> Vec<Before> {
     let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
     let is_direct = root.candidates.iter().all(|c| c.direct);
     let is_part = |m: &Manifest| {
@@ -375,7 +347,7 @@ fn before(root: &Root, found: &All, options: &Options, outcome: &mut Outcome) ->
         .collect();
     if options.name.is_none() && here.iter().any(|f| !f.manifest.named) {
         here.retain(|f| !f.manifest.named);
-    } else if options.name.is_none() && names(&root.path).iter().any(|n| found.is_lost(n)) {
+    } else if options.name.is_none() && names_of(&root.path).iter().any(|n| found.is_lost(n)) {
         // Its own trace has lost its manifest: that is mended, whatever other names it has.
         return Vec::new();
     }
@@ -467,6 +439,7 @@ fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Befor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::manifest::Asked;
 
     #[test]
     fn what_both_paths_end_with_did_not_move() {

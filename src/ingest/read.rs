@@ -4,28 +4,33 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::assemble::{ReadFile, Rows};
-use super::discover::{self, Candidate, Kind};
-use super::job::Facts;
-use super::log::Severity;
-use super::manifest::{self, Source};
-use super::pool::Pool;
-use super::record::{self, Header, Record, Share};
-use super::reuse::Known;
-use super::roots::Root;
-use super::steps::StepPatterns;
-use super::{Options, bench, et, input, kineto, memory, nsys, source_of, store, xla};
 use crate::error::{Error, Result};
+use crate::ingest::find::walk::{Candidate, source_of};
+use crate::ingest::find::{Root, names};
+use crate::ingest::known::Known;
+use crate::ingest::options::Options;
+use crate::ingest::ranks::facts::Facts;
+use crate::ingest::records::{self, ReadFile, Record, Rows};
+use crate::input::place;
+use crate::pool::Pool;
+use crate::readers::contract::Kind;
+use crate::readers::kineto::header::Header;
+use crate::readers::log::Severity;
+use crate::readers::share::Share;
+use crate::readers::{bench, et, kineto, memory, nsys, xla};
+use crate::spool::steps::StepPatterns;
+use crate::store::manifest::Source;
+use crate::store::workspace;
 
-pub(super) type SetAside = Vec<(Candidate, String)>;
-pub(super) type Failed = Vec<(Candidate, Error)>;
+pub(crate) type SetAside = Vec<(Candidate, String)>;
+pub(crate) type Failed = Vec<(Candidate, Error)>;
 
 /// Files that are read at a time: each holds some tens of megabytes, and further threads help with
 /// those that are open.
 const OPEN_FILES: usize = 4;
 
 /// Reads every candidate of a folder that is not known, several at a time.
-pub(super) fn read_all(
+pub(crate) fn read_all(
     root: &Root,
     work: &Path,
     options: &Options,
@@ -187,7 +192,7 @@ impl Ask<'_> {
             let facts = Facts {
                 source: source.source.clone(),
                 path: candidate.place.display(),
-                run: discover::run_of(&source.absolute),
+                run: names::run_of(&source.absolute),
                 share: i,
                 place: share.place,
                 shares: of,
@@ -198,14 +203,14 @@ impl Ask<'_> {
                 trace_rank: share.trace_rank,
                 nccl: share.nccl,
                 name_rank: match source.source == Kind::ExecutionTrace.source() {
-                    true => discover::rank_in_name_of_et(&source.absolute, &self.root.path),
-                    false => discover::rank_in_name(&source.absolute, &self.root.path),
+                    true => names::rank_in_name_of_et(&source.absolute, &self.root.path),
+                    false => names::rank_in_name(&source.absolute, &self.root.path),
                 },
                 world_size: share.row.world_size,
                 pid: share.totals.pid(),
                 span_ns: share.totals.span_ns,
                 device_name: share.row.device_name.clone(),
-                stem: discover::stem(&candidate.place.logical()),
+                stem: names::stem(&candidate.place.logical()),
                 sha256: match &candidate.place.member {
                     None => source.sha256.clone(),
                     Some(member) => format!("{}/{member}", source.sha256),
@@ -218,7 +223,7 @@ impl Ask<'_> {
         still_same(candidate, &source)?;
         for file in &files {
             if let Rows::Spool(spool) = &file.rows {
-                record::write(spool, &[&file.record])?;
+                records::write(spool, &[&file.record])?;
             }
         }
         Ok(Read::Files(files))
@@ -226,7 +231,7 @@ impl Ask<'_> {
 
     /// Where the rows of a share go.
     fn spool(&self, source_id: i64, share: usize) -> std::path::PathBuf {
-        self.work.join(store::spool_name(source_id, share))
+        self.work.join(workspace::spool_name(source_id, share))
     }
 
     /// An empty folder for the rows of a share.
@@ -241,7 +246,7 @@ impl Ask<'_> {
     /// A Chrome trace of Kineto.
     fn kineto(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
         let spool = self.fresh(source.source_id, 0)?;
-        let mut opened = input::open(&candidate.place, &self.options.watcher)?;
+        let mut opened = place::open(&candidate.place, &self.options.watcher)?;
         let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
         let reading = kineto::Reading {
             spool: &spool,
@@ -304,7 +309,7 @@ impl Ask<'_> {
     /// An execution trace of PyTorch.
     fn execution_trace(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
         let spool = self.fresh(source.source_id, 0)?;
-        let mut opened = input::open(&candidate.place, &self.options.watcher)?;
+        let mut opened = place::open(&candidate.place, &self.options.watcher)?;
         let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
         let reading = et::Reading {
             place: &candidate.place,
@@ -355,7 +360,7 @@ impl Ask<'_> {
             folder: &|share| self.fresh(source.source_id, share),
             source_id: source.source_id,
             first_rank: candidate.rank,
-            name_rank: discover::rank_in_name(&source.absolute, &self.root.path),
+            name_rank: names::rank_in_name(&source.absolute, &self.root.path),
             keep_partial: self.options.asked.keep_partial,
             pool: self.pool,
             steps: &self.known_steps,
@@ -392,7 +397,7 @@ impl Ask<'_> {
 
     /// Records of a benchmark, or samples.
     fn bench(&self, candidate: &Candidate, source: &Source, form: bench::Form) -> Result<Answer> {
-        let name_rank = || discover::rank_in_name(&source.absolute, &self.root.path);
+        let name_rank = || names::rank_in_name(&source.absolute, &self.root.path);
         let reading = bench::Reading {
             place: &candidate.place,
             form,
@@ -433,7 +438,7 @@ impl Drop for Turn<'_> {
 
 /// Refuses a file that is not what it was when its reading began.
 fn still_same(candidate: &Candidate, source: &Source) -> Result<()> {
-    let now = match manifest::stat(&candidate.place.file) {
+    let now = match place::stat(&candidate.place.file) {
         Ok(now) if now == (source.bytes, source.mtime_ns) => return Ok(()),
         Ok((bytes, _)) => format!("{bytes} after"),
         Err(e) => e.message,

@@ -12,16 +12,16 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
 use ccl_sql::error::Error;
-use ccl_sql::ingest::input::Place;
-use ccl_sql::ingest::json::{self, Mended, Scanner, Stop};
-use ccl_sql::ingest::kineto::{self, Content, Kineto, Reading};
-use ccl_sql::ingest::pool::Pool;
-use ccl_sql::ingest::record::Share;
-use ccl_sql::ingest::steps::StepPatterns;
-use ccl_sql::ingest::time::{MAX_NS, micros_to_nanos};
-use ccl_sql::ingest::watch::Watcher;
-use ccl_sql::ingest::{bench, et, memory, nsys, xla};
+use ccl_sql::input::json::{self, Mended, Scanner, Stop};
+use ccl_sql::input::place::Place;
+use ccl_sql::input::progress::Watcher;
+use ccl_sql::input::time::{MAX_NS, micros_to_nanos};
+use ccl_sql::pool::Pool;
+use ccl_sql::readers::kineto::{self, Content, Kineto, Reading};
+use ccl_sql::readers::share::Share;
+use ccl_sql::readers::{bench, et, memory, nsys, xla};
 use ccl_sql::registry;
+use ccl_sql::spool::steps::StepPatterns;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -268,7 +268,7 @@ pub fn bench(data: &[u8]) {
         std::fs::create_dir_all(&spool).expect("the folder can be made");
         bench::read(&bench::Reading {
             place: &Place::file(&file),
-            form: match data.starts_with(bench::MAGIC) {
+            form: match data.starts_with(bench::samples::MAGIC) {
                 true => bench::Form::Samples,
                 false => bench::Form::Records,
             },

@@ -8,15 +8,15 @@
 use std::path::Path;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use ccl_sql::derive::Derive;
+use ccl_sql::derive::{Derive, ToDerive};
 use ccl_sql::error::Result;
-use ccl_sql::ingest::launches::{Found, HostRange, Launch, Launches, NONE, Parts, kind, some};
-use ccl_sql::ingest::manifest::Manifest;
-use ccl_sql::ingest::rows::Rows;
-use ccl_sql::ingest::{Finish, ToDerive, count_rows};
 use ccl_sql::registry::Registry;
 use ccl_sql::schema::{Made, RESULTS, SCHEMA_VERSION, TABLES, Table, table};
+use ccl_sql::spool::launches::{Found, HostRange, Launch, Launches, NONE, Parts, kind, some};
+use ccl_sql::spool::rows::Rows;
 use ccl_sql::sql_text::{sql_name, sql_string};
+use ccl_sql::store::files::count_rows;
+use ccl_sql::store::manifest::Manifest;
 use duckdb::Connection;
 use serde_json::{Map, Value};
 
@@ -242,7 +242,7 @@ fn comm_args(connection: &Connection, tables: &[(&str, bool)]) -> Csv {
                 args.iter().map(|(k, v)| (k.as_str(), v.to_string())).collect();
             let args: Vec<(&str, &str)> = args.iter().map(|(k, v)| (*k, v.as_str())).collect();
             let mut rows = Rows::new(table("comm_args").expect("in the schema"), &["rank"]);
-            ccl_sql::ingest::comm_args::add(&mut rows, event, &args);
+            ccl_sql::readers::kineto::comm_args::add(&mut rows, event, &args);
             with_rank(&mut rows, &rank, &mut csv);
         }
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use ccl_sql::ingest::kineto::is_comm_kernel;
+use ccl_sql::readers::comm_kernels::is_comm_kernel;
 use ccl_sql::registry::Registry;
 use ccl_sql::sql_text::sql_string;
 use duckdb::Connection;

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use ccl_sql::engine::{Engine, ResultRow, Settings, directories, sheet};
-use ccl_sql::ingest::Store;
 use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
 use ccl_sql::sql_text::{sql_name, sql_string};
+use ccl_sql::store::Store;
 use duckdb::arrow::array::RecordBatch;
 use duckdb::types::Value as SqlValue;
 use serde_json::Value;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use ccl_sql::functions::hockney::{self, Sample};
-use ccl_sql::ingest::input::{self, Place as Source};
-use ccl_sql::ingest::kineto::{self, Content};
-use ccl_sql::ingest::pool::Pool;
-use ccl_sql::ingest::watch::Watcher;
+use ccl_sql::input::place::{self, Place as Source};
+use ccl_sql::input::progress::Watcher;
+use ccl_sql::pool::Pool;
+use ccl_sql::readers::kineto::{self, Content};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -380,7 +380,7 @@ fn members_of_a_gzip_may_end_anywhere() {
             let path = folder.path().join("trace.json.gz");
             std::fs::write(&path, bytes).expect("the file can be written");
             let plain = read("trace.json", Box::new(std::io::Cursor::new(text.clone())));
-            let opened = input::open(&Source::file(Path::new(&path)), &Watcher::default())
+            let opened = place::open(&Source::file(Path::new(&path)), &Watcher::default())
                 .expect("it can be opened");
             prop_assert!(read("trace.json", opened.reader) == plain, "cut at {places:?}");
         }

@@ -1,0 +1,81 @@
+//! What a user asks of an ingest, and what it answers.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::input::progress::Watcher;
+use crate::readers::log;
+use crate::store::manifest::Asked;
+
+/// What the user asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Name of the trace (`--name`).
+    pub name: Option<String>,
+    /// Only this source, or `auto` for all; None where nobody says it.
+    pub source: Option<String>,
+    /// Ranks given by hand.
+    pub ranks: Vec<(i64, PathBuf)>,
+    /// Snapshots of memory given by hand: files, or folders with them.
+    pub memory: Vec<PathBuf>,
+    /// Card given by hand.
+    pub card: Option<PathBuf>,
+    /// Configuration of TorchTitan, for what the card does not say.
+    pub config: Option<PathBuf>,
+    /// Files read at a time; 0 for one per core.
+    pub jobs: usize,
+    /// Ingest again what is unchanged.
+    pub force: bool,
+    /// Do not wait until the tables are on the disk.
+    pub no_sync: bool,
+    /// What changes the rows of a file.
+    pub asked: Asked,
+    /// Who is told how far it is.
+    pub watcher: Watcher,
+}
+
+impl Options {
+    /// The only source that is read; None for all.
+    pub fn only(&self) -> Option<&str> {
+        self.source.as_deref().filter(|source| *source != "auto")
+    }
+}
+
+/// One trace after an ingest.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Its name.
+    pub trace: String,
+    /// Where it came from.
+    pub origin: PathBuf,
+    /// Profilers that its files are of.
+    pub sources: Vec<String>,
+    /// Its ranks.
+    pub ranks: usize,
+    /// Ranks that were read; the others are as they were, or had been read by an ingest that was
+    /// interrupted.
+    pub ranks_read: usize,
+    /// Its events.
+    pub events: u64,
+    /// Uncompressed bytes read.
+    pub bytes: u64,
+    /// Seconds, reading included.
+    pub seconds: f64,
+    /// Findings, with the file of each.
+    pub findings: Vec<(String, log::Finding)>,
+    /// Whether it was there already, from the same bytes.
+    pub unchanged: bool,
+}
+
+/// Everything that an ingest did: traces made, and what failed.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Traces, in the order of their folders.
+    pub traces: Vec<Summary>,
+    /// Faults; what they name was not ingested, and what was there before stays.
+    pub errors: Vec<Error>,
+    /// Files in folders that are no traces, with the reason.
+    pub set_aside: Vec<(String, String)>,
+    /// What a user should know of names, and of what was said of a trace before.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,327 @@
+//! Files of XLA: each is of one process, and holds the devices of its host.
+//!
+//! A rank is what `--rank` says (of the first device of the file), then the place of the device among
+//! those that a program runs on, which the reader finds, then the name of a file with one device. Files join when both state their ranks, of one
+//! world and none twice, and are of one run: of one `plugins/profile/<time>`, or at the same time. What
+//! states no rank is a trace of its own, with the numbers of its devices for ranks: the groups of
+//! collectives are told in these, so no order of the hosts could be put in their place.
+//!
+//! Files in JSON never state a rank, and hardly a group, and files without a device that computes have no
+//! group at all. Those of one run are one trace: of one `plugins/profile/<time>`, or of one moment below
+//! a folder for each process. Their ranks are in the order of the numbers of their devices where no two
+//! files share one (several processes on CPUs), else host by host.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ingest::find::names;
+use crate::ingest::ranks::facts::{Facts, Member};
+use crate::ingest::ranks::nsys::natural;
+use crate::input::time::EPOCH_FROM_NS;
+
+/// Seconds between the profiles of the processes of one run: each names its own when it begins.
+const RUN_SECONDS: i64 = 60;
+
+/// The files of a trace.
+#[derive(Default)]
+struct Group {
+    members: Vec<Member>,
+    /// Ranks, when all are stated.
+    ranks: Option<BTreeSet<i64>>,
+    world: Option<i64>,
+    runs: BTreeSet<String>,
+    /// Of a file whose name says the rank.
+    stem: Option<String>,
+    span_ns: Option<(i64, i64)>,
+    /// Of files that an order of the hosts may join: their ranks, and the folders of processes that they
+    /// lie in.
+    orderly: Option<(usize, BTreeSet<u64>)>,
+}
+
+/// The traces that the shares make.
+pub(crate) fn split(files: &[Facts], shares: &[usize]) -> Vec<Vec<Member>> {
+    let mut of_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for share in shares {
+        of_path.entry(&files[*share].path).or_default().push(*share);
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for shares in of_path.into_values() {
+        let group = of_file(files, shares);
+        let home = groups
+            .iter()
+            .position(|earlier| are_one_run(earlier, &group))
+            .or_else(|| groups.iter().position(|earlier| are_hosts(earlier, &group)));
+        match home {
+            Some(home) => groups[home].join(group),
+            None => groups.push(group),
+        }
+    }
+    groups.into_iter().map(|g| g.in_order(files)).collect()
+}
+
+fn of_file(files: &[Facts], mut shares: Vec<usize>) -> Group {
+    shares.sort_by_key(|s| files[*s].place);
+    let mut out = Group::default();
+    let mut ranks = BTreeSet::new();
+    let own = || shares.iter().filter(|s| files[**s].is_rank);
+    let stated = own().all(|s| files[*s].trace_rank.is_some_and(|rank| ranks.insert(rank)));
+    for (place, share) in own().enumerate() {
+        let f = &files[*share];
+        let by_name = f.name_rank.filter(|_| own().count() == 1);
+        let (rank, rank_source) = match (f.flag_rank, f.trace_rank.filter(|_| stated), by_name) {
+            (Some(first), ..) => (first.saturating_add(place as i64), "flag"),
+            (_, Some(rank), _) => (rank, "trace"),
+            (.., Some(rank)) => (rank, "name"),
+            _ => (f.device.unwrap_or(place as i64), "order"),
+        };
+        if rank_source == "name" {
+            out.stem = Some(f.stem.clone());
+        }
+        let member =
+            Member { file: *share, rank: Some(rank), rank_source, world_size: f.world_size };
+        out.members.push(member);
+        out.world = out.world.or(f.world_size);
+    }
+    for share in shares.iter().filter(|s| !files[**s].is_rank) {
+        out.members.push(Member { file: *share, rank: None, rank_source: "", world_size: None });
+    }
+    if out.members.iter().all(|m| m.rank.is_none() || m.rank_source != "order") {
+        out.ranks = Some(out.members.iter().filter_map(|m| m.rank).collect());
+    } else if let Some(path) = shares.first().map(|s| files[*s].path.as_str()) {
+        let processes = names::process_of(path).into_iter().collect();
+        let has_devices = own().any(|s| files[*s].device.is_some());
+        out.orderly = (names::is_json(path) || !has_devices).then(|| (own().count(), processes));
+    }
+    for f in shares.iter().map(|s| &files[*s]) {
+        out.runs.extend(f.run.clone());
+        out.widen(f.span_ns);
+    }
+    out
+}
+
+impl Group {
+    fn widen(&mut self, span: Option<(i64, i64)>) {
+        self.span_ns = match (self.span_ns, span) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+    }
+
+    fn join(&mut self, other: Self) {
+        self.members.extend(other.members);
+        if let (Some(ranks), Some(more)) = (&mut self.ranks, other.ranks) {
+            ranks.extend(more);
+        }
+        self.runs.extend(other.runs);
+        self.widen(other.span_ns);
+        if let (Some((ranks, processes)), Some((more, others))) = (&mut self.orderly, other.orderly)
+        {
+            *ranks += more;
+            processes.extend(others);
+        }
+    }
+
+    /// The members; those of several files without ranks with ranks in their order.
+    fn in_order(mut self, files: &[Facts]) -> Vec<Member> {
+        let paths: BTreeSet<&str> = self.members.iter().map(|m| &*files[m.file].path).collect();
+        if self.orderly.is_none() || paths.len() < 2 {
+            return self.members;
+        }
+        let mut ranked: Vec<usize> =
+            (0..self.members.len()).filter(|m| self.members[*m].rank.is_some()).collect();
+        let of = |m: usize| &files[self.members[m].file];
+        let devices: BTreeSet<Option<i64>> = ranked.iter().map(|m| of(*m).device).collect();
+        let distinct = devices.len() == ranked.len();
+        ranked.sort_by_key(|m| {
+            let host = if distinct { Vec::new() } else { natural(&of(*m).path) };
+            (host, of(*m).device, of(*m).place)
+        });
+        for (rank, m) in ranked.into_iter().enumerate() {
+            self.members[m].rank = Some(rank as i64);
+        }
+        self.members
+    }
+}
+
+/// Whether two groups of files that an order of the hosts may join are of one run.
+fn are_hosts(one: &Group, other: &Group) -> bool {
+    let (Some((ours, our_folders)), Some((theirs, their_folders))) = (&one.orderly, &other.orderly)
+    else {
+        return false;
+    };
+    let same_run = !one.runs.is_disjoint(&other.runs);
+    let by_folder = !our_folders.is_empty()
+        && !their_folders.is_empty()
+        && our_folders.is_disjoint(their_folders)
+        && one.runs.iter().any(|a| other.runs.iter().any(|b| at_one_moment(a, b)));
+    // A file whose groups name no more devices than it holds is a job by itself.
+    let ranks = (ours + theirs) as i64;
+    let fits = [one.world, other.world].iter().flatten().all(|world| ranks <= *world);
+    (same_run || by_folder) && fits
+}
+
+/// Whether two names of runs (`2026_11_21_03_44_48`) are of about the same time.
+fn at_one_moment(one: &str, other: &str) -> bool {
+    let seconds = |run: &str| -> Option<i64> {
+        let parts: Option<Vec<i64>> = run.split('_').map(|part| part.parse().ok()).collect();
+        let [year, month, day, hour, minute, second] = parts?[..] else { return None };
+        let plausible = (1970..10_000).contains(&year)
+            && [month, day, hour, minute, second].iter().all(|n| (0..100).contains(n));
+        // Months are as long as the longest: only differences of less than a day matter.
+        plausible
+            .then_some(((((year * 12 + month) * 31 + day) * 24 + hour) * 60 + minute) * 60 + second)
+    };
+    matches!((seconds(one), seconds(other)), (Some(a), Some(b)) if (a - b).abs() <= RUN_SECONDS)
+}
+
+/// Whether two groups are parts of one job.
+fn are_one_run(one: &Group, other: &Group) -> bool {
+    let (Some(ours), Some(theirs)) = (&one.ranks, &other.ranks) else { return false };
+    let by_hand = one.members.iter().chain(&other.members).any(|m| m.rank_source == "flag");
+    // Ranks that only a name says join within one stem.
+    let by_name = one.stem.is_some() && one.stem == other.stem;
+    let same_run = !one.runs.is_disjoint(&other.runs);
+    let same_world =
+        one.world == other.world && (one.world.is_some() || same_run || by_hand || by_name);
+    // Times that count from the start of a capture say nothing.
+    let at_once = matches!((one.span_ns, other.span_ns), (Some(a), Some(b))
+        if a.0.min(b.0) >= EPOCH_FROM_NS && a.0 < b.1 && b.0 < a.1);
+    same_world && ours.is_disjoint(theirs) && (same_run || at_once || by_hand || by_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::ranks;
+
+    const EPOCH: i64 = 1_795_000_000_000_000_000;
+
+    /// A file with these ranks, on the devices from 0 on.
+    fn file(path: &str, run: &str, ranks: &[Option<i64>], world: i64) -> Vec<Facts> {
+        let of = |(i, rank): (usize, &Option<i64>)| Facts {
+            source: "xla".to_owned(),
+            path: path.to_owned(),
+            run: Some(run.to_owned()).filter(|run| !run.is_empty()),
+            share: i,
+            place: i,
+            shares: ranks.len(),
+            is_rank: true,
+            device: Some(i as i64),
+            trace_rank: *rank,
+            world_size: Some(world),
+            span_ns: Some((EPOCH, EPOCH + 100)),
+            ..Facts::default()
+        };
+        ranks.iter().enumerate().map(of).collect()
+    }
+
+    /// Ranks of each trace.
+    fn ranks(files: &[Facts]) -> Vec<Vec<i64>> {
+        let (traces, errors, _) = ranks::split(files);
+        assert_eq!(errors, []);
+        traces.iter().map(|t| t.iter().map(|m| m.rank.unwrap_or(-1)).collect()).collect()
+    }
+
+    #[test]
+    fn hosts_of_one_run_are_one_trace() {
+        let mut files = [
+            file("t/a.xplane.pb", "t", &[Some(0), Some(1)], 4),
+            file("t/b.xplane.pb", "t", &[Some(2), Some(3)], 4),
+        ]
+        .concat();
+        assert_eq!(ranks(&files), [[0, 1, 2, 3]]);
+        // Another moment, another run.
+        for f in &mut files[2..] {
+            (f.run, f.span_ns) = (Some("u".to_owned()), Some((EPOCH + 100, EPOCH + 200)));
+        }
+        assert_eq!(ranks(&files), [[0, 1], [2, 3]]);
+        // Processes that began their profiles a second after each other.
+        for f in &mut files[2..] {
+            f.span_ns = Some((EPOCH + 10, EPOCH + 200));
+        }
+        assert_eq!(ranks(&files), [[0, 1, 2, 3]]);
+    }
+
+    #[test]
+    fn what_states_no_rank_is_a_trace_of_its_own() {
+        let files = [
+            file("t/a.xplane.pb", "t", &[None, None], 4),
+            file("t/b.xplane.pb", "t", &[None, None], 4),
+        ];
+        assert_eq!(ranks(&files.concat()), [[0, 1], [0, 1]]);
+    }
+
+    #[test]
+    fn hosts_in_json_are_one_trace_in_their_order() {
+        let run = "2026_11_22_14_36_54";
+        let path =
+            |host: &str, run: &str| format!("two/{host}/plugins/profile/{run}/vm.trace.json.gz");
+        let on = |host: &str, run: &str, devices: [i64; 2]| {
+            let mut files = file(&path(host, run), run, &[None, None], 0);
+            for (f, device) in files.iter_mut().zip(devices) {
+                (f.device, f.world_size, f.span_ns) = (Some(device), None, Some((0, 100)));
+            }
+            files
+        };
+        let named = |files: &[Facts]| {
+            let (traces, ..) = ranks::split(files);
+            let of = |m: &Member| (files[m.file].path.clone(), m.rank);
+            traces.iter().map(|t| t.iter().map(of).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        // The order of the hosts counts where all number their devices from 0.
+        let files = [on("proc10", run, [0, 1]), on("proc9", run, [0, 1])].concat();
+        let (ten, nine) = (path("proc10", run), path("proc9", run));
+        let expected =
+            [(nine.clone(), 0), (nine, 1), (ten.clone(), 2), (ten, 3)].map(|(p, r)| (p, Some(r)));
+        assert_eq!(named(&files), [expected]);
+        // Numbers of the whole job count before the order of the hosts.
+        let files = [on("proc0", run, [2048, 2049]), on("proc1", run, [0, 1])].concat();
+        let ranks: Vec<_> = named(&files)[0].iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(ranks[0], path("proc1", run));
+        // Each process names its own run; a later one is another.
+        let soon = [on("proc0", run, [0, 1]), on("proc1", "2026_11_22_14_37_01", [0, 1])].concat();
+        assert_eq!(named(&soon).len(), 1);
+        let late = [on("proc0", run, [0, 1]), on("proc1", "2026_11_22_15_37_01", [0, 1])].concat();
+        assert_eq!(named(&late).len(), 2);
+        // Processes without devices are ranks too, whatever the form.
+        let idle = |path: &str| {
+            let mut files = file(path, run, &[None], 0);
+            (files[0].device, files[0].world_size) = (None, None);
+            files
+        };
+        let files = [idle("t/b.xplane.pb"), idle("t/a.xplane.pb")].concat();
+        let ranks: Vec<_> = named(&files).concat();
+        assert_eq!(
+            ranks,
+            [("t/a.xplane.pb".to_owned(), Some(0)), ("t/b.xplane.pb".to_owned(), Some(1))]
+        );
+        // Whose groups name all its own devices is a job by itself.
+        let mut whole = [on("proc0", run, [0, 1]), on("proc1", run, [0, 1])].concat();
+        for f in &mut whole {
+            f.world_size = Some(2);
+        }
+        assert_eq!(named(&whole).len(), 2);
+    }
+
+    #[test]
+    fn runs_after_each_other_are_a_trace_each() {
+        let files = [
+            file("t/a.xplane.pb", "t", &[Some(0), Some(1)], 2),
+            file("u/a.xplane.pb", "u", &[Some(0), Some(1)], 2),
+        ];
+        assert_eq!(ranks(&files.concat()), [[0, 1], [0, 1]]);
+    }
+
+    #[test]
+    fn the_rank_of_the_first_device_is_given_by_hand() {
+        let mut files =
+            [file("a.xplane.pb", "", &[None, None], 4), file("b.xplane.pb", "", &[None, None], 4)]
+                .concat();
+        for (f, rank) in files.iter_mut().zip([2, 2, 0, 0]) {
+            f.flag_rank = Some(rank);
+            f.span_ns = Some((0, 100));
+        }
+        assert_eq!(ranks(&files), [[0, 1, 2, 3]]);
+        let (traces, ..) = ranks::split(&files);
+        assert!(traces[0].iter().all(|m| m.rank_source == "flag"));
+    }
+}

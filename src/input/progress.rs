@@ -1,0 +1,39 @@
+//! Who wants to know how far an ingest is.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Is told how far an ingest is, from any thread.
+pub trait Watch: Send + Sync {
+    /// A job of so many bytes on disk starts.
+    fn start(&self, job: &str, bytes: u64);
+    /// So many more bytes of its files were read.
+    fn read(&self, bytes: u64);
+    /// Its files are read; this is done now.
+    fn phase(&self, what: &'static str);
+    /// The job is done, or has failed.
+    fn end(&self);
+}
+
+/// A watcher, or nobody.
+#[derive(Clone, Default)]
+pub struct Watcher(Option<Arc<dyn Watch>>);
+
+impl Watcher {
+    /// Somebody watches.
+    pub fn new(watch: Arc<dyn Watch>) -> Self {
+        Self(Some(watch))
+    }
+
+    pub(crate) fn tell(&self, what: impl FnOnce(&dyn Watch)) {
+        if let Some(watch) = &self.0 {
+            what(watch.as_ref());
+        }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Watcher(somebody)" } else { "Watcher(nobody)" })
+    }
+}

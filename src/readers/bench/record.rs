@@ -1,0 +1,408 @@
+//! JSON records of benchmarks of inference, and logs of the gates of a mixture of experts.
+//!
+//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`. Which
+//! objects are records: `kind`; their fields: `fields`.
+//!
+//! Fields, from the sources of the tools: `vllm bench serve` (vllm/benchmarks/serve.py; before 2025
+//! benchmarks/benchmark_serving.py), `vllm bench latency` and `vllm bench throughput`
+//! (vllm/benchmarks/latency.py, throughput.py), SGLang (python/sglang/bench_serving.py).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::ingest::find::names;
+use crate::input::json::{self, Stop, elements_of};
+use crate::readers::bench::fields::{
+    DEEPEST, EMPTY, Fields, Reader, args, count, cut, model_of_server, number, odd, text, time,
+};
+use crate::readers::bench::kind::{Kind, LOADS, OF_TRACES, kind_of};
+use crate::readers::bench::{Other, Out, Reading};
+use crate::readers::log::{Log, Severity};
+use crate::schema::table;
+use crate::spool::parquet::TableWriter;
+use crate::spool::totals::Totals;
+
+/// Gaps between the tokens of a request that are kept.
+const MAX_GAPS: usize = 1 << 20;
+/// Bytes of the text of an error that are kept.
+const MAX_ERROR_BYTES: usize = 4 << 10;
+
+/// Fields with a column of their own, or of which columns are made.
+const COUNTS: [&[&str]; 6] = [
+    &["num_prompts", "num_requests"],
+    &["max_concurrency"],
+    &["completed"],
+    &["failed"],
+    &["total_input_tokens"],
+    &["total_output_tokens"],
+];
+const RATES: [&[&str]; 3] = [
+    &["request_throughput", "requests_per_second"],
+    &["output_throughput"],
+    &["total_token_throughput", "total_throughput", "tokens_per_second"],
+];
+/// Statistics of latencies in milliseconds: kinds, then what SGLang calls the last one.
+const STATISTICS: [&str; 4] = ["mean", "median", "std", "p99"];
+const LATENCIES: [&[&str]; 4] = [&["ttft"], &["tpot"], &["itl"], &["e2el", "e2e_latency"]];
+const BACKEND: &[&str] = &["backend", "endpoint_type"];
+const MODEL: &[&str] = &["model_id", "model"];
+const DURATION: &[&str] = &["duration", "elapsed_time"];
+/// Texts of users and of models: counted only.
+const TEXTS: [&str; 8] = [
+    "generated_texts",
+    "generated_text",
+    "prompts",
+    "prompt",
+    "responses",
+    "outputs",
+    "texts",
+    "messages",
+];
+const LAYER: &[&str] = &["layer", "layer_id", "layer_idx", "layer_index"];
+struct Writing<'r> {
+    reading: &'r Reading<'r>,
+    benchmarks: TableWriter,
+    requests: TableWriter,
+    loads: TableWriter,
+    log: Log,
+    totals: Totals,
+    /// Records of the file.
+    records: i64,
+    /// Steps of the logs of gates in the file.
+    steps: i64,
+    /// Gaps of the request in hand.
+    gaps: Vec<i64>,
+}
+
+/// Reads every record; what the file is, where it holds none.
+///
+/// # Errors
+/// `json-invalid`, `trace-truncated`; `io`.
+pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<Result<Out, Other>> {
+    let writer = |name: &str| {
+        let path = reading.folder.join(format!("{name}.parquet"));
+        // The name of a log of gates may say a rank; a benchmark is of none.
+        let without: &[&str] = if name == "expert_loads" { &[] } else { &["rank"] };
+        TableWriter::new(table(name).expect("the table is in the schema"), without, path)
+    };
+    let mut writing = Writing {
+        reading,
+        benchmarks: writer("benchmarks"),
+        requests: writer("requests"),
+        loads: writer("expert_loads"),
+        log: Log::default(),
+        totals: Totals::default(),
+        records: 0,
+        steps: 0,
+        gaps: Vec::new(),
+    };
+    let mut at = if bytes.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
+    let mut objects = 0u64;
+    let mut read = 0u64;
+    loop {
+        at = json::skip_space(bytes, at);
+        let fault = match bytes.get(at) {
+            None if objects > 0 => break,
+            None => ("trace-truncated", "the file ends before the first record".to_owned(), at),
+            Some(b'{') => match Fields::of(&bytes[at..], &mut writing.log, at as u64) {
+                Ok((fields, _)) if objects == 0 && fields.has(OF_TRACES[0]) => {
+                    return Ok(Err(Other::Trace));
+                }
+                Ok((fields, end)) => {
+                    let is_record = writing.object(fields, at as u64)?;
+                    read += u64::from(is_record);
+                    objects += 1;
+                    at += end;
+                    continue;
+                }
+                Err(Stop::Incomplete) => {
+                    ("trace-truncated", "the file ends inside a record".to_owned(), bytes.len())
+                }
+                Err(Stop::Invalid(inside)) => {
+                    let message = format!(
+                        "no JSON, or nested deeper than {DEEPEST} levels, inside a benchmark record"
+                    );
+                    ("json-invalid", message, at + inside)
+                }
+            },
+            Some(_) => ("json-invalid", "no JSON object where a record begins".to_owned(), at),
+        };
+        let (code, message, place) = fault;
+        if read > 0 && reading.keep_partial {
+            writing.log.add(Severity::Error, code, Some(at as u64), || {
+                format!("{message}; kept the {read} records before it")
+            });
+            break;
+        }
+        let mut place = format!("{shown}, byte {place}");
+        if read > 0 {
+            place.push_str(&format!(", record {} ({read} complete records before it)", read + 1));
+        }
+        return Err(Error::new(code, message).at(place).hint(match read {
+            0 => "run the benchmark again, or copy the file again",
+            _ => "run the benchmark again, or keep the records before it with --keep-partial",
+        }));
+    }
+    if read == 0 {
+        let what = "JSON without the fields of a benchmark record".to_owned();
+        return Ok(Err(Other::What(what)));
+    }
+    if read < objects {
+        writing.totals.skipped += objects - read;
+        writing.log.add_many(Severity::Loss, "bench-record", objects - read, None, || {
+            "objects among the records of a benchmark that are none; left out".to_owned()
+        });
+    }
+    let mut spool = BTreeMap::new();
+    for (name, writer) in [
+        ("benchmarks", writing.benchmarks),
+        ("requests", writing.requests),
+        ("expert_loads", writing.loads),
+    ] {
+        spool.extend(writer.finish()?.map(|path| (name, path)));
+    }
+    let bytes = bytes.len() as u64;
+    Ok(Ok(Out { totals: writing.totals, log: writing.log, spool, bytes }))
+}
+
+impl Writing<'_> {
+    /// Writes an object; whether it is a record.
+    fn object(&mut self, mut fields: Fields<'_>, offset: u64) -> Result<bool> {
+        let kind = kind_of(|name| fields.has(name));
+        let is_loads = fields.has(LOADS) && !OF_TRACES.iter().any(|name| fields.has(name));
+        if is_loads {
+            self.gates(&mut fields, offset)?;
+        }
+        match kind {
+            Some(kind) => self.record(kind, fields, offset).map(|()| true),
+            None => Ok(is_loads),
+        }
+    }
+
+    /// Writes the row of a record, and those of its requests.
+    fn record(&mut self, kind: Kind, mut fields: Fields<'_>, offset: u64) -> Result<()> {
+        let record = self.records;
+        self.records += 1;
+        self.totals.events += 1;
+        let mut batches = None;
+        let mut of_batches: [Option<f64>; 4] = [None; 4];
+        let mut requests = 0;
+        if kind == Kind::Latency {
+            batches = fields.list("latencies").map(|raw| self.times(&raw, offset));
+            let percentiles = fields.of.get("percentiles").map(Cow::as_ref);
+            let percentile = |name: &str| -> Option<Vec<u8>> {
+                let raw = std::str::from_utf8(percentiles?).ok()?;
+                let value: BTreeMap<String, serde_json::Value> = serde_json::from_str(raw).ok()?;
+                Some(value.get(name)?.to_string().into_bytes())
+            };
+            let raw = [
+                fields.of.get("avg_latency").map(|raw| raw.to_vec()),
+                percentile("50"),
+                fields.of.get("std_latency").map(|raw| raw.to_vec()),
+                percentile("99"),
+            ];
+            let mut reader = Reader { log: &mut self.log, offset };
+            for (to, raw) in of_batches.iter_mut().zip(raw) {
+                // Seconds to milliseconds.
+                *to = reader.value(raw.as_deref(), number).map(|s| s * 1e3);
+            }
+        } else {
+            requests = self.requests(&mut fields, record, offset)?;
+        }
+        let mut left_out: Option<i64> = None;
+        for name in TEXTS {
+            if let Some(raw) = fields.of.remove(name) {
+                let texts = match raw.first() {
+                    Some(b'[') => elements_of(&raw).count() as i64,
+                    _ => 1,
+                };
+                left_out = Some(left_out.unwrap_or_default() + texts);
+            }
+        }
+        let mut reader = Reader { log: &mut self.log, offset };
+        let model = fields.take(MODEL).map(|raw| text(&raw));
+        let model = model.or_else(|| model_of_server(fields.of.get("server_info")?));
+        let backend = fields.take(BACKEND).map(|raw| text(&raw));
+        let rate = fields.take(&["request_rate"]).map(|raw| match text(&raw).as_str() {
+            "Infinity" => "inf".to_owned(),
+            rate => rate.to_owned(),
+        });
+        let duration = reader.value(fields.take(DURATION).as_deref(), time);
+        let counts = COUNTS.map(|names| reader.value(fields.take(names).as_deref(), count));
+        let rates = RATES.map(|names| reader.value(fields.take(names).as_deref(), number));
+        let mut latencies = [[None; 4]; 4];
+        for (names, to) in LATENCIES.iter().zip(&mut latencies) {
+            for (statistic, to) in STATISTICS.iter().zip(to) {
+                let names = names.iter().map(|name| format!("{statistic}_{name}_ms"));
+                let names: Vec<String> = names.collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                *to = reader.value(fields.take(&names).as_deref(), number);
+            }
+        }
+        if kind == Kind::Latency {
+            latencies[3] = of_batches;
+        }
+        let args = args(fields, &mut self.log, offset);
+        let w = self.benchmarks.row();
+        w.int(Some(self.reading.source_id)).int(Some(record)).text(Some(kind.word()));
+        w.text(backend.as_deref()).text(model.as_deref()).int(duration).text(rate.as_deref());
+        counts.iter().for_each(|value| _ = w.int(*value));
+        rates.iter().for_each(|value| _ = w.double(*value));
+        latencies.iter().flatten().for_each(|value| _ = w.double(*value));
+        w.ints(batches.flatten().as_deref()).int(Some(requests)).int(left_out);
+        w.text(args.as_deref());
+        self.benchmarks.end_row()
+    }
+
+    /// Times of a list; None where one of them is no usable number, or where they are too many.
+    fn times(&mut self, list: &[u8], offset: u64) -> Option<Vec<i64>> {
+        let mut out = Vec::new();
+        for raw in elements_of(list) {
+            if out.len() == MAX_GAPS {
+                self.long_list(offset);
+                return None;
+            }
+            match time(raw) {
+                Some(ns) => out.push(ns),
+                None => {
+                    odd(&mut self.log, offset);
+                    return None;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn long_list(&mut self, offset: u64) {
+        self.log.add(Severity::Loss, "bench-list", Some(offset), || {
+            format!("lists of more than {MAX_GAPS} times of one request; left out")
+        });
+    }
+
+    /// Writes a row for each request that the lists of a record hold, side by side; how many.
+    fn requests(&mut self, fields: &mut Fields<'_>, record: i64, offset: u64) -> Result<i64> {
+        const LISTS: [&str; 7] =
+            ["input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "errors"];
+        let lists = LISTS.map(|name| fields.list(name));
+        let mut items = lists.each_ref().map(|list| elements_of(list.as_deref().unwrap_or(EMPTY)));
+        let mut lengths = [0i64; LISTS.len()];
+        let mut request = 0;
+        loop {
+            let raw: [Option<&[u8]>; LISTS.len()] = std::array::from_fn(|i| items[i].next());
+            if raw.iter().all(Option::is_none) {
+                break;
+            }
+            lengths.iter_mut().zip(&raw).for_each(|(n, raw)| *n += i64::from(raw.is_some()));
+            self.request([record, request], raw, offset)?;
+            request += 1;
+        }
+        let uneven = lists.iter().zip(lengths).filter(|(list, n)| list.is_some() && *n < request);
+        let uneven = uneven.count() as u64;
+        self.log.add_many(Severity::Loss, "bench-lists", uneven, Some(offset), || {
+            "lists of benchmark records that are shorter than others of the same record; the rest is NULL"
+                .to_owned()
+        });
+        Ok(request)
+    }
+
+    fn request(&mut self, place: [i64; 2], raw: [Option<&[u8]>; 7], offset: u64) -> Result<()> {
+        let [input, output, ttft, itl, latency, start, error] = raw;
+        let mut reader = Reader { log: &mut self.log, offset };
+        let tokens = [input, output].map(|raw| reader.value(raw, count));
+        // 0 stands for a first token that did not come, or was not waited for.
+        let ttft = reader.value(ttft, time).filter(|ns| *ns > 0);
+        let latency = reader.value(latency, time).filter(|ns| *ns > 0);
+        let start = reader.value(start, time);
+        let gaps = self.gaps(itl, offset);
+        let kept = gaps.is_some() && self.gaps.len() <= MAX_GAPS;
+        // The last token came when the last gap was over.
+        let last = || ttft?.checked_add(gaps?);
+        let says_errors = error.is_some();
+        let error = error.filter(|raw| *raw != b"null").map(text).filter(|text| !text.is_empty());
+        let status = says_errors.then_some(if error.is_some() { "failed" } else { "ok" });
+        let row = self.requests.row();
+        row.int(Some(self.reading.source_id)).int(Some(place[0])).int(Some(place[1]));
+        tokens.iter().for_each(|value| _ = row.int(*value));
+        row.int(ttft).int(latency.or_else(last)).ints(kept.then_some(&self.gaps)).int(start);
+        row.text(status).text(error.as_deref().map(|text| cut(text, MAX_ERROR_BYTES)));
+        self.totals.events += 1;
+        self.requests.end_row()
+    }
+
+    /// The gaps between the tokens of a request, in `self.gaps` (as many as are kept, and one more); their
+    /// sum, where each is a usable number.
+    fn gaps(&mut self, raw: Option<&[u8]>, offset: u64) -> Option<i64> {
+        self.gaps.clear();
+        let raw = raw.filter(|raw| *raw != b"null")?;
+        if raw.first() != Some(&b'[') {
+            odd(&mut self.log, offset);
+            return None;
+        }
+        let mut sum = 0i64;
+        for gap in elements_of(raw) {
+            let ns = time(gap).and_then(|ns| Some((ns, sum.checked_add(ns)?)));
+            let Some((ns, next)) = ns else {
+                odd(&mut self.log, offset);
+                return None;
+            };
+            sum = next;
+            if self.gaps.len() <= MAX_GAPS {
+                self.gaps.push(ns);
+            }
+        }
+        if self.gaps.len() > MAX_GAPS {
+            self.long_list(offset);
+        }
+        Some(sum)
+    }
+
+    /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of them.
+    fn gates(&mut self, fields: &mut Fields<'_>, offset: u64) -> Result<()> {
+        let Some(steps) = fields.list(LOADS) else {
+            fields.of.remove(LOADS);
+            odd(&mut self.log, offset);
+            return Ok(());
+        };
+        let tokens = fields.list("num_tokens");
+        let mut reader = Reader { log: &mut self.log, offset };
+        let layer = reader.value(fields.take(LAYER).as_deref(), count);
+        let layer = layer.or_else(|| {
+            let path = self.reading.place.logical();
+            names::layer_in_name(&path)
+        });
+        let mut tokens = elements_of(tokens.as_deref().unwrap_or(EMPTY));
+        for step in elements_of(&steps) {
+            let number = self.steps;
+            self.steps += 1;
+            let mut reader = Reader { log: &mut self.log, offset };
+            let tokens = reader.value(tokens.next(), count);
+            if step.first() != Some(&b'[') {
+                reader.value(Some(step), |_| None::<()>);
+                continue;
+            }
+            let mut loose = 0;
+            for (place, element) in (0i64..).zip(elements_of(step)) {
+                if element.first() == Some(&b'[') {
+                    for (expert, raw) in (0i64..).zip(elements_of(element)) {
+                        self.load([Some(number), Some(place), Some(expert), tokens], raw, offset)?;
+                    }
+                } else {
+                    self.load([Some(number), layer, Some(loose), tokens], element, offset)?;
+                    loose += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, place: [Option<i64>; 4], raw: &[u8], offset: u64) -> Result<()> {
+        let load = Reader { log: &mut self.log, offset }.value(Some(raw), count);
+        let [step, layer, expert, tokens] = place;
+        let row = self.loads.row();
+        row.int(self.reading.rank).int(Some(self.reading.source_id)).int(step).int(layer);
+        row.int(expert).int(load).int(tokens);
+        self.totals.events += 1;
+        self.loads.end_row()
+    }
+}

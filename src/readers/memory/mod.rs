@@ -1,0 +1,151 @@
+//! Reads snapshots of PyTorch's memory: pickles of `torch.cuda.memory`, and the raw timelines of its
+//! profiler.
+//!
+//! In: a pickle (protocol 2 to 5; nothing of it is ever run, see [`pickle`]), or a JSON list. Out: one
+//! [`Share`], because a snapshot is of one process. Not here: which rank it is (`job::memory`).
+//!
+//! Traps of the format: sizes in events are the requested ones, sizes of blocks are rounded up; the list
+//! of events is a ring, so that blocks may be freed whose allocation is no longer in it; NCCL and whatever
+//! else does not go through PyTorch's allocator is not in it at all.
+
+pub mod pickle;
+mod snapshot;
+mod stacks;
+pub(crate) mod timeline;
+pub mod value;
+
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::input::place::{self, Place};
+use crate::input::progress::Watcher;
+use crate::readers::log::Severity;
+use crate::readers::share::{RankRow, Share};
+
+/// What is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A pickle.
+    Pickle,
+    /// A raw timeline.
+    Timeline,
+}
+
+/// How a file is to be read.
+pub struct Reading<'a> {
+    /// Where it lies.
+    pub place: &'a Place,
+    /// What it is.
+    pub form: Form,
+    /// Folder for the spool files.
+    pub folder: PathBuf,
+    /// Number of the source, for the ids of rows.
+    pub source_id: i64,
+    /// Whether the user named this very file.
+    pub direct: bool,
+    /// Who is told how far it is.
+    pub watcher: &'a Watcher,
+}
+
+/// What a file held.
+#[derive(Debug)]
+pub struct Memory {
+    /// The rank.
+    pub share: Share,
+    /// SHA-256 of the file on disk.
+    pub sha256: String,
+}
+
+/// Unpacked bytes of the largest file that is read. A snapshot of a million events has some 200 MB.
+pub const MAX_FILE_BYTES: u64 = 1 << 30;
+/// The same of a timeline, which takes four times its size in memory: some ten million entries.
+const MAX_TIMELINE_BYTES: u64 = 1 << 28;
+
+/// What is said of a larger one.
+const TOO_LARGE: [&str; 2] = [
+    "the snapshot is larger than any that is read",
+    "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",
+];
+
+/// Reads a file; what it is, when it is no snapshot.
+///
+/// # Errors
+/// `pickle-code`, `pickle-invalid`, `json-invalid`, `trace-truncated`, `gzip-broken`, `value-too-large`,
+/// `file-unreadable` for the file; `io` when the spool cannot be written. A pickle that cannot be read and
+/// that nothing marks as a snapshot is an error only where the user named it.
+pub fn read(reading: &Reading<'_>) -> Result<Result<Memory, String>> {
+    let shown = reading.place.display();
+    let mut opened = place::open(reading.place, reading.watcher)?;
+    let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
+    let most = match reading.form {
+        Form::Pickle => MAX_FILE_BYTES,
+        Form::Timeline => MAX_TIMELINE_BYTES,
+    };
+    let bytes = place::whole(reader, most, &shown, TOO_LARGE)?;
+    let out = match reading.form {
+        Form::Timeline => timeline::read(&bytes, &shown, &reading.folder, reading.source_id)?,
+        Form::Pickle => match snapshot(reading, &bytes, &shown)? {
+            Ok(out) => out,
+            Err(what) => return Ok(Err(what)),
+        },
+    };
+    let snapshot::Out { totals, mut log, spool } = out;
+    if totals.events == 0 {
+        log.add(Severity::Info, "memory-no-events", None, || {
+            "the snapshot holds no events of the allocator: what it says is of one moment, and no peak is known"
+                .to_owned()
+        });
+    }
+    let share = Share {
+        row: RankRow::default(),
+        log,
+        totals,
+        bytes: bytes.len() as u64,
+        spool,
+        is_rank: true,
+        ..Share::default()
+    };
+    let sha256 = opened.sha256(&reading.place.file)?;
+    Ok(Ok(Memory { share, sha256 }))
+}
+
+fn snapshot(
+    reading: &Reading<'_>,
+    bytes: &[u8],
+    shown: &str,
+) -> Result<Result<snapshot::Out, String>> {
+    let pickle = match pickle::read(bytes) {
+        Ok(pickle) => pickle,
+        Err(fault) if reading.direct || is_marked(bytes) => return Err(fault.error(shown)),
+        Err(fault) => {
+            return Ok(Err(format!(
+                "a pickle that is no torch memory snapshot: {} (byte {})",
+                fault.message, fault.offset
+            )));
+        }
+    };
+    if let Some(what) = snapshot::not_a_snapshot(&pickle) {
+        return Ok(Err(what));
+    }
+    let (root, end) = (pickle.root, pickle.end);
+    let writing = snapshot::Writing::new(
+        &pickle,
+        shown.to_owned(),
+        &reading.folder,
+        reading.source_id,
+        bytes.len(),
+    );
+    let mut out = writing.run(root)?;
+    if end < bytes.len() {
+        out.log.add(Severity::Info, "trailing-data", Some(end as u64), || {
+            format!("{} bytes after the end of the pickle; not read", bytes.len() - end)
+        });
+    }
+    Ok(Ok(out))
+}
+
+/// Whether what cannot be read calls itself a snapshot.
+fn is_marked(bytes: &[u8]) -> bool {
+    let has = |word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
+    has("segments") && has("total_size")
+}

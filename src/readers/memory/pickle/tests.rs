@@ -1,0 +1,201 @@
+use crate::readers::memory::pickle::{self, Pickle, integer, read};
+use crate::readers::memory::value::{self, Arena, Fields, Value};
+
+/// The value of a pickle as JSON, or the code of the fault and where it is.
+fn said(bytes: &[u8]) -> String {
+    match read(bytes) {
+        Ok(Pickle { arena, root, .. }) => arena.json(root),
+        Err(fault) => format!("{} at {}", fault.code, fault.offset),
+    }
+}
+
+#[test]
+fn every_opcode_of_data_is_read() {
+    let cases: [(&[u8], &str); 44] = [
+        (b"\x80\x04N.", "null"),
+        (b"N.", "null"),
+        (b"\x88.", "true"),
+        (b"\x89.", "false"),
+        (b"J\xff\xff\xff\xff.", "-1"),
+        (b"J\x00\x00\x00\x80.", "-2147483648"),
+        (b"K\xff.", "255"),
+        (b"M\x00\x02.", "512"),
+        (b"\x8a\x00.", "0"),
+        (b"\x8a\x01\xff.", "-1"),
+        (b"\x8a\x02\xff\x00.", "255"),
+        (b"\x8a\x06\x00\x00\x00\xd8\xc4\x7f.", "140483414196224"),
+        (b"\x8b\x02\x00\x00\x00\x00\x01.", "256"),
+        (b"G?\xf8\x00\x00\x00\x00\x00\x00.", "1.5"),
+        (b"G\x7f\xf0\x00\x00\x00\x00\x00\x00.", "null"),
+        (b"\x8c\x02ab.", "\"ab\""),
+        (b"X\x01\x00\x00\x00\".", "\"\\\"\""),
+        (b"\x8d\x01\x00\x00\x00\x00\x00\x00\x00a.", "\"a\""),
+        (b"\x8c\x01\xff.", "\"\u{fffd}\""),
+        (b"C\x01a.", "\"a\""),
+        (b"B\x01\x00\x00\x00a.", "\"a\""),
+        (b"].", "[]"),
+        (b"]K\x01a.", "[1]"),
+        (b"](K\x01K\x02e.", "[1,2]"),
+        (b"(K\x01K\x02l.", "[1,2]"),
+        (b").", "[]"),
+        (b"K\x01\x85.", "[1]"),
+        (b"K\x01K\x02\x86.", "[1,2]"),
+        (b"K\x01K\x02K\x03\x87.", "[1,2,3]"),
+        (b"(K\x01t.", "[1]"),
+        (b"}.", "{}"),
+        (b"}\x8c\x01aK\x01s.", "{\"a\":1}"),
+        (b"}(\x8c\x01aK\x01\x8c\x01bNu.", "{\"a\":1,\"b\":null}"),
+        (b"(\x8c\x01aK\x01d.", "{\"a\":1}"),
+        (b"}K\x07K\x01s.", "{\"7\":1}"),
+        (b"NK\x010.", "null"),
+        (b"N(0.", "null"),
+        (b"N(K\x01K\x021.", "null"),
+        (b"]K\x012\x86a.", "[[1,1]]"),
+        (b"]\x94h\x00a.", JSON_OF_A_CYCLE),
+        (b"K\x05\x94]h\x00a.", "pickle-invalid at 7"),
+        (b"](K\x05q\x00h\x00j\x00\x00\x00\x00g0\ne.", "[5,5,5,5]"),
+        (b"](K\x05r\x07\x00\x00\x00K\x06p9\nh\x07g9\ne.", "[5,6,5,6]"),
+        (b"\x95\x02\x00\x00\x00\x00\x00\x00\x00N.", "null"),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(said(bytes), expected, "{}", bytes.escape_ascii());
+    }
+}
+
+/// A list that holds itself, as far as it is written.
+const JSON_OF_A_CYCLE: &str = "[[[[[[[[[[[[[[[[[null]]]]]]]]]]]]]]]]]";
+
+#[test]
+fn code_is_refused_by_name_and_nothing_is_read_on() {
+    for (opcode, name) in pickle::CODE.into_iter().chain(pickle::UNUSED) {
+        let bytes = [b"N(", &[opcode][..], b"builtins\nprint\n"].concat();
+        let fault = read(&bytes).err().expect("it is refused");
+        assert!(fault.message.contains(name), "{}", fault.message);
+        assert_eq!(fault.offset, 2);
+    }
+    assert_eq!(said(b"cbuiltins\nprint\n(S'pwned'\ntR."), "pickle-code at 0");
+    assert_eq!(said(b"\x80\x04\x8c\x02os\x8c\x06system\x93."), "pickle-code at 14");
+    assert_eq!(said(b"z"), "pickle-invalid at 0");
+}
+
+#[test]
+fn every_beginning_of_a_pickle_ends_early() {
+    let whole =
+        b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}(\x8c\x01a](K\x01\x8a\x02\xff\x00eu.";
+    assert_eq!(said(whole), "{\"a\":[1,255]}");
+    for end in 0..whole.len() {
+        assert!(said(&whole[..end]).starts_with("trace-truncated"), "{end}");
+    }
+}
+
+#[test]
+fn lengths_are_no_promises() {
+    for bytes in [
+        &b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa."[..],
+        b"X\xff\xff\xff\xffa.",
+        b"B\xff\xff\xff\x7fa.",
+        b"\x8b\xff\xff\xff\x7f\x01.",
+        b"\x95\xff\xff\xff\xff\xff\xff\xff\xffN.",
+    ] {
+        assert_eq!(said(bytes), "trace-truncated at 0", "{}", bytes.escape_ascii());
+    }
+    assert_eq!(said(b"\x8b\xff\xff\xff\xff\x01."), "pickle-invalid at 0");
+}
+
+#[test]
+fn a_stack_that_is_misused_is_a_fault() {
+    for bytes in [
+        &b"."[..],
+        b"NN.",
+        b"(N.",
+        b"0.",
+        b"(N0.",
+        b"a.",
+        b"Na.",
+        b"N(a.",
+        b"s.",
+        b"]NNs.",
+        b"}](NNu.",
+        b"}(Nu.",
+        b"}]Ns.",
+        b"}}Ns.",
+        b"t.",
+        b"\x86.",
+        b"N\x86.",
+        b"N(N\x86.",
+        b"\x94.",
+        b"h\x00.",
+        b"j\x00\x00\x00\x00.",
+        b"gx\n.",
+        b"g123456789012345678901234567890\n.",
+        b"2.",
+        b"\x80\x06N.",
+    ] {
+        assert!(said(bytes).starts_with("pickle-invalid"), "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn memory_is_bounded_by_the_file() {
+    // A value doubled again and again by reference costs nothing; copies of it would.
+    let mut bytes = b"]\x94K\x01a".to_vec();
+    for _ in 0..60 {
+        bytes.extend(b"2\x86\x942\x94");
+    }
+    bytes.extend(b"0.");
+    assert!(!said(&bytes).is_empty());
+    // Half a million empty lists, in a byte each.
+    let bytes = [b"](", &[b']'; 500_000][..], b"e."].concat();
+    assert!(said(&bytes).starts_with("value-too-large"));
+    // As many dicts with a key of their own are as large as their text.
+    let mut bytes = b"](".to_vec();
+    for i in 0..20_000_u32 {
+        bytes.extend(b"}J");
+        bytes.extend(i.to_le_bytes());
+        bytes.extend(b"Ns");
+    }
+    bytes.extend(b"e.");
+    assert!(said(&bytes).starts_with("[{\"0\":null},{\"1\":null}"));
+    let deep = [&b"("[..]; 2000].concat();
+    assert_eq!(said(&deep), "value-too-large at 1000");
+    // Lists in lists without marks need no stack.
+    let mut bytes = [&b"]"[..]; 50_000].concat();
+    bytes.extend([&b"a"[..]; 49_999].concat());
+    bytes.extend(b".");
+    assert!(said(&bytes).starts_with("[[[[["));
+}
+
+#[test]
+fn what_is_shared_stays_shared() {
+    let pickle = read(b"](]\x94h\x00h\x00e.").expect("it is read");
+    let Value::List(list) = pickle.root else { panic!("a list") };
+    assert_eq!(pickle.arena.items(list), [Value::List(1); 3]);
+}
+
+#[test]
+fn integers_of_any_width() {
+    assert_eq!(integer(&i64::MAX.to_le_bytes()), Value::Int(i64::MAX));
+    assert_eq!(integer(&i64::MIN.to_le_bytes()), Value::Int(i64::MIN));
+    assert_eq!(integer(&[0xff; 12]), Value::Int(-1));
+    assert_eq!(integer(&[0, 0, 0, 0, 0, 0, 0, 0x80, 0]), Value::Wide);
+    assert_eq!(integer(&[0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff]), Value::Wide);
+}
+
+#[test]
+fn fields_are_found_by_shape_and_the_last_of_equal_keys_counts() {
+    let bytes = b"](}(\x8c\x01aK\x01\x8c\x01bK\x02u}(\x8c\x01bK\x03\x8c\x01cK\x04\x8c\x01bK\x05ue.";
+    let Pickle { arena, root, .. } = read(bytes).expect("it is read");
+    let mut fields = Fields::new(&arena, ["a", "b", "x"]);
+    let mut of = |arena: &Arena<'_>, value: Value| {
+        let Value::Dict(dict) = value else { panic!("a dict") };
+        let (values, rest) = fields.of(arena, dict);
+        (values, value::rest_json(arena, dict, rest))
+    };
+    let Value::List(list) = root else { panic!("a list") };
+    let [first, second] = *arena.items(list) else { panic!("two") };
+    assert_eq!(of(&arena, first), ([Some(Value::Int(1)), Some(Value::Int(2)), None], None));
+    let rest = Some("{\"c\":4}".to_owned());
+    assert_eq!(of(&arena, second), ([None, Some(Value::Int(5)), None], rest));
+    let Value::Dict(dict) = second else { panic!("a dict") };
+    assert_eq!(arena.get(dict, "b"), Some(Value::Int(5)));
+}

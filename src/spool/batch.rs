@@ -1,0 +1,56 @@
+//! Rows that a thread makes of a part of a file, until they are written in the order of the file.
+
+use crate::spool::launches::Parts;
+use crate::spool::rows::Rows;
+use crate::spool::steps::Candidate;
+use crate::spool::totals::{Totals, widen};
+use crate::spool::{self, DEVICE};
+
+/// Rows of one share.
+#[derive(Default)]
+pub struct Bundle {
+    /// Rows by table; most bundles have rows of one.
+    pub rows: Vec<(usize, Rows)>,
+    /// Device events, by class: those of a class come in the order of their starts.
+    pub device: Vec<(&'static str, Rows)>,
+    pub totals: Totals,
+    pub launches: Parts,
+    pub steps: Vec<Candidate>,
+}
+
+impl Bundle {
+    /// Rows of a table.
+    pub fn table(&mut self, table: usize) -> &mut Rows {
+        let at = match self.rows.iter().position(|(t, _)| *t == table) {
+            Some(at) => at,
+            None => {
+                self.rows.push((table, spool::rows_of(table)));
+                self.rows.len() - 1
+            }
+        };
+        &mut self.rows[at].1
+    }
+
+    /// Rows of device events of a class.
+    pub fn class(&mut self, class: &'static str) -> &mut Rows {
+        let at = match self.device.iter().position(|(c, _)| *c == class) {
+            Some(at) => at,
+            None => {
+                self.device.push((class, spool::rows_of(DEVICE)));
+                self.device.len() - 1
+            }
+        };
+        &mut self.device[at].1
+    }
+
+    /// Counts an event, and widens the spans.
+    pub fn count(&mut self, ts_ns: i64, dur_ns: Option<i64>, is_device: bool) {
+        let end = ts_ns.saturating_add(dur_ns.unwrap_or(0));
+        self.totals.events += 1;
+        widen(&mut self.totals.span_ns, ts_ns, end);
+        if is_device {
+            self.totals.device_events += 1;
+            widen(&mut self.totals.device_span_ns, ts_ns, end);
+        }
+    }
+}
