@@ -1,12 +1,13 @@
-//! The command line: types only, with their help.
+//! The command line: its types, with their help.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use clap_complete::engine::ArgValueCompleter;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use super::completions::{areas, metrics, names, traces};
+use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::report::Format as Form;
 
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
@@ -65,13 +66,13 @@ pub struct Global {
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
     /// Form of errors and notes on standard error; JSON is an object a line
-    #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = Errors::Text)]
-    pub errors: Errors,
+    #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = ErrorForm::Text)]
+    pub errors: ErrorForm,
 }
 
 /// Forms of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Errors {
+pub enum ErrorForm {
     /// Sentences
     Text,
     /// level, code, message, where, facts, hint
@@ -490,7 +491,7 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Command that the page is of; with -o DIR/ all pages are written
-    #[arg(add = ArgValueCompleter::new(super::completions::commands))]
+    #[arg(add = ArgValueCompleter::new(commands))]
     pub command: Option<String>,
 }
 
@@ -499,4 +500,71 @@ pub struct ManArgs {
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
+}
+
+/// The command line. The short help of a command shows the options of that command; those of all
+/// commands are folded into a line.
+pub fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    let global: Vec<String> = command
+        .get_arguments()
+        .filter(|a| a.is_global_set() && !a.is_hide_set())
+        .filter_map(|a| a.get_long().map(|long| format!("--{long}")))
+        .collect();
+    let fold = format!("Options of every command (--help explains them): {}", global.join(" "));
+    let names: Vec<String> = command.get_subcommands().map(|s| s.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(name, |sub| {
+            let example = sub.get_after_help().cloned().unwrap_or_default();
+            let long = example.clone();
+            sub.mut_args(|arg| {
+                let is_global = arg.is_global_set();
+                arg.hide_short_help(is_global)
+            })
+            .after_help(format!("{fold}\n\n{example}"))
+            .after_long_help(long)
+        });
+    }
+    command
+}
+
+/// Names of commands, for a shell that completes one.
+fn commands(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let command = command();
+    let words = command
+        .get_subcommands()
+        .map(|c| (c.get_name().to_owned(), c.get_about().map(ToString::to_string)));
+    beginning(words, typed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_short_help_of_a_command_is_of_that_command() {
+        for sub in command().get_subcommands_mut().filter(|s| s.get_name() != "help") {
+            let (short, long) = (sub.render_help().to_string(), sub.render_long_help().to_string());
+            assert!(!short.contains("--memory-limit <SIZE>"), "{short}");
+            assert!(short.contains("--memory-limit"), "{short}");
+            assert!(long.contains("--memory-limit <SIZE>"), "{long}");
+        }
+    }
+
+    #[test]
+    fn every_subcommand_has_an_example() {
+        for sub in Cli::command().get_subcommands() {
+            let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let first = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Example: ccl-sql"), "{}", sub.get_name());
+            assert!(first.len() <= 80, "{first}");
+        }
+    }
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
-use super::Context;
+use crate::cli::context::Context;
 use crate::error::{Error, Result};
 use crate::report::Format;
-use crate::report::files::{Staged, vacant};
+use crate::report::staged::{Staged, vacant};
 
-/// Where it goes.
+/// The place of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// Standard output.
@@ -53,9 +53,10 @@ pub fn form(
 ) -> Result<Format> {
     let names = || {
         let names: Vec<&str> = allowed.iter().map(|f| name(*f)).collect();
-        let other = match allowed.contains(&Format::Html) {
-            true => "",
-            false => "; `ccl-sql report` writes pages and workbooks",
+        let other = if allowed.contains(&Format::Html) {
+            ""
+        } else {
+            "; `ccl-sql report` writes pages and workbooks"
         };
         format!("its forms: {}{other}", names.join(", "))
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGINT;
 
-use super::printer::clean;
+use crate::cli::terminal::clean;
 use crate::ingest::watch::{Watch, Watcher};
 
 /// The bar on the screen.

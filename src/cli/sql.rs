@@ -4,15 +4,16 @@ use std::io::Read;
 
 use arrow::array::RecordBatch;
 
-use super::Context;
-use super::args::SqlArgs;
-use super::output::table_form;
-use super::shell::split::{Splitter, Task};
-use super::shell::{asks, plan};
+use crate::cli::args::SqlArgs;
+use crate::cli::context::Context;
+use crate::cli::output::table_form;
+use crate::cli::split::{Splitter, Task};
+use crate::cli::statement::{asks, open, plan};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::report::stream::Stream;
-use crate::report::{Format, Grid, table_of};
+use crate::report::grid::stream::Stream;
+use crate::report::grid::table::table_of;
+use crate::report::{Format, Grid};
 
 /// Rows of a table that a terminal shows.
 const TERMINAL_ROWS: usize = 1000;
@@ -199,15 +200,4 @@ fn first(
         out.push(batch);
     }
     Ok((out, false))
-}
-
-/// A connection on all traces, with every table and view.
-pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
-    let directories = context.directories(&context.store.traces())?;
-    let engine = Engine::open(&directories, &context.registry, &context.settings())?;
-    if sandbox {
-        engine.lock_down()?;
-    }
-    engine.make_all()?;
-    Ok(engine)
 }

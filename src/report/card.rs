@@ -5,8 +5,9 @@
 use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthStr;
 
-use super::table::{Cells, Layout, cut, filled};
-use super::units::{human, of_name, plain_text};
+use crate::registry::units::{human, of_name, plain_text};
+use crate::report::grid::table::{Cells, Layout};
+use crate::report::grid::value::{cut, filled};
 
 /// Columns at which sentences are broken where the screen says nothing.
 const WIDTH: usize = 100;

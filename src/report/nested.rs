@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::document::{Sheet, SheetColumn};
-use super::units::of_name;
-use crate::engine::run::MetricResult;
+use crate::engine::metric::MetricResult;
 use crate::registry::SqlFile;
+use crate::registry::units::of_name;
+use crate::report::sheet::{Sheet, SheetColumn};
 
 /// Most rows of such a table; the JSON of the metric has all.
 const MOST_ROWS: usize = 2000;

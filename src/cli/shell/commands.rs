@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Mode;
-use crate::cli::Context;
+use crate::cli::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
 use crate::report::Grid;
@@ -39,6 +38,42 @@ pub fn help() -> String {
         out.push_str(&format!("{:width$}  {doc}\n", usage(name, args)));
     }
     out
+}
+
+/// The form of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Aligned columns.
+    Table,
+    /// An array of objects.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// The first column, or the value of a metric, bare.
+    Value,
+    /// `column = value`, a line each.
+    Line,
+}
+
+impl Mode {
+    /// All forms.
+    pub const ALL: &[Self] = &[Self::Table, Self::Json, Self::Csv, Self::Value, Self::Line];
+
+    /// The word of the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Value => "value",
+            Self::Line => "line",
+        }
+    }
+
+    /// The form of a word.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|m| m.name() == name)
+    }
 }
 
 /// A dot command.

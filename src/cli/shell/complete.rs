@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::{Context as LineContext, Helper, Highlighter, Hinter, Validator};
 
-use super::Mode;
-use super::commands::{COMMANDS, catalogue};
-use super::split::{Item, Splitter, Task, code_of, is_word};
+use crate::cli::shell::commands::{COMMANDS, Mode, catalogue};
+use crate::cli::split::{Item, Splitter, Task, code_of, is_word};
 use crate::engine::Engine;
 use crate::functions::FUNCTIONS;
 use crate::registry::Registry;
@@ -235,10 +234,11 @@ impl Names {
     fn columns<'a>(&'a self, tables: &'a [String]) -> impl Iterator<Item = String> + 'a {
         self.tables
             .iter()
-            .filter(move |(name, _)| match tables.is_empty() {
-                true => !name.starts_with('_'),
-                false => tables.contains(name),
-            })
+            .filter(
+                move |(name, _)| {
+                    if tables.is_empty() { !name.starts_with('_') } else { tables.contains(name) }
+                },
+            )
             .flat_map(|(_, columns)| columns.iter().map(|c| quoted(c)))
     }
 
@@ -314,9 +314,10 @@ impl Names {
             out.extend(BEGINNINGS.iter().map(|k| cased(k, word)));
         } else if word.is_empty() {
             // Everything there is would be no help.
-            match mentioned.is_empty() {
-                true => out.extend(self.table_names()),
-                false => out.extend(self.columns(&mentioned)),
+            if mentioned.is_empty() {
+                out.extend(self.table_names());
+            } else {
+                out.extend(self.columns(&mentioned));
             }
         } else {
             out.extend(self.columns(&mentioned));
@@ -357,9 +358,10 @@ fn quoted(name: &str) -> String {
 
 /// A keyword in the case of what was typed: in lower case only after lower case.
 fn cased(keyword: &str, typed: &str) -> String {
-    match !typed.is_empty() && typed.chars().all(|c| !c.is_uppercase()) {
-        true => keyword.to_lowercase(),
-        false => keyword.to_owned(),
+    if !typed.is_empty() && typed.chars().all(|c| !c.is_uppercase()) {
+        keyword.to_lowercase()
+    } else {
+        keyword.to_owned()
     }
 }
 
@@ -376,9 +378,10 @@ fn tokens(code: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         rest = rest.trim_start();
         let first = rest.chars().next()?;
-        let end = match is_word(first) {
-            true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-            false => first.len_utf8(),
+        let end = if is_word(first) {
+            rest.find(|c| !is_word(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
         };
         let (token, left) = rest.split_at(end);
         rest = left;

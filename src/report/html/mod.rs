@@ -1,7 +1,7 @@
 //! Reports and comparisons as HTML: one file that holds its data, its script and its style, works
 //! from disk and asks nothing of a network.
 //!
-//! A page is the JSON document (see [`super::document`]), a library that draws (Apache ECharts, in
+//! A page is the JSON document ([`crate::report::document`]), a library that draws (Apache ECharts, in
 //! `vendor/echarts`) and a script of ours that turns the one into plots and tables by the other.
 //! The script computes no figure: it sorts, stacks and scales what the document holds.
 //!

@@ -3,12 +3,15 @@
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::document::{Comparison, Sheet, SheetColumn};
-use super::section::Block;
-use super::text::text_block;
-use super::units::{human, plain_text};
-use super::{Format, Grid};
 use crate::error::Result;
+use crate::registry::units::{human, plain_text};
+use crate::report::comparison::Comparison;
+use crate::report::grid::Grid;
+use crate::report::grid::format::Format;
+use crate::report::grid::value::cut;
+use crate::report::sheet::Sheet;
+use crate::report::text::section::Block;
+use crate::report::text::text_block;
 
 /// Labels wider than this stand above the tables only.
 const WIDEST_LABEL: usize = 24;
@@ -18,9 +21,6 @@ const MOST_COSTS: usize = 12;
 
 /// Names of kernels are cut to this many columns in the text.
 const WIDEST_NAME: usize = 56;
-
-/// What rows of the dashboard begin with that are times of the devices.
-pub const DEVICES: &str = "GPU_";
 
 /// The runs, the time of their devices, their metrics, what their kernels and operators take, and
 /// of several tests their order.
@@ -90,67 +90,6 @@ pub fn text(comparison: &Comparison) -> String {
 fn section(out: &mut String, title: &str, block: &Block) {
     out.push_str(&format!("\n\n{title}\n{}\n", "-".repeat(title.width())));
     text_block(out, block);
-}
-
-/// The dashboard: rows of the devices, then those metrics that have a better direction.
-pub fn dashboard(times: &Sheet, metrics: &Sheet) -> Sheet {
-    let column = |name: &str, heading: &str, unit: Option<&str>, doc: &str| SheetColumn {
-        name: name.to_owned(),
-        heading: Some(heading.to_owned()),
-        unit: unit.map(str::to_owned),
-        doc: doc.to_owned(),
-        ..SheetColumn::default()
-    };
-    let columns = vec![
-        column(
-            "metric",
-            "Metric",
-            None,
-            "GPU_ and the kind of time, mean over ranks; or a metric.",
-        ),
-        column("base", "Baseline", None, "Value in the baseline."),
-        column("test", "Test", None, "Value in the test."),
-        column(
-            "change_pct",
-            "Change (%) (test - baseline)",
-            Some("pct"),
-            "(test - baseline) / |baseline| x 100.",
-        ),
-        column("status", "Status", None, "Better, Worse or Similar."),
-        column("unit", "Unit", None, "Unit of the values."),
-        column(
-            "effect_pct",
-            "Effect (% of a step)",
-            Some("pct"),
-            "What the change is of a step of the baseline; + is longer.",
-        ),
-        column("note", "Note", None, "What to know of the status."),
-    ];
-    let mut rows = Vec::new();
-    for row in &times.rows {
-        let cell = |name: &str| times.cell(row, name).clone();
-        let kind = cell("type").as_str().map(|kind| format!("{DEVICES}{kind}"));
-        rows.push(vec![
-            kind.into(),
-            cell("base_time_ms"),
-            cell("test_time_ms"),
-            cell("change_pct"),
-            cell("status"),
-            "ms".into(),
-            cell("effect_pct"),
-            Value::Null,
-        ]);
-    }
-    for row in metrics.rows.iter().filter(|row| !metrics.cell(row, "better").is_null()) {
-        rows.push(columns.iter().map(|c| metrics.cell(row, &c.name).clone()).collect());
-    }
-    Sheet {
-        summary: "The comparison at a glance: time of the devices in the whole run, then the metrics by their effect on a step.".to_owned(),
-        reason: rows.is_empty().then(|| "neither run has devices or metrics".to_owned()),
-        columns,
-        rows,
-        ..Sheet::default()
-    }
 }
 
 /// Where a table of several tests finds its cells.
@@ -335,7 +274,7 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
             Value::Null => "-".to_owned(),
             value => human(value, Some(unit)),
         };
-        let mut line = vec![cut(&human(sheet.cell(row, what), None))];
+        let mut line = vec![cut(&human(sheet.cell(row, what), None), WIDEST_NAME)];
         line.push(shown("base_total_ms", "ms"));
         line.push(shown("test_total_ms", "ms"));
         line.push(percent(sheet.cell(row, "total_change_pct"), true));
@@ -371,22 +310,6 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
         numbers: vec![false, true, true, true, true, false, true, true, true],
         rows,
     }
-}
-
-/// A name within [`WIDEST_NAME`]; `…` stands for what is missing.
-fn cut(name: &str) -> String {
-    if name.width() <= WIDEST_NAME {
-        return name.to_owned();
-    }
-    let mut out = String::new();
-    for c in name.chars() {
-        if out.width() + 2 > WIDEST_NAME {
-            break;
-        }
-        out.push(c);
-    }
-    out.push('…');
-    out
 }
 
 fn ranking(sheet: &Sheet) -> Block {

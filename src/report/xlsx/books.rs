@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::changes;
-use super::document::{Comparison, Document, Sheet, SheetColumn};
-use super::workbook::{Bars, Page, Properties, write};
 use crate::error::Result;
+use crate::report::comparison::{Comparison, DASHBOARD, DEVICES};
+use crate::report::document::Document;
+use crate::report::sheet::{Sheet, SheetColumn};
+use crate::report::xlsx::{Bars, Page, Properties, write};
 
 /// Sheets of one rank of the individual reports: tab, view.
 const INDIVIDUAL: [(&str, &str); 8] = [
@@ -98,7 +99,7 @@ pub fn report_files(document: &Document) -> Result<Vec<(String, Vec<u8>)>> {
 
 /// Pages of a comparison that are shown, and their tabs.
 const SHOWN: [&str; 8] = [
-    "Summary_Dashboard",
+    DASHBOARD,
     "GPU_Summary_Cmp",
     "GPU_ByRank_Cmp",
     "Kernel_Cmp",
@@ -220,7 +221,7 @@ fn compared<'a>(
     let sheet = comparison.sheet(test, name)?;
     let scales: &[&str] = if MIXED.contains(&name) { &[] } else { &SCALES };
     let of_devices = |row: &&Vec<Value>| {
-        row.first().and_then(Value::as_str).is_some_and(|n| n.starts_with(changes::DEVICES))
+        row.first().and_then(Value::as_str).is_some_and(|n| n.starts_with(DEVICES))
     };
     let times = sheet.rows.iter().take_while(of_devices).count();
     let bars = (name == DASHBOARD && times > 0).then_some(Bars {
@@ -231,9 +232,6 @@ fn compared<'a>(
     });
     Some(Page { scales, bars, ..Page::new(tab, sheet) })
 }
-
-/// The page that opens first.
-pub const DASHBOARD: &str = SHOWN[0];
 
 /// What was compared, and its tabs.
 struct RawSheet {

@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 
-use super::document::{Document, Metric, Sheet};
-use super::headline::headline;
-use super::units::{human, plain_text};
+use crate::registry::units::{human, plain_text};
+use crate::report::document::Document;
+use crate::report::metric::Metric;
+use crate::report::sheet::Sheet;
 
 /// Most rows of a table in a report for people; the JSON report and the workbook have all.
 const MOST_ROWS: usize = 64;
@@ -153,7 +154,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
 
 /// The numbers that come first.
 fn key_numbers(document: &Document) -> Section {
-    let tiles = headline(document);
+    let tiles = document.headline();
     let blocks = match tiles.is_empty() {
         true => vec![Block::Note("none of them is known of this trace".to_owned())],
         false => vec![Block::Facts(

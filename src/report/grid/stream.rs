@@ -1,8 +1,10 @@
 //! A result in pieces: what a query of many rows gives is written as it comes, and never held whole
 //! as text. A table needs all rows before the first line, so it is not here.
 
-use super::{Format, Grid, csv, pretty, text};
 use crate::error::{Error, Result};
+use crate::report::grid::format::Format;
+use crate::report::grid::value::pretty;
+use crate::report::grid::{Grid, csv, markdown};
 
 /// Writes one result of many rows.
 #[derive(Debug)]
@@ -24,9 +26,9 @@ impl Stream {
     pub fn rows(&mut self, grid: &Grid) -> Result<Vec<u8>> {
         let first = !std::mem::replace(&mut self.begun, true);
         Ok(match self.format {
-            Format::Csv => csv::write(grid, first).into_bytes(),
+            Format::Csv => csv::write(&grid.columns, &grid.rows, first).into_bytes(),
             Format::Value => grid.values(),
-            Format::Markdown => text::table(grid, first).into_bytes(),
+            Format::Markdown => markdown::table(&grid.columns, &grid.rows, first).into_bytes(),
             Format::Json => {
                 let mut out = if first { b"[".to_vec() } else { Vec::new() };
                 if grid.rows.is_empty() {

@@ -6,9 +6,19 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::names::{self, Names};
-use super::{Limits, Sheet};
-use crate::report::document::SheetColumn;
+use crate::report::sheet::{Sheet, SheetColumn};
+use crate::report::xlsx::names::{self, Names};
+
+/// What the format, and memory, can hold; smaller in tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Rows of a page.
+    pub(super) rows: usize,
+    /// Columns of a page.
+    pub(super) columns: usize,
+    /// Cells above which a page is written through a temporary file.
+    pub(super) in_memory: usize,
+}
 
 /// Integers above this are no doubles of their own; Excel has doubles only.
 const EXACT: u64 = 1 << 53;

@@ -55,9 +55,10 @@ impl Inside {
             match self {
                 Self::Code => {
                     let after_word = in_word;
-                    in_word = match after_word {
-                        true => is_word(c) || c == '$',
-                        false => is_word(c) && !c.is_ascii_digit(),
+                    in_word = if after_word {
+                        is_word(c) || c == '$'
+                    } else {
+                        is_word(c) && !c.is_ascii_digit()
                     };
                     if matches!(c, '\'' | '"' | '`') {
                         next = Some(Self::Quote { end: c, backslash: false });

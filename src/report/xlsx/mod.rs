@@ -7,6 +7,7 @@
 //!
 //! Large pages go through a temporary file row by row. A sheet's own rows stay in memory.
 
+pub mod books;
 mod names;
 mod plan;
 #[cfg(test)]
@@ -18,10 +19,10 @@ use rust_xlsxwriter::{
     Table, TableColumn, TableStyle, Workbook, Worksheet, XlsxError,
 };
 
-use super::document::Sheet;
+use self::names::Names;
+use self::plan::{Cell, Limits, Plan};
 use crate::error::{Error, Result};
-use names::Names;
-use plan::{Cell, Plan};
+use crate::report::sheet::Sheet;
 
 /// The red, white and green of a colour scale.
 const SCALE: [Color; 3] =
@@ -97,17 +98,6 @@ impl Default for Properties<'_> {
     fn default() -> Self {
         Self { title: "", comment: "", scale: 20.0 }
     }
-}
-
-/// What the format, and memory, can hold; smaller in tests.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// Rows of a page.
-    rows: usize,
-    /// Columns of a page.
-    columns: usize,
-    /// Cells above which a page is written through a temporary file.
-    in_memory: usize,
 }
 
 const LIMITS: Limits = Limits { rows: 1_048_576, columns: 16_384, in_memory: 200_000 };

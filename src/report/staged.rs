@@ -130,6 +130,16 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
+/// Writes a file whole: under a temporary name beside it, then renamed.
+///
+/// # Errors
+/// `output-exists` for an existing file without `force`, `io` when it cannot be written.
+pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    let mut staged = Staged::new(force);
+    staged.add(path, bytes)?;
+    staged.commit()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
