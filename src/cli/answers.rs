@@ -18,7 +18,7 @@ use crate::report::document::Document;
 use crate::report::metric::Metric;
 use crate::report::sheet::{MOST_ROWS, Sheet};
 
-/// Why nothing that is measured can be said of execution traces.
+/// The reason why execution traces alone have no measured values.
 const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing \
                         of devices; ingest them together with the Kineto traces of the run";
 
@@ -61,7 +61,7 @@ impl<'a, 'c> Batch<'a, 'c> {
     /// The result of each metric on a trace, and the rows of each view.
     ///
     /// # Errors
-    /// `interrupted`, and what is wrong with the trace as a whole.
+    /// `sql` for queries that were interrupted, and faults of the trace as a whole.
     pub fn trace(&mut self, directory: &Path) -> Result<Answers> {
         loop {
             let before = identity(directory);
@@ -75,6 +75,7 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
     }
 
+    /// Says how long a file took, where the user wants to know.
     fn say(&self, name: &str, trace: &str, began: Instant) {
         if self.context.printer.verbose() {
             let ms = began.elapsed().as_millis();
@@ -82,6 +83,7 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
     }
 
+    /// The answers of a trace that does not change meanwhile.
     fn answers(&mut self, directory: &Path) -> Result<Answers> {
         let manifest = Manifest::read(directory)?;
         let sources = manifest.kinds();
@@ -181,8 +183,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Results of the metrics and sheets of the views; what failed has its reason in place of a
-    /// value, and is among `errors`, each once.
+    /// Results of the metrics and sheets of the views. A file that failed has its reason in place
+    /// of a value, and its error in `errors`, each error once.
     pub fn known(
         self,
         files: &[&SqlFile],
@@ -211,8 +213,8 @@ impl Answers {
         (results, sheets.collect())
     }
 
-    /// The report of the trace, which shows the first of the metrics, and the results of all of them.
-    /// What failed is said in it, and is among `errors`.
+    /// The report of the trace, which shows the first of the metrics, and the results of all
+    /// metrics. A file that failed has its reason in the report, and its error in `errors`.
     pub fn document(
         self,
         shown: &[(String, &SqlFile)],
@@ -231,8 +233,8 @@ impl Answers {
     }
 }
 
-/// The profilers of a trace. A memory snapshot saw none of the work, and must not count as a rank in
-/// what a profiler is asked; nor did a benchmark.
+/// The profilers of a trace. Memory snapshots and benchmarks saw none of the work on devices, and
+/// must not count as ranks in what a profiler is asked.
 fn profilers(manifest: &Manifest) -> Vec<&str> {
     let mut profilers = manifest.kinds();
     profilers.retain(|source| !matches!(*source, "memory" | "bench"));
@@ -247,6 +249,7 @@ pub fn selection(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Se
     Selection { directory: directory.to_owned(), source: source.map(str::to_owned) }
 }
 
+/// Takes the value of a result away, as the trace lacks the profiler that was asked for.
 fn without_source(result: &mut MetricResult, source: &str) {
     result.value = Value::Null;
     result.reason = Some(format!("the trace has no {source} source"));

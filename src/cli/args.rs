@@ -14,7 +14,7 @@ use crate::report::Format as Form;
 #[derive(Debug, Parser)]
 #[command(name = "ccl-sql", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// Options of every command.
@@ -143,9 +143,8 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql report llama-tiny-fsdp2-tp2-4 -o report.html")]
     Report(ReportArgs),
     /// Set runs beside a baseline: table, CSV, JSON, a page or workbooks
-    #[command(
-        after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads -o final_analysis_report.xlsx"
-    )]
+    #[command(after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads \
+                            -o final_analysis_report.xlsx")]
     Compare(CompareArgs),
     /// Write a leaderboard over traces: a folder of pages that works from disk
     #[command(after_help = "Example: ccl-sql board -o board")]
@@ -166,17 +165,15 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql shell")]
     Shell(ShellArgs),
     /// Run SQL on the tables
-    #[command(
-        after_help = "Example: ccl-sql sql \"SELECT collective, count(*) FROM collectives GROUP BY collective\""
-    )]
+    #[command(after_help = "Example: ccl-sql sql \
+                            \"SELECT collective, count(*) FROM collectives GROUP BY collective\"")]
     Sql(SqlArgs),
     /// Lint the SQL files of metrics and views
     #[command(after_help = "Example: ccl-sql check --sql-dir my-metrics")]
     Check(CheckArgs),
     /// Print a completion script for a shell
-    #[command(
-        after_help = "Example: ccl-sql completions bash > ~/.local/share/bash-completion/completions/ccl-sql"
-    )]
+    #[command(after_help = "Example: ccl-sql completions bash \
+                            > ~/.local/share/bash-completion/completions/ccl-sql")]
     Completions(CompletionsArgs),
     /// Print the manual page, of the program or of a command
     #[command(after_help = "Example: ccl-sql man metric | man -l -")]
@@ -234,13 +231,13 @@ pub struct IngestArgs {
     /// Folders or files with traces; all below a folder is looked at
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
-    /// What is said of the traces.
+    /// Options of reading the traces.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// What is said of traces that are read: by `ingest`, and by the commands that are given a path. It is
-/// kept with the trace, and holds until something else is said.
+/// Options of reading traces: of `ingest`, and of the commands that are given a path. They are kept
+/// with the trace, and hold until others are given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of reading traces, kept until others are given")]
 pub struct ReadingArgs {
@@ -336,7 +333,7 @@ pub struct MetricArgs {
     /// Only traces of this profiler
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
-    /// What is said of traces that are given by path.
+    /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
@@ -357,7 +354,7 @@ pub struct ReportArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
-    /// What is said of traces that are given by path.
+    /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
@@ -365,7 +362,8 @@ pub struct ReportArgs {
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Baseline: an ingested trace, or the folder of a run, which is ingested first where it is not yet
+    /// Baseline: an ingested trace, or the folder of a run, which is ingested first where it is not
+    /// yet
     #[arg(value_name = "BASE", add = ArgValueCompleter::new(traces))]
     pub base: String,
     /// Runs to compare with it
@@ -374,7 +372,8 @@ pub struct CompareArgs {
     /// Changes up to PCT percent are Similar
     #[arg(long, value_name = "PCT", default_value_t = 1.0, value_parser = percent)]
     pub threshold: f64,
-    /// Exit with 1 where a metric changes more: 'avg_step_time > +3%', 'mfu < -2%' (of the baseline)
+    /// Exit with 1 where a metric changes more: 'avg_step_time > +3%', 'mfu < -2%' (of the
+    /// baseline)
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Vec<String>,
     /// Metric that ranks several tests [default: the first of step time, iteration time, time of
@@ -387,12 +386,12 @@ pub struct CompareArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
-    /// What is said of traces that are given by path.
+    /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// What can be listed.
+/// Things that can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// Metrics: unit, version, ranges needed, summary

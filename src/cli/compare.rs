@@ -95,8 +95,8 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<(Vec<String>, Vec<Strin
     Ok((told_apart.cloned().collect(), traces))
 }
 
-/// The label of a run, as the user calls it: its name; the folder as it was named; of a folder inside
-/// of the run (`torch_profiler`) that of the run; of a file the name of the trace.
+/// The label of a run, as the user calls it: its name; the folder as it was named; of a folder
+/// inside of the run (`torch_profiler`) that of the run; of a file the name of the trace.
 fn label(text: &str, manifest: &Manifest) -> String {
     let path = Path::new(text);
     let last = |p: &Path| p.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -142,7 +142,7 @@ fn write(
     out.commit()
 }
 
-/// All workbooks; of several tests each in a folder by its label.
+/// Writes all workbooks; those of several tests in a folder each, by the label of the test.
 fn write_books(out: &mut Files<'_>, comparison: &Comparison, folder: &Path) -> Result<()> {
     let tests = &comparison.runs[1..];
     for (test, run) in tests.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Completion by shells: the script that ties the program to a shell, and the answers to that shell.
+//! Completion by shells: the script that ties the program to a shell, and the answers that the
+//! shell asks for.
 
 use clap_complete::env::Shells;
 

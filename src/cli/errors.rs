@@ -10,7 +10,7 @@ impl Errors {
     /// Success where there are none.
     ///
     /// # Errors
-    /// All of them.
+    /// The errors themselves.
     pub fn result(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }

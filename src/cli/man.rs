@@ -40,6 +40,7 @@ pub fn run(context: &Context, args: &ManArgs) -> Result<()> {
     }
 }
 
+/// The manual page of a command.
 fn page(command: clap::Command, title: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.display_name(title.to_owned()))

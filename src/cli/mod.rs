@@ -1,8 +1,8 @@
 //! The program: its command line, and a file for each command.
 //!
-//! Commands do not know each other. What several of them need lies below them: `select` (which
-//! traces are meant), `answers` and `results` (metrics over traces), `output` (where a result goes),
-//! and below these `context`, `printer`, `args`.
+//! Commands do not know each other. The files that several of them share lie below them: `select`
+//! (the traces that are meant), `answers` and `results` (metrics over traces), `output` (the place
+//! and form of a result), and below these `context`, `printer`, `args`.
 
 mod answers;
 pub mod args;
@@ -118,6 +118,7 @@ fn wrong_line(error: &clap::Error) -> Error {
     }
 }
 
+/// Runs the command of a command line.
 fn run(cli: Cli, printer: &Printer) -> Result<(), Errors> {
     let registry = Registry::load(cli.global.sql_dir.as_deref())?;
     let store = Store::new(&cli.global.data);

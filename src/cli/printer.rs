@@ -36,11 +36,13 @@ impl Printer {
         Self { global: global.clone(), color }
     }
 
+    /// A line to standard error.
     fn stderr(&self, text: &str) {
         // Nobody is left to tell when stderr is closed.
         progress::beside(|| drop(writeln!(std::io::stderr(), "{text}")));
     }
 
+    /// A message whose first word has a colour.
     fn labelled(&self, text: &str, label: &str, code: &str) {
         let text = wrapped(text);
         match text.strip_prefix(label) {
@@ -49,7 +51,7 @@ impl Printer {
         }
     }
 
-    /// An error.
+    /// Prints an error.
     pub fn error(&self, error: &Error) {
         match self.global.errors {
             ErrorForm::Text => self.labelled(&clean(&error.render("error")), "error", "1;31"),
@@ -57,7 +59,7 @@ impl Printer {
         }
     }
 
-    /// A line of a summary.
+    /// Prints a line of a summary.
     pub fn note(&self, text: &str) {
         if self.global.quiet {
             return;
@@ -70,7 +72,7 @@ impl Printer {
         }
     }
 
-    /// Whether to say more.
+    /// Whether the user wants to know more.
     pub fn verbose(&self) -> bool {
         self.global.verbose && !self.global.quiet
     }
@@ -112,7 +114,7 @@ impl Printer {
         Some(columns(std::io::stdout()).unwrap_or(80))
     }
 
-    /// A result to its place.
+    /// Writes a result to its place.
     ///
     /// # Errors
     /// `output-exists`, `io`.
@@ -127,7 +129,7 @@ impl Printer {
         }
     }
 
-    /// Bytes to stdout; false when nobody reads there any more.
+    /// Writes bytes to stdout; false when nobody reads there any more.
     ///
     /// # Errors
     /// `io`.
@@ -142,7 +144,7 @@ impl Printer {
     }
 }
 
-/// An error for programs, where no options could be read.
+/// Prints an error for programs, where no options could be read.
 pub fn fault(error: &Error) {
     progress::beside(|| drop(writeln!(std::io::stderr(), "{}", clean(&error.json().to_string()))));
 }

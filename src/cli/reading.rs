@@ -14,8 +14,8 @@ use crate::ingest::record::Asked;
 use crate::ingest::{self, Options, Outcome, Summary};
 use crate::report::units::human;
 
-/// Options of reading traces. Only `ingest` takes --force for reading: of other commands it is for the
-/// output.
+/// Options of reading traces. Only `ingest` takes --force for reading; other commands take it for
+/// their output.
 pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
     let source = |source: Source| match source {
         Source::Auto => "auto",
@@ -98,7 +98,7 @@ fn summary(context: &Context, s: &Summary) {
     }
     let size = human(&s.bytes.into(), Some("bytes"));
     let rate = human(&(s.bytes as f64 / s.seconds.max(1e-9)).into(), Some("bytes_per_s"));
-    // One for each cause, however often it came and in however many files.
+    // One finding for each cause, however often it came and in however many files.
     let findings = s.findings.iter().map(|(_, f)| &f.code).collect::<BTreeSet<_>>().len();
     printer.note(&format!(
         "{}: {}, {ranks}, {} events, {size} in {:.2} s ({rate}), {}",
@@ -119,7 +119,7 @@ fn summary(context: &Context, s: &Summary) {
         if !said.insert((&f.code, &f.message)) {
             continue;
         }
-        // What a user should know without asking; the rest is in `ingest_log`.
+        // Findings that a user should know without asking; the others are in `ingest_log`.
         let matters = f.severity >= Severity::Loss
             || matches!(
                 &*f.code,

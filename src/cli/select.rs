@@ -1,4 +1,4 @@
-//! Which traces are meant: names, beginnings, patterns and paths.
+//! The traces that words mean: names, beginnings, patterns and paths.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl NamedTrace {
     }
 }
 
-/// All traces that can be named. Of one whose manifest is lost only the name is known.
+/// The traces that can be named. A trace whose manifest is lost is known by its name alone.
 fn known(context: &Context) -> Vec<NamedTrace> {
     let mut out: Vec<NamedTrace> = context.store.found().into_iter().map(NamedTrace::of).collect();
     let lost = |name: String| NamedTrace {
@@ -63,8 +63,8 @@ enum Meaning {
     Path(PathBuf),
 }
 
-/// Names of the traces asked for, each once, sorted; a path that is not ingested is ingested first. Without
-/// any all traces, but for those that are damaged: they are said.
+/// Names of the traces asked for, each once, sorted. A path that is not ingested is ingested first.
+/// Without any word all traces are meant, except damaged ones, which are said.
 ///
 /// # Errors
 /// `trace-unknown`, `usage`, and those of an ingest.
@@ -88,7 +88,7 @@ pub fn traces(
     Ok(out.into_iter().collect())
 }
 
-/// All traces that are whole.
+/// The traces that are whole.
 fn all(context: &Context) -> Result<Vec<String>> {
     let mut out = context.store.traces();
     if out.is_empty() {
@@ -112,8 +112,9 @@ fn all(context: &Context) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// The traces of each word, in the order of the words. Paths are ingested all together, so that their
-/// names are told apart; what is neither name nor path is said before anything is read.
+/// The traces of each word, in the order of the words. Paths are ingested all together, so that
+/// their names are told apart. A word that is neither name nor path is an error before anything is
+/// read.
 ///
 /// # Errors
 /// As [`traces`].
@@ -175,8 +176,8 @@ fn ingested(
     Ok(known(context).into_iter().filter(|k| names.contains(&k.name)).collect())
 }
 
-/// A trace that is named is read again where something new is said of it: by one of its files, of which
-/// the ingest knows what it belongs to.
+/// Has a trace that is named read again, for options that are given: by one of its files, from
+/// which the ingest finds the whole job.
 fn reread(meant: &mut Meaning, known: &[NamedTrace], reading: &ReadingArgs) -> Result<()> {
     let Meaning::Traces(names) = meant else { return Ok(()) };
     let [name] = &names[..] else {
@@ -257,7 +258,7 @@ fn meaning(word: &str, known: &[NamedTrace]) -> Result<Vec<Meaning>> {
     }
 }
 
-/// Some names, and how many more there are.
+/// The first names, and the number of the others.
 fn shown(names: &[String]) -> String {
     let first = names[..names.len().min(8)].join(", ");
     match names.len().saturating_sub(8) {
@@ -266,6 +267,7 @@ fn shown(names: &[String]) -> String {
     }
 }
 
+/// The error of a word that means no trace, with the nearest name.
 fn unknown(word: &str, known: &[NamedTrace]) -> Error {
     let error = Error::new("trace-unknown", format!("there is no trace `{word}`"));
     match nearest(word, known.iter().flat_map(NamedTrace::names)) {
@@ -277,7 +279,7 @@ fn unknown(word: &str, known: &[NamedTrace]) -> Error {
 
 /// Whether a name fits a pattern: `*` is any text, `?` one byte.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // Where the last star stands, and how much of the name it has taken.
+    // The place of the last star, and how much of the name it has taken.
     let (mut at, mut place, mut star) = (0, 0, None);
     while place < name.len() {
         match pattern.get(at) {

@@ -122,7 +122,7 @@ fn facts(manifest: &Manifest, unusable: Option<String>) -> Map<String, Value> {
     out
 }
 
-/// The files, those of no use among them.
+/// The files of the trace, and those that were set aside.
 fn sources(manifest: &Manifest) -> Grid {
     let row = |s: &Source, role: &str| {
         vec![
@@ -144,6 +144,7 @@ fn sources(manifest: &Manifest) -> Grid {
     )
 }
 
+/// The description as one JSON object.
 fn as_json(mut facts: Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest) -> Value {
     for (name, grid) in grids {
         let rows = grid.objects();
@@ -157,6 +158,7 @@ fn as_json(mut facts: Map<String, Value>, grids: &[(&str, Grid)], manifest: &Man
     Value::Object(facts)
 }
 
+/// The description as text.
 fn text(facts: &Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest) -> Result<String> {
     let shown = |value: &Value| match value {
         Value::String(text) => text.clone(),

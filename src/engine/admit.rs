@@ -1,4 +1,5 @@
-//! Which SQL a file or a locked connection may hold, and what is said of a query that DuckDB refuses.
+//! The SQL that a file or a locked connection may hold, and the error of a query that DuckDB
+//! refuses.
 
 use duckdb::Connection;
 use serde_json::Value;
@@ -40,7 +41,8 @@ pub(super) fn select_only(connection: &Connection, sql: &str) -> Result<usize> {
         .hint("metrics, views and --sandbox change nothing; leave --sandbox away to write"))
 }
 
-/// The error of a query that DuckDB refuses; of a table that the header does not list, how to list it.
+/// The error of a query that DuckDB refuses. A table that the header does not list is named, with
+/// the line that lists it.
 pub(super) fn explained(registry: &Registry, file: &SqlFile, error: duckdb::Error) -> Error {
     let error = Error::from(error).at(file.path.clone());
     let Some((_, rest)) = error.message.split_once("Table with name ") else { return error };

@@ -16,12 +16,12 @@ pub struct Settings {
     pub memory_limit: String,
     /// The data directory, below which queries put what they cannot hold in memory.
     pub data: PathBuf,
-    /// Who may stop the queries.
+    /// The means to stop the queries.
     pub interrupt: Interrupt,
 }
 
-/// A connection in memory with the SQL functions. It loads no extension by itself; where it puts
-/// what it cannot hold in memory, the caller says (`SET temp_directory`).
+/// A connection in memory with the SQL functions. It loads no extension by itself. The caller names
+/// the folder for what it cannot hold in memory (`SET temp_directory`).
 ///
 /// # Errors
 /// `sql` when DuckDB does not start, `usage` for an unusable memory limit.

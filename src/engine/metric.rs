@@ -1,4 +1,4 @@
-//! One metric on one trace.
+//! The result of one metric on one trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub struct MetricResult {
     pub value: Value,
     /// Unit of the value.
     pub unit: Option<String>,
-    /// Why there is no value.
+    /// The reason why there is no value.
     pub reason: Option<String>,
     /// Every column but the trace.
     pub details: Map<String, Value>,

@@ -41,7 +41,8 @@ pub struct Engine<'r> {
     kept: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
-    /// Where queries put what they cannot hold; declared after the connection, which goes first.
+    /// The folder for rows that queries cannot hold in memory; declared after the connection, which
+    /// is dropped first.
     _scratch: Option<Scratch>,
 }
 
@@ -58,11 +59,12 @@ pub struct Selection {
 pub type ResultRow<'a> =
     (&'a str, i64, &'a str, u32, Option<&'a str>, Option<&'a str>, Option<f64>);
 
-/// Most that the queries of a connection put on disk, as DuckDB writes sizes.
+/// Most bytes that the queries of a connection put on disk, as DuckDB writes sizes.
 const MOST_SPILLED: &str = "16GB";
 
 impl<'r> Engine<'r> {
-    /// Over the trace directories given; tables and views are made when they are asked for.
+    /// An engine over the trace directories given; tables and views are made when they are asked
+    /// for.
     ///
     /// # Errors
     /// `sql` when DuckDB does not start, `usage` for an unusable memory limit.
@@ -72,8 +74,8 @@ impl<'r> Engine<'r> {
         settings: &Settings,
     ) -> Result<Self> {
         let connection = connect(settings)?;
-        // An ASOF join of what is thought to be few rows becomes a loop over all pairs, and what is
-        // thought is often wrong.
+        // DuckDB makes an ASOF join of few rows a loop over all pairs, and its guess of their
+        // number is often wrong.
         connection.execute_batch(
             "SET preserve_insertion_order = true; SET asof_loop_join_threshold = 0;",
         )?;
@@ -108,7 +110,7 @@ impl<'r> Engine<'r> {
         Self { kept: kept(self.registry, files), ..self }
     }
 
-    /// From now on the tables hold these traces only.
+    /// Makes the tables hold these traces only.
     ///
     /// # Errors
     /// `sql` when DuckDB cannot forget what it showed before.
@@ -167,14 +169,15 @@ impl<'r> Engine<'r> {
         file.header.inputs().try_for_each(|input| self.make(input))
     }
 
+    /// Makes a table of the schema: a view over the files of the traces shown.
     fn make_table(&self, table: &Table) -> Result<()> {
         let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
             shown.iter().flat_map(|s| schema::files(&s.directory, table)).collect();
         let mut query = select(table, &files);
-        // What a memory snapshot says stands beside what any profiler says.
+        // Rows of memory snapshots stand beside those of any profiler.
         if table.columns.iter().any(|c| c.name == "source") && !table.name.starts_with("memory_") {
-            // So do the counters that another program sampled beside it.
+            // So do counters that another program sampled beside the profiler.
             let sampled = if table.name == "counters" { " OR source = 'bench'" } else { "" };
             let one = shown.len() == 1;
             let limits: Vec<String> = shown
@@ -209,8 +212,8 @@ impl<'r> Engine<'r> {
         Ok(())
     }
 
-    /// Refuses whatever is not `SELECT`, once the connection is locked: the lock keeps strange files
-    /// away, but `COPY` could still write over those of the traces.
+    /// Refuses statements other than `SELECT`, once the connection is locked: the lock keeps
+    /// strange files away, but `COPY` could still write over those of the traces.
     ///
     /// # Errors
     /// `sql` for any other statement, or one that cannot be parsed.
@@ -238,8 +241,8 @@ impl<'r> Engine<'r> {
     /// # Errors
     /// `sql` when DuckDB refuses.
     pub fn lock_down(&self) -> Result<()> {
-        // A folder is named twice: as it is, for the files, and as a pattern that stands for itself,
-        // for the text of `read_parquet`.
+        // A folder is named twice: as it is, for the files; and as a pattern that stands for
+        // itself, for the text of `read_parquet`.
         let folders: Vec<String> = self
             .directories
             .iter()
@@ -256,7 +259,8 @@ impl<'r> Engine<'r> {
     }
 }
 
-/// The views marked `@materialize` that at least two of `files`, or of the views that they read, need.
+/// The views marked `@materialize` that at least two files need: two of `files`, or of the views
+/// that these read.
 fn kept(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
     let mut readers: BTreeMap<String, usize> = BTreeMap::new();
     let mut waiting: Vec<&str> = files.iter().flat_map(|f| f.header.inputs()).collect();

@@ -1,4 +1,4 @@
-//! What the lint asks DuckDB of a file: its syntax trees, its parameters, its columns.
+//! The facts about a file that the lint asks DuckDB for: syntax trees, parameters, columns.
 
 use duckdb::Connection;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::registry::lint::Probe;
 
-/// What the lint needs to know of a query, on empty tables.
+/// The facts about a query that the lint needs, on empty tables.
 ///
 /// # Errors
 /// `sql` when DuckDB itself fails; a query that is wrong is in the probe.

@@ -1,4 +1,4 @@
-//! What the header of a metric makes of its row: columns behind those of the query.
+//! Remarks of a metric on its row, by its header: columns behind those of the query.
 
 use crate::registry::SqlFile;
 use crate::sql_text::sql_name;

@@ -18,7 +18,7 @@ use crate::registry::SqlFile;
 pub struct Rows {
     /// Cells, by row.
     pub rows: Vec<Vec<Value>>,
-    /// Why there are none.
+    /// The reason why there are none.
     pub reason: Option<String>,
 }
 
@@ -64,8 +64,8 @@ fn cells<'a>(
         .collect()
 }
 
-/// What a view lacks: the tables that it, or a public view below it, cannot do without and that are
-/// empty; else what its header says. Helpers require tables that may be empty.
+/// The reason why a view is empty: the empty tables that it, or a public view below it, cannot do
+/// without; else the reason of its header. Helpers require tables that may be empty.
 fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
     let mut tables = BTreeSet::new();
     let mut waiting: Vec<&str> = file.header.requires.iter().map(String::as_str).collect();

@@ -23,7 +23,8 @@ pub fn select(table: &Table, files: &[PathBuf]) -> String {
     let columns: Vec<String> = columns.iter().map(|c| sql_name(c)).collect();
     let types = if table.by_rank { "'trace': VARCHAR, 'rank': BIGINT" } else { "'trace': VARCHAR" };
     format!(
-        "SELECT trace, {} FROM read_parquet([{}], hive_partitioning = true, hive_types = {{{types}}})",
+        "SELECT trace, {} FROM read_parquet([{}], hive_partitioning = true, \
+         hive_types = {{{types}}})",
         columns.join(", "),
         list.join(", ")
     )

@@ -1,5 +1,5 @@
-//! The document of a leaderboard: traces beside each other, their configurations, the values of their
-//! metrics and what they are worth.
+//! The document of a leaderboard: traces beside each other, their configurations, and the values of
+//! their metrics with grades.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -71,8 +71,8 @@ impl<'r> Board<'r> {
         }
     }
 
-    /// The JSON board. The comparison `board` grades the values, by what the traces in `directories`
-    /// and their cards say of model and hardware.
+    /// The JSON board. The comparison `board` grades the values: traces of one model and hardware
+    /// are compared, as the tables and cards in `directories` have them.
     ///
     /// # Errors
     /// `sql`, `sql-file`.

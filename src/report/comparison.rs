@@ -23,7 +23,7 @@ const COMPARISONS: [(&str, &str); 7] = [
     ("Metrics_Cmp", "metric_cmp"),
 ];
 
-/// What is kept of each run, beside what is compared.
+/// Views of each run that are kept beside the comparisons.
 const RUN_SHEETS: [&str; 11] = [
     "configuration",
     "gpu_timeline",
@@ -44,7 +44,7 @@ const RANK_BY: &str = "avg_step_time,iter_time,wall_time_s";
 /// Name of the page that opens first.
 pub const DASHBOARD: &str = "Summary_Dashboard";
 
-/// What rows of the dashboard begin with that are times of the devices.
+/// The beginning of the rows of the dashboard that are times of the devices.
 pub const DEVICES: &str = "GPU_";
 
 /// A side of a comparison: a trace, and the label that the reader has for it.
@@ -84,7 +84,7 @@ pub struct Comparison {
     pub ranking: Option<Sheet>,
 }
 
-/// One of the runs.
+/// A run of a comparison.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The label that the reader has for it.

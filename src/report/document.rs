@@ -1,5 +1,5 @@
-//! The document of a report, before it has a form: sheets, and results of metrics. Nothing is computed
-//! here; every form is written from these values.
+//! The document of a report, before it has a form: sheets, and results of metrics. Nothing is
+//! computed here; every form is written from these values.
 
 use serde_json::{Value, json};
 
@@ -56,8 +56,7 @@ impl Document {
         })
     }
 
-    /// What the page of the report is made from: the JSON report, with its nested details as tables,
-    /// and shares in percent.
+    /// The JSON report as the page needs it: with nested details as tables, and shares in percent.
     pub fn page(&self) -> Value {
         let mut out = self.json();
         out["sheets"] = self.sheets.iter().map(|s| s.in_percent().json()).collect();

@@ -1,6 +1,6 @@
-//! The numbers that come first: what a step takes, what it is spent on, how much work is done, and who
-//! holds it up. All times are of a step; of the whole trace where there are no steps, and they say so.
-//! Every number is a cell of `time_per_step` or the value of a metric.
+//! The numbers that come first: the time of a step and its parts, the work that is done, and the
+//! rank that holds it up. All times are of a step. Without steps they are of the whole trace, and
+//! say so. Every number is a cell of `time_per_step` or the value of a metric.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// As it stands in a JSON report.
+    /// The tile in a JSON report.
     pub fn json(&self) -> Value {
         json!({
             "title": self.title, "value": self.value, "unit": self.unit, "note": self.note,
@@ -141,7 +141,7 @@ fn step(times: Option<&Sheet>, metrics: &[Metric]) -> Vec<Tile> {
     out
 }
 
-/// The rank that holds up the others, and why.
+/// The rank that holds up the others, and the reason.
 fn straggler(metrics: &[Metric]) -> Option<Tile> {
     let metric = metric(metrics, "straggler")?;
     let listed = metric.result.details.get("stragglers").and_then(Value::as_array)?;

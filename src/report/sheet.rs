@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::registry::header::Column;
 
-/// Most rows of a sheet: what a worksheet holds below its headings.
+/// Most rows of a sheet: as many as a worksheet holds below its headings.
 pub const MOST_ROWS: usize = 1_048_575;
 
 /// A table of a report: the rows of a view or of a comparison.
@@ -79,7 +79,7 @@ impl Sheet {
         sheet
     }
 
-    /// The same with the column `trace`, for rows of several.
+    /// As [`Sheet::new`], with the column `trace`.
     fn with_trace(file: &SqlFile, rows: Rows) -> Self {
         let header = &file.header;
         Self {
@@ -122,7 +122,7 @@ impl Sheet {
         self.index(column).and_then(|i| row.get(i)).unwrap_or(&Value::Null)
     }
 
-    /// As it stands in a JSON report: rows are arrays in the order of the columns.
+    /// The sheet in a JSON report: rows are arrays in the order of the columns.
     pub fn json(&self) -> Value {
         json!({
             "name": self.name, "summary": self.summary, "caveats": self.caveats,

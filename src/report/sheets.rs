@@ -1,4 +1,4 @@
-//! Which metrics and views a report shows, in each of its forms.
+//! The metrics and views that a report shows, in each of its forms.
 
 use serde_json::Value;
 

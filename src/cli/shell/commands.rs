@@ -1,4 +1,4 @@
-//! The dot commands: what there is, how a line is read, and those that ask for rows.
+//! The dot commands: their list, their grammar, and the ones that give rows.
 
 use std::path::PathBuf;
 
@@ -98,9 +98,9 @@ pub enum Command {
     Mode(Option<Mode>),
     /// `.output`; None is stdout.
     Output {
-        /// Where to.
+        /// The file.
         file: Option<PathBuf>,
-        /// Whether to write over what is there.
+        /// Whether to write over a file that is there.
         force: bool,
     },
     /// `.timer`; None asks.
@@ -141,6 +141,7 @@ fn words(line: &str) -> Result<Vec<String>> {
     Ok(out)
 }
 
+/// The error of arguments that a command does not take.
 fn usage(name: &str) -> Error {
     let args = COMMANDS.iter().find(|(n, _, _)| *n == name).map_or("", |(_, args, _)| args);
     let what = if args.is_empty() { "takes no argument" } else { "has other arguments" };

@@ -1,4 +1,4 @@
-//! What Tab offers: keywords, tables, columns, functions, metrics and dot commands.
+//! Completion by Tab: keywords, tables, columns, functions, metrics and dot commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -166,7 +166,7 @@ struct Metric {
     params: Vec<String>,
 }
 
-/// The names that there are.
+/// The names that can be offered.
 #[derive(Default)]
 pub struct Names {
     tables: BTreeMap<String, Vec<String>>,
@@ -176,7 +176,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of the schema and the registry.
+    /// Names of the schema and the registry.
     pub fn new(registry: &Registry) -> Self {
         let mut out = Self::default();
         for t in TABLES {
@@ -204,7 +204,7 @@ impl Names {
         out
     }
 
-    /// Reads again what tables and views the connection has.
+    /// Reads the tables and views of the connection again.
     pub fn refresh(&mut self, engine: &Engine<'_>) {
         // Completion is a help, not a duty: in a transaction that has failed there is no catalogue.
         if let Ok(tables) = catalogue(engine) {
@@ -397,7 +397,7 @@ fn common_tables<'a>(tokens: &'a [&str]) -> impl Iterator<Item = String> + 'a {
         .map(|w| w[0].to_owned())
 }
 
-/// Those that begin with `word`, sorted, each once. Helpers need their underscore.
+/// The candidates that begin with `word`, sorted, each once. Helpers need their underscore.
 fn matching(word: &str, candidates: impl IntoIterator<Item = String>) -> Vec<String> {
     let word = word.to_lowercase();
     let fit = |c: &String| {
@@ -407,19 +407,19 @@ fn matching(word: &str, candidates: impl IntoIterator<Item = String>) -> Vec<Str
     candidates.into_iter().filter(fit).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// What rustyline asks for help.
+/// The helper of the line editor.
 #[derive(Helper, Highlighter, Hinter, Validator)]
 pub struct Assistant {
-    /// The names that there are.
+    /// The names that can be offered.
     pub names: Names,
     /// The input of the lines before this one.
     pub input: Splitter,
-    /// Offers files too.
+    /// The completer of paths of files.
     files: Option<FilenameCompleter>,
 }
 
 impl Assistant {
-    /// With the names given; with files unless they are out of bounds.
+    /// A helper that offers these names, and files unless they are out of bounds.
     pub fn new(names: Names, with_files: bool) -> Self {
         let files = with_files.then(FilenameCompleter::new);
         Self { names, input: Splitter::default(), files }

@@ -1,8 +1,9 @@
 //! `shell`: statements and dot commands, typed or piped in.
 //!
-//! With a terminal on stdin, lines are edited (on the terminal itself, so that stdout stays for
-//! results), kept in a history, and completed; Ctrl-C stops a query. Without one, the input is read
-//! to its end without prompts. Either way an error is printed and the shell goes on.
+//! Lines that are typed on a terminal are edited, kept in a history, and completed. The editing
+//! happens on the terminal itself, so that stdout stays for results. Ctrl-C stops a query. Input
+//! that is piped in is read to its end without prompts. Either way an error is printed and the
+//! shell goes on.
 //!
 //! A result file (`.output`) grows by every result, so unlike other files it does not appear whole.
 
@@ -58,7 +59,7 @@ enum Output {
 /// Runs the command.
 ///
 /// # Errors
-/// None in the list when the input was no terminal and something in it failed: that is printed
+/// An empty list when the input was no terminal and something in it failed, which is printed
 /// already. `usage` for the format Parquet, `output-exists`, and what opening the tables gives.
 pub fn run(context: &Context, args: &ShellArgs) -> Result<(), Errors> {
     let global = &context.global;
@@ -119,6 +120,7 @@ fn open_output(path: &Path, force: bool, consent: &str) -> Result<Output> {
     }
 }
 
+/// The state of a shell.
 struct Shell<'c> {
     context: &'c Context,
     engine: Engine<'c>,
@@ -128,7 +130,7 @@ struct Shell<'c> {
     sandbox: bool,
     interactive: bool,
     failed: bool,
-    /// Nothing more is to be done: `.quit`, or nobody reads the results.
+    /// Whether the shell ends: after `.quit`, or where nobody reads the results.
     done: bool,
 }
 
@@ -217,7 +219,10 @@ impl Shell<'_> {
                     break;
                 }
             }
-            let changed = |i: &Item| matches!(&i.task, Task::Statement(sql) if begins_with(sql, CHANGES_NAMES));
+            let changed = |item: &Item| match &item.task {
+                Task::Statement(sql) => begins_with(sql, CHANGES_NAMES),
+                Task::Command(_) => false,
+            };
             if items.iter().any(changed)
                 && let Some(assistant) = editor.helper_mut()
             {
@@ -294,7 +299,7 @@ impl Shell<'_> {
         }
         let grid = Grid::of_batches(batches);
         let asks = asks(sql);
-        // What DuckDB gives for a statement that has no result is none of the user's data.
+        // The rows that DuckDB gives for a statement without a result are none of the user's data.
         match (&grid.columns[..], &grid.rows[..]) {
             ([name], []) if !asks && (name == "Count" || name == "Success") => return Ok(()),
             ([name], [row]) if !asks && name == "Count" => {
@@ -355,7 +360,7 @@ impl Shell<'_> {
         file.write_all(bytes).map_err(|e| io(path, &e))
     }
 
-    /// Does what a dot command asks for.
+    /// Runs a dot command.
     fn command(&mut self, line: &str) -> Result<(), Errors> {
         let context = self.context;
         match commands::parse(line)? {

@@ -25,7 +25,7 @@ pub struct Grid {
     pub columns: Vec<String>,
     /// Cells, by row.
     pub rows: Vec<Vec<Value>>,
-    /// The same rows as Arrow.
+    /// The rows as Arrow, where they came from a query.
     pub batches: Vec<RecordBatch>,
     /// Column that the format `value` prints; the first one by default.
     pub value_column: usize,

@@ -1,5 +1,5 @@
-//! A result in pieces: what a query of many rows gives is written as it comes, and never held whole
-//! as text. A table needs all rows before the first line, so it is not here.
+//! A result in pieces: the rows of a large query are written as they come, and never held whole as
+//! text. A table needs all rows before the first line, so it is not here.
 
 use crate::error::{Error, Result};
 use crate::report::grid::format::Format;
@@ -22,7 +22,7 @@ impl Stream {
     /// The next rows; the first piece may have none, and says which columns there are.
     ///
     /// # Errors
-    /// `usage` for a format that is none of rows.
+    /// `usage` for a format that does not come in pieces.
     pub fn rows(&mut self, grid: &Grid) -> Result<Vec<u8>> {
         let first = !std::mem::replace(&mut self.begun, true);
         Ok(match self.format {
@@ -47,7 +47,7 @@ impl Stream {
         })
     }
 
-    /// What stands after the last row.
+    /// The text after the last row.
     pub fn end(self) -> Vec<u8> {
         match (self.format, self.begun) {
             (Format::Json, true) => b"\n]\n".to_vec(),

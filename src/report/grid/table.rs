@@ -90,10 +90,7 @@ fn line(fields: &[String], numeric: &[bool], indent: usize, widths: &[usize]) ->
         }
         let field = cut(field, *width);
         let pad = " ".repeat(width.saturating_sub(field.width()));
-        match numeric[i] {
-            true => out.extend([pad, field]),
-            false => out.extend([field, pad]),
-        }
+        out.extend(if numeric[i] { [pad, field] } else { [field, pad] });
     }
     out.trim_end().to_owned() + "\n"
 }
@@ -102,7 +99,7 @@ fn line(fields: &[String], numeric: &[bool], indent: usize, widths: &[usize]) ->
 /// the lines, and never held all at once.
 ///
 /// # Errors
-/// Those of `write`, which is told to stop where it gives false.
+/// Errors of `write`; where it gives false, nothing more is written.
 pub fn table_of(
     batches: &[RecordBatch],
     layout: Layout,
@@ -153,8 +150,8 @@ pub fn table_of(
     Ok(())
 }
 
-/// Widths of the columns that fit, and how many do: texts give way first, then the last columns, and
-/// the first one last of all.
+/// Widths of the columns that fit, and the number of these columns. Texts give way first, then the
+/// last columns, and the first column last of all.
 fn fitted(
     mut widths: Vec<usize>,
     numeric: &[bool],
@@ -209,17 +206,17 @@ pub fn texts(columns: &[(&str, bool)], rows: Vec<Vec<String>>, layout: Layout) -
 /// A name and what it is, for a list that people read.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What it is listed under; nothing for none.
+    /// The heading that it is listed under; empty for none.
     pub group: String,
     /// The name.
     pub name: String,
     /// A word about it, as its unit.
     pub kind: String,
-    /// What it is.
+    /// A sentence about it.
     pub text: String,
 }
 
-/// Names in groups, each with what it is beside it: in lines of a screen, else whole.
+/// Names in groups, each with its sentence: in lines of a screen, else whole.
 pub fn entries(entries: &[Entry], width: Option<usize>) -> String {
     let longest = |of: fn(&Entry) -> &str| entries.iter().map(|e| of(e).width()).max().unwrap_or(0);
     let (names, kinds) = (longest(|e| &e.name), longest(|e| &e.kind));

@@ -12,8 +12,8 @@ pub fn board_page(document: &Value) -> String {
     page(document, "Leaderboard", &[BOARD])
 }
 
-/// The definitions of metrics on one page, each at `#NAME`: what `ccl-sql show` prints, and the SQL.
-/// The page has no script.
+/// The definitions of metrics on one page, each at `#NAME`: the text of `ccl-sql show`, and the
+/// SQL. The page has no script.
 pub fn definitions_page(registry: &Registry, files: &[&SqlFile]) -> String {
     let mut body = String::new();
     for file in files {
@@ -49,7 +49,7 @@ const DEFINITIONS_STYLE: &str = "\
      @media (prefers-color-scheme: dark) { :root { --bg: #12151a; --panel: #1a1e25; \
      --text: #e4e8ee; --dim: #9aa4b2; --line: #313843; --accent: #5cb3e8; color-scheme: dark; } }";
 
-/// Text of several lines.
+/// Text of several lines without markup.
 fn escaped_lines(text: &str) -> String {
     text.lines().map(escaped_text).collect::<Vec<_>>().join("\n")
 }

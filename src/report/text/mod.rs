@@ -43,6 +43,7 @@ pub fn markdown(document: &Document) -> String {
     out
 }
 
+/// The line that says what made the report.
 fn made_by(document: &Document) -> String {
     let fingerprint: String = document.fingerprint.chars().take(16).collect();
     format!("made by ccl-sql {} of the trace {fingerprint}\n", env!("CARGO_PKG_VERSION"))
@@ -113,7 +114,7 @@ fn parts(
     out
 }
 
-/// Some columns of a table.
+/// Writes some columns of a table.
 fn table_part(
     out: &mut String,
     headings: &[String],
@@ -144,7 +145,7 @@ fn wrap(text: &str, indent: &str) -> String {
     filled(text, indent, &format!("{indent}  "), WIDTH)
 }
 
-/// A remark beside what it is of: further lines begin where the first one does.
+/// A remark beside its value: further lines begin where the first one does.
 fn hung(start: &str, remark: &str) -> String {
     // Long values leave no room: then it goes on below.
     let column = if start.width() > WIDTH / 2 { 6 } else { start.width() };

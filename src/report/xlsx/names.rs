@@ -1,4 +1,4 @@
-//! What Excel allows in tabs, tables, headings and cells.
+//! Names of tabs, tables and headings, and texts of cells, as Excel allows them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
