@@ -49,7 +49,7 @@ pub struct ToDerive<'a> {
 
 /// Makes the derived tables by the SQL of a registry.
 pub struct Derive<'r> {
-    /// Where the SQL comes from.
+    /// Registry of the SQL files.
     pub registry: &'r Registry,
     /// Memory for sorting and joining, as DuckDB writes sizes; empty for the default.
     pub memory_limit: String,

@@ -25,7 +25,7 @@ pub(crate) struct JobFiles {
     failed: Failed,
     /// The traces that the files make, each in the order of its ranks.
     traces: Vec<Vec<Member>>,
-    /// What is wrong with files that make no trace.
+    /// The faults of files that make no trace.
     errors: Vec<Error>,
     /// The files that belong to no trace.
     left: Vec<Left>,
@@ -35,7 +35,7 @@ impl JobFiles {
     /// Reads the files of a job that are not known, and says which of all are one trace.
     ///
     /// # Errors
-    /// What concerns the whole job: `io` where the disk is full, `usage`.
+    /// Only faults of the whole job: `io` where the disk is full, `usage`.
     pub(crate) fn read(job: &Job, work: &Path, known: &mut Known) -> Result<Self> {
         loop {
             let (files, set_aside, failed) = read_all(&job.root, work, &job.options, known)?;

@@ -18,7 +18,7 @@ use crate::store::names::names_of;
 use crate::store::{Found, Store};
 
 impl Kept {
-    /// What options say of the trace of a root.
+    /// The words of the options about the trace of a job.
     pub(crate) fn of(root: &Root, paths: &[PathBuf], options: &Options, given: &Given) -> Self {
         let stored = |path: &PathBuf| Stored(absolute(path));
         let file = |path: &Path, value: &Value| KeptFile {
@@ -142,7 +142,7 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// What must have moved for one path to become another: what both end with is the same.
+    /// The folder that must have moved for one path to become another: both end alike.
     fn between(before: &Path, now: &Path) -> Self {
         let (mut from, mut to) = (before, now);
         while let (Some(a), Some(b)) = (from.file_name(), to.file_name())
@@ -154,7 +154,7 @@ impl Move {
         Self { from: from.to_owned(), to: to.to_owned() }
     }
 
-    /// Where a path is now.
+    /// The path that a path has now.
     pub(crate) fn of(&self, path: &Path) -> PathBuf {
         path.strip_prefix(&self.from).map_or_else(|_| path.to_owned(), |rest| self.to.join(rest))
     }
@@ -177,11 +177,11 @@ impl Move {
 /// A trace that was made from the files of a job before.
 pub(crate) struct Before {
     pub(crate) directory: PathBuf,
-    /// Its manifest, with the paths of now.
+    /// Manifest of the trace, with the paths of now.
     pub(crate) manifest: Manifest,
-    /// Why its tables cannot be used.
+    /// The damage of its tables.
     pub(crate) damage: Option<String>,
-    /// Where its files were.
+    /// The move of its files, where they lay elsewhere.
     pub(crate) moved: Option<Move>,
 }
 

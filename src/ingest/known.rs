@@ -23,9 +23,9 @@ use crate::store::workspace::{Workspace, spool_name};
 /// A trace that this version may go on with.
 pub(crate) struct Held {
     pub(crate) directory: PathBuf,
-    /// Its manifest, with the paths of now.
+    /// Manifest of the trace, with the paths of now.
     pub(crate) manifest: Manifest,
-    /// Where its files were.
+    /// The move of its files, where they lay elsewhere.
     moved: Option<Move>,
 }
 
@@ -279,7 +279,7 @@ impl Known {
         self.files.contains_key(&candidate.absolute)
     }
 
-    /// What is known of a candidate.
+    /// The known files of a candidate.
     pub(crate) fn of(&self, candidate: &Candidate) -> Option<Vec<ReadFile>> {
         let now = candidate.source(0)?;
         let mut files = self.files.get(&now.absolute)?.clone();

@@ -50,11 +50,11 @@ impl Names {
     }
 }
 
-/// What the traces of one job are made with.
+/// The means by which the traces of one job are made.
 pub(crate) struct Maker<'a> {
     /// The job.
     pub(crate) job: &'a Job,
-    /// Its card.
+    /// The card of the job.
     pub(crate) card: Option<&'a Card>,
     /// Findings of the whole job.
     pub(crate) log: &'a Log,
@@ -64,7 +64,7 @@ pub(crate) struct Maker<'a> {
     pub(crate) earlier: &'a Earlier,
     /// The data directory.
     pub(crate) store: &'a Store,
-    /// What makes derived tables.
+    /// The maker of derived tables.
     pub(crate) derive: &'a Derive<'a>,
     /// Seconds that reading took.
     pub(crate) read_seconds: f64,
@@ -72,13 +72,13 @@ pub(crate) struct Maker<'a> {
 
 /// One trace to make.
 struct Trace<'a> {
-    /// Its place among the traces of the job.
+    /// Place of the trace among those of the job.
     index: usize,
     /// The path that its name comes from.
     label: PathBuf,
     /// The trace that it was before.
     before: Option<&'a Before>,
-    /// Its files.
+    /// Files of the trace, with the rank of each.
     members: &'a [Member],
 }
 
@@ -251,7 +251,7 @@ impl Maker<'_> {
         Ok(claimed.name)
     }
 
-    /// What was wrong with the directory that a trace takes the place of.
+    /// The damage of the directory that a trace takes the place of.
     fn damage(&self, trace: &Trace<'_>, name: &str) -> Option<String> {
         let directory = self.store.directory(name);
         if let Some(before) = trace.before {
@@ -320,7 +320,7 @@ fn before_of<'j>(
     same.max_by_key(|b| (shared(&b.manifest), std::cmp::Reverse(&b.manifest.trace)))
 }
 
-/// What an ingest says of a trace that it made.
+/// The summary of a trace that was made.
 fn summary(name: String, trace: &Trace<'_>, files: &[ReadFile], log: &Log) -> Summary {
     let members = trace.members;
     let mut findings = Vec::new();

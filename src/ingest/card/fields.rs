@@ -152,7 +152,7 @@ impl Card {
 /// The largest card that is read; real ones are a few kilobytes.
 const MAX_CARD_BYTES: u64 = 1 << 20;
 
-/// Why a card or configuration is of no use.
+/// The fault for which a card or configuration is of no use.
 #[derive(Debug)]
 pub struct Unusable {
     /// In words.
@@ -162,7 +162,7 @@ pub struct Unusable {
 }
 
 impl Unusable {
-    /// Of a file as a whole.
+    /// A fault of the file as a whole.
     pub fn whole(why: impl Into<String>) -> Self {
         Self { why: why.into(), line: None }
     }

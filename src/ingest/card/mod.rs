@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::ingest::card::fields::{Card, Unusable, text};
 use crate::readers::log::{Log, Severity};
 
-/// What the user names (`--card`, `--config`).
+/// The card and the configuration that the user names (`--card`, `--config`).
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     /// The card.

@@ -17,7 +17,7 @@ pub(crate) struct OfXla {
     folders: BTreeSet<PathBuf>,
     /// Folders of those in JSON that are not for Perfetto.
     json: BTreeSet<PathBuf>,
-    /// Those in protocol buffers that are damaged, while the same in JSON lies beside them; and why.
+    /// Damaged ones in protocol buffers beside which the same lies in JSON; and why.
     pub(crate) damaged: BTreeMap<PathBuf, String>,
 }
 
@@ -63,7 +63,7 @@ impl OfXla {
         out
     }
 
-    /// Why a file is not read: another of the same run says more.
+    /// The reason why a file is not read: another of the same run says more.
     pub(crate) fn left_out(&self, candidate: &Candidate) -> Option<&'static str> {
         let path = candidate.place.logical();
         let (folder, base) = (path.parent()?, names::base_name(&path));
@@ -82,7 +82,7 @@ impl OfXla {
     }
 }
 
-/// Why a candidate is not read, although there is a reader for it.
+/// The reason why a candidate is not read, although there is a reader for it.
 pub(crate) fn left_out(candidate: &Candidate, options: &Options) -> Option<String> {
     if !candidate.kind.is_read() {
         return None;

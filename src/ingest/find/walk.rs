@@ -13,9 +13,9 @@ use crate::store::manifest::Source;
 /// A file to look at. The disk is asked once where it lies, how large it is, and when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where it lies.
+    /// Place of the file.
     pub place: Place,
-    /// What it looks like.
+    /// Kind of the file, by its first bytes.
     pub kind: Kind,
     /// Whether the user named this very file.
     pub direct: bool,
@@ -38,12 +38,12 @@ impl Candidate {
         Self { place, kind, direct, rank, file, absolute: logical, size_and_time }
     }
 
-    /// Its bytes on disk, as far as they are known.
+    /// Bytes on disk, as far as they are known.
     pub(crate) fn bytes(&self) -> u64 {
         self.size_and_time.map_or(0, |(bytes, _)| bytes)
     }
 
-    /// Its entry in a manifest; None where the file could not be asked.
+    /// The entry of the file in a manifest; None where the file could not be asked.
     pub(crate) fn source(&self, source_id: i64) -> Option<Source> {
         let (bytes, mtime_ns) = self.size_and_time?;
         Some(Source {
