@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
-use super::Context;
-use super::args::CheckArgs;
+use crate::cli::args::CheckArgs;
+use crate::cli::context::Context;
 use crate::engine::{empty_tables, lint_probe};
 use crate::error::{Error, Result, io};
 use crate::registry::{docs, lint};

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::Context;
-use super::args::{ListArgs, ShowArgs, What};
-use super::output::table_form;
-use super::{select, trace};
+use crate::cli::args::{ListArgs, ShowArgs, What};
+use crate::cli::context::Context;
+use crate::cli::output::table_form;
+use crate::cli::{select, trace};
 use crate::error::{Error, Result, nearest};
 use crate::functions::FUNCTIONS;
 use crate::registry::{SqlFile, docs};
