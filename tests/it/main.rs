@@ -12,3 +12,4 @@ mod pages;
 mod readers;
 mod sql;
 mod support;
+mod tree;

@@ -3,8 +3,8 @@
 //! - `tests/golden/<metric>/<case>.csv` is what `ccl-sql metric <metric> --format csv` gives on
 //!   `tests/fixtures/<case>`, or `<case>.error` the code of its error, or `<case>.reason` the
 //!   reason why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`.
-//! - `tests/golden/derived/<table>/` are derived tables; the header of the file says which columns
-//!   are compared.
+//! - `tests/golden/derived/<table>/` are derived tables, and `tests/golden/views/_<view>/` helpers;
+//!   the header of the file says which columns are compared.
 //! - `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order.
 //! - `tests/golden/comparisons/<comparison>/<base>+<test>.csv` is what a comparison of two cases
 //!   says (`metric_results.csv` of a case holds its metrics); without rows `.reason`, and why.
@@ -71,6 +71,12 @@ impl Golden {
         self.fixture.split('+').collect()
     }
 
+    /// Whether the header of the file says which columns are compared: no report shows a derived
+    /// table or a helper as it is.
+    fn names_its_columns(&self) -> bool {
+        self.kind == Kind::Derived || self.kind == Kind::View && self.subject.starts_with('_')
+    }
+
     /// Parameters of a comparison: the traces, as many as it names, and what the program sets
     /// where nobody does.
     fn comparison_params(&self) -> Vec<(&str, Value)> {
@@ -90,7 +96,7 @@ impl Golden {
     }
 
     /// The answer as a run of the program: that of a metric, or what one of the others would be.
-    /// `columns` are those of a derived table that count.
+    /// `columns` are those that count of a derived table or a helper.
     fn answer(&self, data: &Path, tables: &Tables, columns: &str) -> Run {
         let of = |result: Result<String, String>| match result {
             Ok(stdout) => Run { code: 0, stdout, stderr: String::new() },
@@ -113,9 +119,9 @@ impl Golden {
                 args.extend(self.params.iter().flat_map(|p| ["-p", p]));
                 run(project(), &args)
             }
-            Kind::Derived => of(tables.select(&self.subject, columns)),
-            Kind::View => sheet(&[]),
+            _ if self.names_its_columns() => of(tables.select(&self.subject, columns)),
             Kind::Comparison => sheet(&self.comparison_params()),
+            Kind::Derived | Kind::View => sheet(&[]),
         }
     }
 
@@ -203,7 +209,7 @@ const NEEDS_MANY: [&str; 1] = ["step_short_events"];
 fn every_public_view_and_every_comparison_has_cases() {
     let all = all();
     let cases = |kind: Kind, extension: &str| -> BTreeSet<String> {
-        let of = |g: &&Golden| g.kind == kind && g.file.extension().is_some_and(|e| e == extension);
+        let of = |g: &&Golden| g.kind == kind && !g.names_its_columns() && g.is(extension);
         all.iter().filter(of).map(|g| g.subject.clone()).collect()
     };
     for (folder, kind) in [("views", Kind::View), ("comparisons", Kind::Comparison)] {
