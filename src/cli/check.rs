@@ -36,7 +36,7 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
         (None, false) => {}
     }
     if let Some(root) = &project {
-        for file in registry.metrics().filter(|f| f.path.starts_with("sql/")) {
+        for file in registry.metrics().filter(|f| !f.of_user) {
             let golden = root.join("tests/golden").join(&file.header.name);
             if !golden.is_dir() {
                 faults.push(
@@ -122,7 +122,7 @@ fn generated(context: &Context) -> Vec<(&'static str, String)> {
 /// The project's SQL files whose header has a line that is too long, as they lie on the disk: path,
 /// text with the header wrapped.
 fn too_long(context: &Context, root: &Path) -> Vec<(PathBuf, String)> {
-    let ours = context.registry.files().filter(|f| f.path.starts_with("sql/"));
+    let ours = context.registry.files().filter(|f| !f.of_user);
     ours.filter_map(|file| {
         let text = std::fs::read_to_string(root.join(&file.path)).ok()?;
         let wrapped = wrapped(&text);

@@ -19,6 +19,18 @@ pub enum Kind {
     Comparison,
 }
 
+impl Kind {
+    /// The tag that begins the header of a file of this kind.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Metric => "metric",
+            Self::View => "view",
+            Self::Derived => "derived",
+            Self::Comparison => "comparison",
+        }
+    }
+}
+
 /// `@param name TYPE default | text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
@@ -357,13 +369,11 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
 
 /// The header of which only the first tag is read.
 fn begun(tag: &Tag<'_>) -> Result<Header, String> {
-    let kind = match tag.name {
-        "metric" => Kind::Metric,
-        "view" => Kind::View,
-        "derived" => Kind::Derived,
-        "comparison" => Kind::Comparison,
-        _ => return Err("the first tag is not @metric, @view, @derived or @comparison".to_owned()),
-    };
+    let kinds = [Kind::Metric, Kind::View, Kind::Derived, Kind::Comparison];
+    let kind = kinds
+        .into_iter()
+        .find(|kind| kind.word() == tag.name)
+        .ok_or("the first tag is not @metric, @view, @derived or @comparison")?;
     // A metric may keep the spelling that earlier tools set (hockney_inverse_beta_Bps).
     if !is_name(&tag.text) {
         return Err(format!("`{}` is no snake-case name", tag.text));

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::areas::{AREAS, Group, SUBJECTS};
 use super::header::{Column, Header, Kind};
 use super::{Registry, SqlFile};
 use crate::error::Error;
@@ -201,7 +202,8 @@ impl<'a> Lint<'a> {
         true
     }
 
-    /// A metric lies at `<area>/<name>.v<N>.sql`, anything else at `<name>.sql`.
+    /// A metric is `<name>.v<N>.sql`, anything else `<name>.sql`; the project's own files lie in
+    /// the folder of their area or subject.
     fn path(&mut self) {
         let h = self.header();
         let wanted = if h.kind == Kind::Metric {
@@ -213,6 +215,27 @@ impl<'a> Lint<'a> {
             self.fault(
                 format!("the file should be called {wanted}"),
                 "rename it, or change its header",
+            );
+        }
+        if !self.file.of_user {
+            self.folder();
+        }
+    }
+
+    fn folder(&mut self) {
+        let h = self.header();
+        let names = |groups: &[Group]| groups.iter().map(|g| g.name).collect::<Vec<_>>();
+        let (known, wanted) = match h.kind {
+            Kind::Metric => (names(&AREAS), Some(h.area.as_str())),
+            Kind::View if h.is_data() => (vec!["data"], None),
+            Kind::View => (names(&SUBJECTS), None),
+            Kind::Derived | Kind::Comparison => return,
+        };
+        let folder = self.file.folder();
+        if !known.contains(&folder) || wanted.is_some_and(|area| area != folder) {
+            self.fault(
+                format!("a {} does not belong in the folder `{folder}`", h.kind.word()),
+                &format!("the folders: {}; that of a metric is its @area", known.join(", ")),
             );
         }
     }
@@ -466,12 +489,7 @@ pub fn lock(registry: &Registry) -> String {
     let mut lines: Vec<String> = registry
         .files()
         .map(|f| {
-            let kind = match f.header.kind {
-                Kind::Metric => "metric",
-                Kind::View => "view",
-                Kind::Derived => "derived",
-                Kind::Comparison => "comparison",
-            };
+            let kind = f.header.kind.word();
             format!("{kind} {} {} {}", f.header.name, f.header.version, f.sha256())
         })
         .collect();

@@ -304,7 +304,7 @@ fn show_prints_definition_and_sql() {
     let run = place.run(&["show", "wall_time_s"]);
     // The definition, then the file as it stands.
     let (definition, sql) = run.stdout.split_once("\n-- @metric").expect("the SQL follows");
-    let file = std::fs::read_to_string(project().join("sql/metrics/time/wall_time_s.v1.sql"));
+    let file = std::fs::read_to_string(project().join("sql/metrics/speed/wall_time_s.v1.sql"));
     assert_eq!(format!("-- @metric{sql}"), file.expect("the metric is there"));
     let definition = Run { stdout: definition.to_owned(), ..run.clone() };
     assert_snapshot!(shown(&definition, &place), @r"
@@ -347,7 +347,7 @@ fn show_prints_definition_and_sql() {
       metrics 2.A wall_time_s and 1.8 (defects D01 to D03: the device window, per rank)
 
     Versions:
-      wall_time_s@1 (sql/metrics/time/wall_time_s.v1.sql)
+      wall_time_s@1 (sql/metrics/speed/wall_time_s.v1.sql)
     ");
     assert_snapshot!(shown(&place.run(&["show", "interval_overlap_ns"]), &place), @r"
     exit code 0

@@ -256,7 +256,7 @@ fn manual_pages_and_completions_know_commands_metrics_and_traces() {
     assert_eq!(words(&["metr"]), ["metric"]);
     assert_eq!(words(&["metric", "hockney_al"]), ["hockney_alpha_s"]);
     assert_eq!(words(&["metric", "iter_time", "--trace", "t"]), ["two"]);
-    assert_eq!(words(&["list", "metrics", "--area", "hoc"]), ["hockney"]);
+    assert_eq!(words(&["list", "metrics", "--area", "inf"]), ["inference"]);
     assert_eq!(words(&["show", "collective_cal"]), ["collective_calls"]);
 }
 
