@@ -11,7 +11,7 @@ use super::args::CheckArgs;
 use crate::engine::{empty_tables, lint_probe};
 use crate::error::{Error, Result, io};
 use crate::registry::wrap::{COLUMNS, wrapped};
-use crate::registry::{docs, lint};
+use crate::registry::{lint, pages};
 use crate::sql_text::sql_name;
 
 /// Runs the command.
@@ -114,8 +114,9 @@ fn project() -> Option<PathBuf> {
 fn generated(context: &Context) -> Vec<(&'static str, String)> {
     vec![
         ("sql/metrics.lock", lint::lock(&context.registry)),
-        ("docs/metrics.md", docs::metrics_page(&context.registry)),
-        ("docs/event_tables.md", docs::tables_page(&context.registry)),
+        ("docs/metrics.md", pages::metrics(&context.registry)),
+        ("docs/event_tables.md", pages::event_tables()),
+        ("docs/views.md", pages::views(&context.registry)),
     ]
 }
 

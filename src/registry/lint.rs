@@ -13,46 +13,7 @@ use super::areas::{AREAS, Group, SUBJECTS};
 use super::header::{Column, Header, Kind};
 use super::{Registry, SqlFile};
 use crate::error::Error;
-use crate::schema::{self, Made};
-
-/// Units that a column may have.
-pub const UNITS: [&str; 29] = [
-    "ns",
-    "us",
-    "ms",
-    "s",
-    "bytes",
-    "mb",
-    "gb",
-    "gib",
-    "mib",
-    "gb_per_s",
-    "s_per_gb",
-    "s_per_byte",
-    "bytes_per_s",
-    "count",
-    "ratio",
-    "pct",
-    "calls",
-    "tokens",
-    "tokens_per_s",
-    "requests_per_s",
-    "samples_per_s",
-    "tokens_per_gib",
-    "tokens_per_s_per_gib",
-    "per_s",
-    "score",
-    "flops",
-    "flops_per_s",
-    "flops_per_token",
-    "flops_per_byte",
-];
-
-/// Units that a column name carries as its last part.
-const SUFFIXES: [&str; 14] = [
-    "ns", "us", "ms", "s", "bytes", "mb", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count",
-    "ratio", "pct",
-];
+use crate::schema::{self, Made, units};
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
@@ -361,7 +322,8 @@ impl<'a> Lint<'a> {
 
     /// The name of a column ends in its unit.
     fn unit(&mut self, column: &Column) {
-        if let Some(unit) = column.unit.as_deref().filter(|u| !UNITS.contains(u)) {
+        let unit = column.unit.as_deref();
+        if let Some(unit) = unit.filter(|name| units::unit(name).is_none()) {
             self.fault(
                 format!("column `{}` has the unknown unit `{unit}`", column.name),
                 "see the list of units in sql/README.md",
@@ -373,14 +335,12 @@ impl<'a> Lint<'a> {
             return;
         }
         // The longest suffix counts: `_gb_per_s` is no `_s`.
-        let said = SUFFIXES
-            .iter()
+        let suffixes = || units::UNITS.iter().filter(|u| u.in_names).map(|u| u.name);
+        let said = suffixes()
             .filter(|s| column.name.ends_with(&format!("_{s}")))
             .max_by_key(|s| s.len())
-            .copied()
             .filter(|s| *s != "s" || !column.name.ends_with("_per_s"));
-        let unit = column.unit.as_deref();
-        let needs = unit.filter(|u| SUFFIXES.contains(u));
+        let needs = unit.filter(|u| suffixes().any(|s| s == *u));
         if said.is_some() && said != unit || needs.is_some() && said != needs {
             self.fault(
                 format!(

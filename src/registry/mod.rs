@@ -4,6 +4,7 @@ pub mod areas;
 pub mod docs;
 pub mod header;
 pub mod lint;
+pub mod pages;
 pub mod units;
 pub mod wrap;
 
