@@ -291,5 +291,5 @@ function headText(text) {
 /** Bytes and rates are scaled cell by cell; the rest has its unit in the head. */
 function unitInHead(unit) {
   const known = SPELLINGS.get(unit);
-  return !known || !known.steps.length || (known.steps === TIME && !known.after);
+  return !known || !known.steps.length || (known.steps[0][1] === "ps" && !known.after);
 }

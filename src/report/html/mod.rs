@@ -15,8 +15,10 @@ mod pack;
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+use crate::schema::units::{Spelling, UNITS, Unit};
 
 const ECHARTS: &str = include_str!("vendor/echarts/echarts.min.js");
 const STYLE: &str = include_str!("style.css");
@@ -53,8 +55,18 @@ pub fn csp_hash(text: &str) -> String {
     format!("'sha256-{}'", base64(&Sha256::digest(text.as_bytes())))
 }
 
+/// The table of units, for the script of a page.
+fn spellings() -> Value {
+    let unit = |unit: &Unit| {
+        let Spelling { digits, steps, power, after, cut } = unit.spelling;
+        json!({"name": unit.name, "digits": digits, "steps": steps, "power": power,
+               "after": after, "cut": cut})
+    };
+    UNITS.iter().map(unit).collect()
+}
+
 fn page(document: &Value, title: &str, scripts: &[&str]) -> String {
-    let mut script = String::from("(() => {\n\"use strict\";\n");
+    let mut script = format!("(() => {{\n\"use strict\";\nconst UNITS = {};\n", spellings());
     for part in COMMON.iter().chain(scripts) {
         script.push_str(part);
     }

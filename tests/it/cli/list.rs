@@ -82,7 +82,7 @@ fn show_prints_definition_and_sql() {
       metrics 2.A wall_time_s and 1.8 (defects D01 to D03: the device window, per rank)
 
     Versions:
-      wall_time_s@1 (sql/metrics/time/wall_time_s.v1.sql)
+      wall_time_s@1 (sql/metrics/speed/wall_time_s.v1.sql)
     ");
     assert_snapshot!(shown(&place.run(&["show", "interval_overlap_ns"]), &place), @r"
     exit code 0
