@@ -196,15 +196,9 @@ pub fn run(
     }
     let fail = |e: duckdb::Error| explained(engine.registry, file, e);
     engine.admit_file(file, file.query())?;
-    for check in &header.checks {
-        let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
-        engine.admit_file(file, &sql)?;
-        let holds: Option<bool> =
-            engine.connection.query_row(&sql, [], |row| row.get(0)).map_err(fail)?;
-        if holds != Some(true) {
-            out.reason = Some(check.right.clone());
-            return Ok(out);
-        }
+    out.reason = first_reason(engine, file)?;
+    if out.reason.is_some() {
+        return Ok(out);
     }
     let sql = with_remarks(file);
     engine.admit_file(file, &sql)?;
@@ -283,6 +277,22 @@ pub fn run(
         batch => batch,
     };
     Ok(out)
+}
+
+/// The first sentence of the header why the trace has no value (`@check`, `@reason`).
+fn first_reason(engine: &Engine<'_>, file: &SqlFile) -> Result<Option<String>> {
+    for check in &file.header.checks {
+        let sql = format!("SELECT {}", check.reason());
+        engine.admit_file(file, &sql)?;
+        let reason: Option<String> = engine
+            .connection
+            .query_row(&sql, [], |row| row.get(0))
+            .map_err(|e| explained(engine.registry, file, e))?;
+        if reason.is_some() {
+            return Ok(reason);
+        }
+    }
+    Ok(None)
 }
 
 /// The column of the answer for people.

@@ -4,6 +4,7 @@
 //! the name; then the tags below in any order. Comments after the header belong to the query.
 
 use crate::error::{Error, Result};
+use crate::sql_text::sql_string;
 
 /// What a file defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +49,35 @@ pub struct Column {
     pub doc: String,
 }
 
-/// `@check expression | message`, `@warn expression | message` and `@coverage column | what`.
+/// `@warn expression | message` and `@coverage column | what`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// The part before the bar.
     pub left: String,
     /// The part after it.
     pub right: String,
+}
+
+/// `@check expression | message`, or `@reason expression | text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// SQL: of `@check` what must hold, of `@reason` the sentence why there is no value, or NULL.
+    pub left: String,
+    /// The sentence; of `@reason` what stands for its sentences in the documents.
+    pub right: String,
+    /// Whether the SQL gives the sentence.
+    pub is_reason: bool,
+}
+
+impl Check {
+    /// SQL for the sentence why there is no value, or NULL.
+    pub fn reason(&self) -> String {
+        if self.is_reason {
+            format!("CAST(({}) AS VARCHAR)", self.left)
+        } else {
+            format!("CASE WHEN ({}) THEN NULL ELSE {} END", self.left, sql_string(&self.right))
+        }
+    }
 }
 
 /// Everything that the header says.
@@ -78,8 +101,8 @@ pub struct Header {
     pub reads: Vec<String>,
     /// `@value`: the column of the one number.
     pub value: Option<String>,
-    /// `@check`.
-    pub checks: Vec<Pair>,
+    /// `@check` and `@reason`, in the order of the header.
+    pub checks: Vec<Check>,
     /// `@coverage`.
     pub coverage: Vec<Pair>,
     /// `@warn`: boolean SQL over the row of the result, and what to know where it holds.
@@ -225,6 +248,7 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
         let repeatable = matches!(
             tag,
             "check"
+                | "reason"
                 | "coverage"
                 | "warn"
                 | "param"
@@ -273,7 +297,10 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
                     return Err(fault(path, number, format!("@profilers: `{other}` is none")));
                 }
             }
-            "check" => h.checks.push(pair(rest, true).ok_or_else(no_bar)?),
+            "check" | "reason" => {
+                let Pair { left, right } = pair(rest, true).ok_or_else(no_bar)?;
+                h.checks.push(Check { left, right, is_reason: tag == "reason" });
+            }
             "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),
             "warn" if h.kind == Kind::Metric => {
                 h.warns.push(pair(rest, true).ok_or_else(no_bar)?);
@@ -364,6 +391,7 @@ mod tests {
 
     const METRIC: &str = "-- @metric x_ratio\n-- @version 2\n-- @area a\n-- @summary S.\n-- @grain trace\n\
         -- @requires steps device_events\n-- @value x_ratio\n-- @check (SELECT a | b) > 1 | no x\n\
+        -- @reason (SELECT a || b FROM c) | c says why\n\
         -- @warn x_ratio > 1 || $min > 3 | x is {x_ratio}\n-- @answer 'x' || x_ratio\n\
         -- @param min BIGINT 3 | Least.\n-- @param top BIGINT NULL | Most.\n\
         -- @column trace VARCHAR dim - | The trace.\n-- @column x_ratio DOUBLE value ratio higher | X.\n\
@@ -375,6 +403,9 @@ mod tests {
         assert_eq!((h.kind, h.name.as_str(), h.version), (Kind::Metric, "x_ratio", 2));
         assert_eq!(h.requires, ["steps", "device_events"]);
         assert_eq!(h.checks[0].left, "(SELECT a | b) > 1");
+        let check = "CASE WHEN ((SELECT a | b) > 1) THEN NULL ELSE 'no x' END";
+        assert_eq!(h.checks[0].reason(), check);
+        assert_eq!(h.checks[1].reason(), "CAST(((SELECT a || b FROM c)) AS VARCHAR)");
         assert_eq!(h.warns[0].left, "x_ratio > 1 || $min > 3");
         assert_eq!(h.warns[0].right, "x is {x_ratio}");
         assert_eq!(h.answer.as_deref(), Some("'x' || x_ratio"));
@@ -395,13 +426,13 @@ mod tests {
             (
                 "-- @warn x_ratio > 1 || $min > 3 |",
                 "-- @warn",
-                "x.sql:9",
+                "x.sql:10",
                 "@warn needs `left | right`",
             ),
             (
                 "x_ratio DOUBLE value",
                 "x_ratio DOUBLE worth",
-                "x.sql:14",
+                "x.sql:15",
                 "@column has an unknown role or direction",
             ),
         ] {
