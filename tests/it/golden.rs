@@ -1,7 +1,8 @@
 //! Known answers on tiny tables: `tests/golden/<metric>/<case>.csv` is what
 //! `ccl-sql metric <metric> --format csv` gives on `tests/fixtures/<case>`, or `<case>.error` the
-//! code of its error, or `<case>.reason` the reason why it has no value. A case with parameters is `<case>@KEY=VALUE.csv`. Derived tables are under
-//! `tests/golden/derived/<table>/`; the header of the file says which columns are compared.
+//! code of its error, or `<case>.reason` the reason why it has no value. A case with parameters is
+//! `<case>@KEY=VALUE.csv`. Derived tables are under `tests/golden/derived/<table>/`, helpers under
+//! `tests/golden/views/_<view>/`; the header of the file says which columns are compared.
 //! `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order, and
 //! `tests/golden/comparisons/<comparison>/<base>+<test>.csv` what a comparison of two cases says
 //! (`metric_results.csv` of a case holds its metrics); without rows `.reason`, and why.
@@ -67,6 +68,12 @@ impl Golden {
         self.fixture.split('+').collect()
     }
 
+    /// Whether the header of the file says which columns are compared: no report shows a derived
+    /// table or a helper as it is.
+    fn names_its_columns(&self) -> bool {
+        self.kind == Kind::Derived || self.kind == Kind::View && self.subject.starts_with('_')
+    }
+
     /// Parameters of a comparison: the traces, as many as it names, and what the program sets
     /// where nobody does.
     fn comparison_params(&self) -> Vec<(&str, Value)> {
@@ -100,11 +107,11 @@ impl Golden {
                 args.extend(self.params.iter().flat_map(|p| ["-p", p]));
                 run(project(), &args)
             }
-            Kind::Derived => {
+            _ if self.names_its_columns() => {
                 let columns = expected.lines().next().unwrap_or("*");
                 of(tables.select(&self.subject, columns))
             }
-            Kind::View | Kind::Comparison => {
+            Kind::Derived | Kind::View | Kind::Comparison => {
                 let params = match self.kind {
                     Kind::Comparison => self.comparison_params(),
                     _ => Vec::new(),
@@ -221,7 +228,11 @@ const NEEDS_MANY: [&str; 1] = ["step_short_events"];
 fn every_public_view_and_every_comparison_has_cases() {
     let all = all();
     let cases = |kind: Kind, extension: &str| -> BTreeSet<String> {
-        let of = |g: &&Golden| g.kind == kind && g.file.extension().is_some_and(|e| e == extension);
+        let of = |g: &&Golden| {
+            g.kind == kind
+                && !g.names_its_columns()
+                && g.file.extension().is_some_and(|e| e == extension)
+        };
         all.iter().filter(of).map(|g| g.subject.clone()).collect()
     };
     for (folder, kind) in [("views", Kind::View), ("comparisons", Kind::Comparison)] {
