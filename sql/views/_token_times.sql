@@ -147,16 +147,8 @@ WITH
             trace, measure, place, method, mean_ms, p50_ms, p95_ms, p99_ms, requests,
             record_count, step_count
         FROM of_steps
-    ),
-
-    final AS (
-        SELECT
-            trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count,
-            step_count
-        FROM candidates
-        QUALIFY row_number() OVER (PARTITION BY trace, measure ORDER BY place) = 1
     )
 
-SELECT
-    trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count, step_count
-FROM final
+SELECT trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count, step_count
+FROM candidates
+QUALIFY row_number() OVER (PARTITION BY trace, measure ORDER BY place) = 1

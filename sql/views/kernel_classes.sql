@@ -141,7 +141,7 @@ WITH
             ON v.trace = j.trace AND v.source = j.source AND v.class = j.class AND v.name = j.name
     ),
 
-    final AS (
+    classed AS (
         SELECT
             trace, source, class, name, op_name,
             CASE judged_by
@@ -170,4 +170,4 @@ SELECT
         WHEN is_expert OR (kernel_class = 'moe' AND is_expert_work) THEN 'expert'
         WHEN kernel_class = 'moe' THEN 'routing'
     END AS moe_part
-FROM final
+FROM classed

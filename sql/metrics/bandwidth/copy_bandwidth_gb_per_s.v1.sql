@@ -96,20 +96,13 @@ WITH
                 / nullif(sum(dur_ns), 0) AS known_ratio
         FROM moves
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.gb_per_s AS copy_bandwidth_gb_per_s, d.h2d_gb_per_s, d.d2h_gb_per_s,
-            d.d2d_gb_per_s, d.p2p_gb_per_s, d.by_direction, t.copied_bytes, t.time_ms AS copy_time_ms,
-            t.copy_count, t.known_ratio, r.per_rank
-        FROM totals AS t
-        INNER JOIN direction_lists AS d ON d.trace = t.trace
-        LEFT JOIN rank_maps AS r ON r.trace = t.trace
     )
 
 SELECT
-    trace, copy_bandwidth_gb_per_s, h2d_gb_per_s, d2h_gb_per_s, d2d_gb_per_s, p2p_gb_per_s,
-    by_direction, copied_bytes, copy_time_ms, copy_count, known_ratio, per_rank
-FROM final
-ORDER BY trace
+    t.trace, t.gb_per_s AS copy_bandwidth_gb_per_s, d.h2d_gb_per_s, d.d2h_gb_per_s,
+    d.d2d_gb_per_s, d.p2p_gb_per_s, d.by_direction, t.copied_bytes, t.time_ms AS copy_time_ms,
+    t.copy_count, t.known_ratio, r.per_rank
+FROM totals AS t
+INNER JOIN direction_lists AS d ON d.trace = t.trace
+LEFT JOIN rank_maps AS r ON r.trace = t.trace
+ORDER BY t.trace

@@ -30,26 +30,19 @@ WITH
         FROM _rank_bytes AS b
         INNER JOIN _rank_times AS t
             ON t.trace = b.trace AND t.rank = b.rank AND t.basis = 'device'
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(window_gb_per_s ORDER BY rank) AS hbm_traffic_gb_per_s,
-            avg(busy_gb_per_s ORDER BY rank) AS busy_gb_per_s,
-            avg(compute_gb_per_s ORDER BY rank) AS of_compute_gb_per_s,
-            sum(bytes ORDER BY rank) AS accessed_bytes,
-            TRY_CAST(sum(event_count) AS BIGINT) AS operation_count,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(window_gb_per_s ORDER BY rank)
-            ) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, hbm_traffic_gb_per_s, busy_gb_per_s, of_compute_gb_per_s, accessed_bytes, operation_count,
-    per_rank
-FROM final
+    trace,
+    avg(window_gb_per_s ORDER BY rank) AS hbm_traffic_gb_per_s,
+    avg(busy_gb_per_s ORDER BY rank) AS busy_gb_per_s,
+    avg(compute_gb_per_s ORDER BY rank) AS of_compute_gb_per_s,
+    sum(bytes ORDER BY rank) AS accessed_bytes,
+    TRY_CAST(sum(event_count) AS BIGINT) AS operation_count,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(window_gb_per_s ORDER BY rank)
+    ) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -55,25 +55,18 @@ WITH
         FROM _rank_times AS t
         LEFT JOIN sums AS s ON s.trace = t.trace AND s.rank = t.rank
         WHERE t.basis = 'device'
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(exposed_pct ORDER BY rank) AS memory_transfer_overhead_pct,
-            avg(copy_pct ORDER BY rank) AS copy_pct,
-            100.0 * (sum(copy_ns) - sum(exposed_ns)) / nullif(sum(copy_ns), 0) AS hidden_pct,
-            avg(exposed_ns) / 1e6 AS exposed_copy_ms,
-            avg(copy_ns) / 1e6 AS copy_ms,
-            avg(set_pct ORDER BY rank) AS exposed_set_pct,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(exposed_pct ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, memory_transfer_overhead_pct, copy_pct, hidden_pct, exposed_copy_ms, copy_ms,
-    exposed_set_pct, per_rank
-FROM final
+    trace,
+    avg(exposed_pct ORDER BY rank) AS memory_transfer_overhead_pct,
+    avg(copy_pct ORDER BY rank) AS copy_pct,
+    100.0 * (sum(copy_ns) - sum(exposed_ns)) / nullif(sum(copy_ns), 0) AS hidden_pct,
+    avg(exposed_ns) / 1e6 AS exposed_copy_ms,
+    avg(copy_ns) / 1e6 AS copy_ms,
+    avg(set_pct ORDER BY rank) AS exposed_set_pct,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(exposed_pct ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

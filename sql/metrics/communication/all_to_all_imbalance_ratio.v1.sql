@@ -186,24 +186,16 @@ WITH
             sum(wall_us ORDER BY collective_id) AS wall_time_us
         FROM calls
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            c.trace, t.all_to_all_imbalance_ratio, t.weighted_ratio, t.max_ratio, t.received_imbalance_ratio,
-            t.received_weighted_ratio, c.calls, coalesce(t.calls_with_size, 0) AS calls_with_size,
-            t.uneven_calls, CAST(coalesce(t.calls_with_size, 0) AS DOUBLE) / c.calls AS size_coverage_ratio,
-            t.total_gb, t.wall_time_us, a.clock_aligned, l.largest_calls, s.summary
-        FROM counts AS c
-        LEFT JOIN totals AS t ON t.trace = c.trace
-        LEFT JOIN clocks AS a ON a.trace = c.trace
-        LEFT JOIN largest_lists AS l ON l.trace = c.trace
-        LEFT JOIN summaries AS s ON s.trace = c.trace
     )
 
 SELECT
-    trace, all_to_all_imbalance_ratio, weighted_ratio, max_ratio, received_imbalance_ratio,
-    received_weighted_ratio, calls, calls_with_size, uneven_calls, size_coverage_ratio, total_gb,
-    wall_time_us, clock_aligned, largest_calls, summary
-FROM final
-ORDER BY trace
+    c.trace, t.all_to_all_imbalance_ratio, t.weighted_ratio, t.max_ratio, t.received_imbalance_ratio,
+    t.received_weighted_ratio, c.calls, coalesce(t.calls_with_size, 0) AS calls_with_size,
+    t.uneven_calls, CAST(coalesce(t.calls_with_size, 0) AS DOUBLE) / c.calls AS size_coverage_ratio,
+    t.total_gb, t.wall_time_us, a.clock_aligned, l.largest_calls, s.summary
+FROM counts AS c
+LEFT JOIN totals AS t ON t.trace = c.trace
+LEFT JOIN clocks AS a ON a.trace = c.trace
+LEFT JOIN largest_lists AS l ON l.trace = c.trace
+LEFT JOIN summaries AS s ON s.trace = c.trace
+ORDER BY c.trace

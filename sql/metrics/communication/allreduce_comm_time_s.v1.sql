@@ -25,19 +25,14 @@ WITH
         SELECT r.trace, r.rank, coalesce(d.sum_ns, 0) AS sum_ns
         FROM _windows AS r
         LEFT JOIN durations AS d ON d.trace = r.trace AND d.rank = r.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            sum(sum_ns) / 1e9 AS allreduce_comm_time_s,
-            avg(sum_ns) / 1e9 AS mean_per_rank_s,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(sum_ns / 1e9 ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
-SELECT trace, allreduce_comm_time_s, mean_per_rank_s, per_rank
-FROM final
+SELECT
+    trace,
+    sum(sum_ns) / 1e9 AS allreduce_comm_time_s,
+    avg(sum_ns) / 1e9 AS mean_per_rank_s,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(sum_ns / 1e9 ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -99,18 +99,11 @@ WITH
                 / sum(time_ns) FILTER (WHERE basis = 'event') AS from_events_gb_per_s
         FROM types
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            trace, avg_comm_bandwidth_GBps, by_type, calls_with_size, calls,
-            CAST(calls_with_size AS DOUBLE) / calls AS size_coverage_ratio,
-            from_events_gb_per_s
-        FROM totals
     )
 
 SELECT
-    trace, avg_comm_bandwidth_GBps, by_type, calls_with_size, calls, size_coverage_ratio,
+    trace, avg_comm_bandwidth_GBps, by_type, calls_with_size, calls,
+    CAST(calls_with_size AS DOUBLE) / calls AS size_coverage_ratio,
     from_events_gb_per_s
-FROM final
+FROM totals
 ORDER BY trace

@@ -46,14 +46,9 @@ WITH
         SELECT trace, avg(dur_ns) / 1e9 AS mean_s
         FROM events
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT t.trace, t.mean_s AS avg_comm_kernel_time_s, m.by_type
-        FROM totals AS t
-        INNER JOIN type_maps AS m ON m.trace = t.trace
     )
 
-SELECT trace, avg_comm_kernel_time_s, by_type
-FROM final
-ORDER BY trace
+SELECT t.trace, t.mean_s AS avg_comm_kernel_time_s, m.by_type
+FROM totals AS t
+INNER JOIN type_maps AS m ON m.trace = t.trace
+ORDER BY t.trace

@@ -80,24 +80,18 @@ WITH
         -- An execution trace only tells more of a rank.
         WHERE source IS DISTINCT FROM 'et'
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace,
-            r.total_calls,
-            r.calls_per_rank,
-            coalesce(t.calls_by_type, map([]::VARCHAR[], []::BIGINT[])) AS calls_by_type,
-            r.calls_per_rank_per_step,
-            f.num_traces,
-            CASE WHEN r.total_calls > 0 AND t.device_call_count = 0
-                THEN 'host_annotations' ELSE 'device_events' END AS method
-        FROM rank_totals AS r
-        LEFT JOIN type_totals AS t ON t.trace = r.trace
-        LEFT JOIN files AS f ON f.trace = r.trace
     )
 
 SELECT
-    trace, total_calls, calls_per_rank, calls_by_type, calls_per_rank_per_step, num_traces, method
-FROM final
-ORDER BY trace
+    r.trace,
+    r.total_calls,
+    r.calls_per_rank,
+    coalesce(t.calls_by_type, map([]::VARCHAR[], []::BIGINT[])) AS calls_by_type,
+    r.calls_per_rank_per_step,
+    f.num_traces,
+    CASE WHEN r.total_calls > 0 AND t.device_call_count = 0
+        THEN 'host_annotations' ELSE 'device_events' END AS method
+FROM rank_totals AS r
+LEFT JOIN type_totals AS t ON t.trace = r.trace
+LEFT JOIN files AS f ON f.trace = r.trace
+ORDER BY r.trace

@@ -69,20 +69,13 @@ WITH
         FROM _windows AS w
         LEFT JOIN rank_sums AS s ON s.trace = w.trace AND s.rank = w.rank
         GROUP BY w.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.collective_vol_total_gb, t.p2p_gb, t.per_step_gb, t.wire_gb, t.all_ranks_gb, t.calls,
-            t.calls_with_size, CAST(t.calls_with_size AS DOUBLE) / nullif(t.calls, 0) AS size_coverage_ratio,
-            k.by_type, m.per_rank
-        FROM totals AS t
-        INNER JOIN kind_lists AS k ON k.trace = t.trace
-        LEFT JOIN rank_maps AS m ON m.trace = t.trace
     )
 
 SELECT
-    trace, collective_vol_total_gb, p2p_gb, per_step_gb, wire_gb, all_ranks_gb, calls, calls_with_size,
-    size_coverage_ratio, by_type, per_rank
-FROM final
-ORDER BY trace
+    t.trace, t.collective_vol_total_gb, t.p2p_gb, t.per_step_gb, t.wire_gb, t.all_ranks_gb, t.calls,
+    t.calls_with_size, CAST(t.calls_with_size AS DOUBLE) / nullif(t.calls, 0) AS size_coverage_ratio,
+    k.by_type, m.per_rank
+FROM totals AS t
+INNER JOIN kind_lists AS k ON k.trace = t.trace
+LEFT JOIN rank_maps AS m ON m.trace = t.trace
+ORDER BY t.trace

@@ -34,23 +34,18 @@ WITH
             sum(sized_ns) AS sized_ns, sum(all_ns) AS all_ns
         FROM spans
         GROUP BY trace, rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            -- bytes/ns = GB/s
-            avg(wire_bytes / nullif(CAST(known_ns AS DOUBLE), 0) ORDER BY rank) AS comm_efficiency_gb_per_s,
-            sum(wire_bytes) / nullif(CAST(sum(known_ns) AS DOUBLE), 0) AS job_gb_per_s,
-            coalesce(sum(sized_ns), 0) / nullif(CAST(sum(all_ns) AS DOUBLE), 0) AS size_coverage_ratio,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank) FILTER (WHERE rank IS NOT NULL),
-                array_agg(wire_bytes / nullif(CAST(known_ns AS DOUBLE), 0) ORDER BY rank) FILTER (WHERE rank IS NOT NULL)
-            ) AS per_rank
-        FROM ranks
-        GROUP BY trace
     )
 
-SELECT trace, comm_efficiency_gb_per_s, job_gb_per_s, size_coverage_ratio, per_rank
-FROM final
+SELECT
+    trace,
+    -- bytes/ns = GB/s
+    avg(wire_bytes / nullif(CAST(known_ns AS DOUBLE), 0) ORDER BY rank) AS comm_efficiency_gb_per_s,
+    sum(wire_bytes) / nullif(CAST(sum(known_ns) AS DOUBLE), 0) AS job_gb_per_s,
+    coalesce(sum(sized_ns), 0) / nullif(CAST(sum(all_ns) AS DOUBLE), 0) AS size_coverage_ratio,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank) FILTER (WHERE rank IS NOT NULL),
+        array_agg(wire_bytes / nullif(CAST(known_ns AS DOUBLE), 0) ORDER BY rank) FILTER (WHERE rank IS NOT NULL)
+    ) AS per_rank
+FROM ranks
+GROUP BY trace
 ORDER BY trace

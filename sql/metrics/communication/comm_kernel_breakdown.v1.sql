@@ -91,16 +91,11 @@ WITH
         FROM _windows AS w
         LEFT JOIN rank_sums AS s ON s.trace = w.trace AND s.rank = w.rank
         GROUP BY w.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.total_us AS total_communication_time_us, k.by_type, t.total_events, r.per_rank
-        FROM totals AS t
-        INNER JOIN kind_maps AS k ON k.trace = t.trace
-        LEFT JOIN rank_maps AS r ON r.trace = t.trace
     )
 
-SELECT trace, total_communication_time_us, by_type, total_events, per_rank
-FROM final
-ORDER BY trace
+SELECT
+    t.trace, t.total_us AS total_communication_time_us, k.by_type, t.total_events, r.per_rank
+FROM totals AS t
+INNER JOIN kind_maps AS k ON k.trace = t.trace
+LEFT JOIN rank_maps AS r ON r.trace = t.trace
+ORDER BY t.trace

@@ -62,19 +62,12 @@ WITH
         SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
         FROM _comm_launches
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace, r.comm_time_per_step_s, r.min_rank_s, r.max_rank_s, s.p50_s, s.p95_s, s.max_s,
-            s.num_steps, r.per_rank, c.launch_coverage_ratio
-        FROM rank_totals AS r
-        INNER JOIN step_totals AS s ON s.trace = r.trace
-        LEFT JOIN coverage AS c ON c.trace = r.trace
     )
 
 SELECT
-    trace, comm_time_per_step_s, min_rank_s, max_rank_s, p50_s, p95_s, max_s, num_steps, per_rank,
-    launch_coverage_ratio
-FROM final
-ORDER BY trace
+    r.trace, r.comm_time_per_step_s, r.min_rank_s, r.max_rank_s, s.p50_s, s.p95_s, s.max_s,
+    s.num_steps, r.per_rank, c.launch_coverage_ratio
+FROM rank_totals AS r
+INNER JOIN step_totals AS s ON s.trace = r.trace
+LEFT JOIN coverage AS c ON c.trace = r.trace
+ORDER BY r.trace

@@ -89,22 +89,15 @@ WITH
         SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
         FROM _comm_launches
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.comm_volume_bytes, t.wire_volume_bytes, t.p2p_volume_bytes, t.total_volume_bytes,
-            t.total_wire_bytes, t.size_coverage_ratio, k.by_type, m.per_rank,
-            CASE WHEN t.has_steps THEN 'steps' ELSE 'whole_trace' END AS method,
-            CASE WHEN t.has_steps THEN c.launch_coverage_ratio END AS launch_coverage_ratio
-        FROM totals AS t
-        INNER JOIN kind_lists AS k ON k.trace = t.trace
-        LEFT JOIN rank_maps AS m ON m.trace = t.trace
-        LEFT JOIN coverage AS c ON c.trace = t.trace
     )
 
 SELECT
-    trace, comm_volume_bytes, wire_volume_bytes, p2p_volume_bytes, total_volume_bytes, total_wire_bytes,
-    size_coverage_ratio, by_type, per_rank, method, launch_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace, t.comm_volume_bytes, t.wire_volume_bytes, t.p2p_volume_bytes, t.total_volume_bytes,
+    t.total_wire_bytes, t.size_coverage_ratio, k.by_type, m.per_rank,
+    CASE WHEN t.has_steps THEN 'steps' ELSE 'whole_trace' END AS method,
+    CASE WHEN t.has_steps THEN c.launch_coverage_ratio END AS launch_coverage_ratio
+FROM totals AS t
+INNER JOIN kind_lists AS k ON k.trace = t.trace
+LEFT JOIN rank_maps AS m ON m.trace = t.trace
+LEFT JOIN coverage AS c ON c.trace = t.trace
+ORDER BY t.trace

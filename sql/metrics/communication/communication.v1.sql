@@ -175,21 +175,13 @@ WITH
         FROM kinds AS k
         INNER JOIN kind_ranks AS r ON r.trace = k.trace AND r.collective = k.collective
         GROUP BY k.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.communication_time_ms, t.communication_time_per_step_ms, t.communication_pct,
-            t.calls, t.calls_per_step, t.calls_all_ranks, t.volume_bytes, t.wire_bytes,
-            t.efficiency_gb_per_s, t.size_coverage_ratio, coalesce(k.per_operation, []) AS per_operation,
-            t.per_rank, t.num_ranks
-        FROM totals AS t
-        LEFT JOIN kind_lists AS k ON k.trace = t.trace
     )
 
 SELECT
-    trace, communication_time_ms, communication_time_per_step_ms, communication_pct, calls,
-    calls_per_step, calls_all_ranks, volume_bytes, wire_bytes, efficiency_gb_per_s, size_coverage_ratio,
-    per_operation, per_rank, num_ranks
-FROM final
-ORDER BY trace
+    t.trace, t.communication_time_ms, t.communication_time_per_step_ms, t.communication_pct,
+    t.calls, t.calls_per_step, t.calls_all_ranks, t.volume_bytes, t.wire_bytes,
+    t.efficiency_gb_per_s, t.size_coverage_ratio, coalesce(k.per_operation, []) AS per_operation,
+    t.per_rank, t.num_ranks
+FROM totals AS t
+LEFT JOIN kind_lists AS k ON k.trace = t.trace
+ORDER BY t.trace

@@ -35,19 +35,14 @@ WITH
             CAST(s.comm_ns AS DOUBLE) / nullif(s.busy_ns, 0) AS busy_fraction
         FROM _windows AS w
         LEFT JOIN spans AS s ON s.trace = w.trace AND s.rank = w.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(fraction ORDER BY rank) AS communication_fraction,
-            avg(busy_fraction ORDER BY rank) AS of_busy,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(fraction ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
-SELECT trace, communication_fraction, of_busy, per_rank
-FROM final
+SELECT
+    trace,
+    avg(fraction ORDER BY rank) AS communication_fraction,
+    avg(busy_fraction ORDER BY rank) AS of_busy,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(fraction ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

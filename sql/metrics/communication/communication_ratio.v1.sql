@@ -99,25 +99,18 @@ WITH
             max(CAST(comm_ns AS DOUBLE) / busy_ns) AS max_ratio
         FROM ranks_busy
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.communication_ratio, t.per_rank, t.min_ratio, t.max_ratio,
-            CASE WHEN d.known THEN coalesce(d.dp, 0) / t.rank_count END AS dp_ratio,
-            CASE WHEN d.known THEN coalesce(d.tp, 0) / t.rank_count END AS tp_ratio,
-            CASE WHEN d.known THEN coalesce(d.pp, 0) / t.rank_count END AS pp_ratio,
-            CASE WHEN d.known THEN coalesce(d.ep, 0) / t.rank_count END AS ep_ratio,
-            CASE WHEN d.known THEN coalesce(d.cp, 0) / t.rank_count END AS cp_ratio,
-            coalesce(d.unknown, 0) / t.rank_count AS unknown_ratio,
-            m.mode
-        FROM totals AS t
-        LEFT JOIN dims AS d ON d.trace = t.trace
-        LEFT JOIN modes AS m ON m.trace = t.trace
     )
 
 SELECT
-    trace, communication_ratio, per_rank, min_ratio, max_ratio, dp_ratio, tp_ratio, pp_ratio, ep_ratio,
-    cp_ratio, unknown_ratio, mode
-FROM final
-ORDER BY trace
+    t.trace, t.communication_ratio, t.per_rank, t.min_ratio, t.max_ratio,
+    CASE WHEN d.known THEN coalesce(d.dp, 0) / t.rank_count END AS dp_ratio,
+    CASE WHEN d.known THEN coalesce(d.tp, 0) / t.rank_count END AS tp_ratio,
+    CASE WHEN d.known THEN coalesce(d.pp, 0) / t.rank_count END AS pp_ratio,
+    CASE WHEN d.known THEN coalesce(d.ep, 0) / t.rank_count END AS ep_ratio,
+    CASE WHEN d.known THEN coalesce(d.cp, 0) / t.rank_count END AS cp_ratio,
+    coalesce(d.unknown, 0) / t.rank_count AS unknown_ratio,
+    m.mode
+FROM totals AS t
+LEFT JOIN dims AS d ON d.trace = t.trace
+LEFT JOIN modes AS m ON m.trace = t.trace
+ORDER BY t.trace

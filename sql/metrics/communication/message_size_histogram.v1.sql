@@ -88,21 +88,14 @@ WITH
             } ORDER BY collective, size_bytes) AS histogram
         FROM buckets
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            c.trace, t.median_message_bytes, t.mean_message_bytes, t.max_message_bytes,
-            v.half_volume_bytes, c.calls, c.calls_with_size,
-            CAST(c.calls_with_size AS DOUBLE) / c.calls AS size_coverage_ratio, h.histogram
-        FROM counts AS c
-        LEFT JOIN totals AS t ON t.trace = c.trace
-        LEFT JOIN histograms AS h ON h.trace = c.trace
-        LEFT JOIN halves AS v ON v.trace = c.trace
     )
 
 SELECT
-    trace, median_message_bytes, mean_message_bytes, max_message_bytes, half_volume_bytes, calls,
-    calls_with_size, size_coverage_ratio, histogram
-FROM final
-ORDER BY trace
+    c.trace, t.median_message_bytes, t.mean_message_bytes, t.max_message_bytes,
+    v.half_volume_bytes, c.calls, c.calls_with_size,
+    CAST(c.calls_with_size AS DOUBLE) / c.calls AS size_coverage_ratio, h.histogram
+FROM counts AS c
+LEFT JOIN totals AS t ON t.trace = c.trace
+LEFT JOIN histograms AS h ON h.trace = c.trace
+LEFT JOIN halves AS v ON v.trace = c.trace
+ORDER BY c.trace

@@ -55,20 +55,15 @@ WITH
                 AS by_type
         FROM types
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace,
-            r.event_count AS num_comm_kernels,
-            r.per_rank,
-            coalesce(t.by_type, map([]::VARCHAR[], []::BIGINT[])) AS by_type,
-            CAST(r.event_count AS DOUBLE) / nullif(coalesce($n_chips, r.rank_count), 0)
-                AS events_per_chip
-        FROM rank_totals AS r
-        LEFT JOIN type_totals AS t ON t.trace = r.trace
     )
 
-SELECT trace, num_comm_kernels, per_rank, by_type, events_per_chip
-FROM final
-ORDER BY trace
+SELECT
+    r.trace,
+    r.event_count AS num_comm_kernels,
+    r.per_rank,
+    coalesce(t.by_type, map([]::VARCHAR[], []::BIGINT[])) AS by_type,
+    CAST(r.event_count AS DOUBLE) / nullif(coalesce($n_chips, r.rank_count), 0)
+        AS events_per_chip
+FROM rank_totals AS r
+LEFT JOIN type_totals AS t ON t.trace = r.trace
+ORDER BY r.trace

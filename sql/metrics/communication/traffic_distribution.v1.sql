@@ -49,27 +49,20 @@ WITH
                 / nullif(count(*) FILTER (WHERE collective <> 'barrier'), 0) AS size_coverage_ratio
         FROM _traffic_dims
         GROUP BY trace, mode
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            nullif(greatest(dp_bytes, tp_bytes, pp_bytes, ep_bytes, cp_bytes), 0) / all_bytes
-                AS largest_fraction,
-            dp_bytes, tp_bytes, pp_bytes, ep_bytes, cp_bytes, unknown_bytes,
-            map(
-                ['dp', 'tp', 'pp', 'ep', 'cp', 'unknown'],
-                [dp_bytes / all_bytes, tp_bytes / all_bytes, pp_bytes / all_bytes,
-                    ep_bytes / all_bytes, cp_bytes / all_bytes, unknown_bytes / all_bytes]
-            ) AS fractions,
-            total_comm_calls,
-            size_coverage_ratio,
-            mode
-        FROM totals
     )
 
 SELECT
-    trace, largest_fraction, dp_bytes, tp_bytes, pp_bytes, ep_bytes, cp_bytes, unknown_bytes,
-    fractions, total_comm_calls, size_coverage_ratio, mode
-FROM final
+    trace,
+    nullif(greatest(dp_bytes, tp_bytes, pp_bytes, ep_bytes, cp_bytes), 0) / all_bytes
+        AS largest_fraction,
+    dp_bytes, tp_bytes, pp_bytes, ep_bytes, cp_bytes, unknown_bytes,
+    map(
+        ['dp', 'tp', 'pp', 'ep', 'cp', 'unknown'],
+        [dp_bytes / all_bytes, tp_bytes / all_bytes, pp_bytes / all_bytes,
+            ep_bytes / all_bytes, cp_bytes / all_bytes, unknown_bytes / all_bytes]
+    ) AS fractions,
+    total_comm_calls,
+    size_coverage_ratio,
+    mode
+FROM totals
 ORDER BY trace

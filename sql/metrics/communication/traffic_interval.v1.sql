@@ -66,17 +66,11 @@ WITH
             count(*) AS intervals_count
         FROM intervals
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.mean_interval_ms, t.p50_interval_ms, t.p95_interval_ms, t.max_interval_ms,
-            t.intervals_count, k.by_type
-        FROM totals AS t
-        INNER JOIN kind_lists AS k ON k.trace = t.trace
     )
 
 SELECT
-    trace, mean_interval_ms, p50_interval_ms, p95_interval_ms, max_interval_ms, intervals_count, by_type
-FROM final
-ORDER BY trace
+    t.trace, t.mean_interval_ms, t.p50_interval_ms, t.p95_interval_ms, t.max_interval_ms,
+    t.intervals_count, k.by_type
+FROM totals AS t
+INNER JOIN kind_lists AS k ON k.trace = t.trace
+ORDER BY t.trace

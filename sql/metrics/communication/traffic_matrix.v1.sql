@@ -209,25 +209,18 @@ WITH
         FROM senders
         WHERE NOT (way = 'recv' AND peer_ingested)
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            c.trace,
-            t.max_bytes / (t.bytes / t.pairs_count) AS pair_imbalance_ratio,
-            t.max_bytes / t.bytes AS heaviest_share_ratio,
-            h.src AS heaviest_src, h.dst AS heaviest_dst, coalesce(t.pairs_count, 0) AS pairs_count,
-            t.bytes / 1e9 AS total_gb, c.unplaced_gb, c.pair_coverage_ratio, p.pairs, p.other_pairs_count,
-            p.other_gb, r.by_rank
-        FROM coverage AS c
-        LEFT JOIN totals AS t ON t.trace = c.trace
-        LEFT JOIN heaviest AS h ON h.trace = c.trace
-        LEFT JOIN pair_lists AS p ON p.trace = c.trace
-        LEFT JOIN rank_lists AS r ON r.trace = c.trace
     )
 
 SELECT
-    trace, pair_imbalance_ratio, heaviest_share_ratio, heaviest_src, heaviest_dst, pairs_count, total_gb,
-    unplaced_gb, pair_coverage_ratio, pairs, other_pairs_count, other_gb, by_rank
-FROM final
-ORDER BY trace
+    c.trace,
+    t.max_bytes / (t.bytes / t.pairs_count) AS pair_imbalance_ratio,
+    t.max_bytes / t.bytes AS heaviest_share_ratio,
+    h.src AS heaviest_src, h.dst AS heaviest_dst, coalesce(t.pairs_count, 0) AS pairs_count,
+    t.bytes / 1e9 AS total_gb, c.unplaced_gb, c.pair_coverage_ratio, p.pairs, p.other_pairs_count,
+    p.other_gb, r.by_rank
+FROM coverage AS c
+LEFT JOIN totals AS t ON t.trace = c.trace
+LEFT JOIN heaviest AS h ON h.trace = c.trace
+LEFT JOIN pair_lists AS p ON p.trace = c.trace
+LEFT JOIN rank_lists AS r ON r.trace = c.trace
+ORDER BY c.trace

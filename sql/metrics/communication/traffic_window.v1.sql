@@ -124,28 +124,21 @@ WITH
         SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
         FROM _comm_launches
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            e.trace, w.total_window_s,
-            CASE WHEN e.dims_known THEN coalesce(w.dp_window_s, 0) END AS dp_window_s,
-            CASE WHEN e.dims_known THEN coalesce(w.tp_window_s, 0) END AS tp_window_s,
-            CASE WHEN e.dims_known THEN coalesce(w.pp_window_s, 0) END AS pp_window_s,
-            CASE WHEN e.dims_known THEN coalesce(w.ep_window_s, 0) END AS ep_window_s,
-            CASE WHEN e.dims_known THEN coalesce(w.cp_window_s, 0) END AS cp_window_s,
-            coalesce(w.unknown_window_s, 0) AS unknown_window_s,
-            t.parallelism_gap, t.mean_gap_us,
-            CASE WHEN e.has_steps THEN 'steps' ELSE 'whole_trace' END AS method, e.mode,
-            CASE WHEN e.has_steps THEN c.launch_coverage_ratio END AS launch_coverage_ratio
-        FROM traces_of_events AS e
-        LEFT JOIN window_totals AS w ON w.trace = e.trace
-        LEFT JOIN transition_lists AS t ON t.trace = e.trace
-        LEFT JOIN coverage AS c ON c.trace = e.trace
     )
 
 SELECT
-    trace, total_window_s, dp_window_s, tp_window_s, pp_window_s, ep_window_s, cp_window_s,
-    unknown_window_s, parallelism_gap, mean_gap_us, method, mode, launch_coverage_ratio
-FROM final
-ORDER BY trace
+    e.trace, w.total_window_s,
+    CASE WHEN e.dims_known THEN coalesce(w.dp_window_s, 0) END AS dp_window_s,
+    CASE WHEN e.dims_known THEN coalesce(w.tp_window_s, 0) END AS tp_window_s,
+    CASE WHEN e.dims_known THEN coalesce(w.pp_window_s, 0) END AS pp_window_s,
+    CASE WHEN e.dims_known THEN coalesce(w.ep_window_s, 0) END AS ep_window_s,
+    CASE WHEN e.dims_known THEN coalesce(w.cp_window_s, 0) END AS cp_window_s,
+    coalesce(w.unknown_window_s, 0) AS unknown_window_s,
+    t.parallelism_gap, t.mean_gap_us,
+    CASE WHEN e.has_steps THEN 'steps' ELSE 'whole_trace' END AS method, e.mode,
+    CASE WHEN e.has_steps THEN c.launch_coverage_ratio END AS launch_coverage_ratio
+FROM traces_of_events AS e
+LEFT JOIN window_totals AS w ON w.trace = e.trace
+LEFT JOIN transition_lists AS t ON t.trace = e.trace
+LEFT JOIN coverage AS c ON c.trace = e.trace
+ORDER BY e.trace

@@ -187,24 +187,15 @@ WITH
             } ORDER BY length(coalesce(layer, '')), coalesce(layer, '')) AS layer_breakdown
         FROM layers
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.fsdp_overhead_pct, t.fsdp_overhead_ms, t.fsdp_comm_time_ms, t.fsdp_copy_time_ms,
-            t.exposed_comm_ms, t.all_gather_time_ms, t.reduce_scatter_time_ms, t.fsdp_host_time_ms,
-            t.fsdp_host_pct, o.operation_breakdown, l.layer_breakdown, l.num_layers, t.per_rank,
-            t.num_ranks, t.basis AS method, c.launch_coverage_ratio
-        FROM totals AS t
-        INNER JOIN operation_lists AS o ON o.trace = t.trace
-        INNER JOIN layer_lists AS l ON l.trace = t.trace
-        LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
     )
 
 SELECT
-    trace, fsdp_overhead_pct, fsdp_overhead_ms, fsdp_comm_time_ms, fsdp_copy_time_ms, exposed_comm_ms,
-    all_gather_time_ms, reduce_scatter_time_ms, fsdp_host_time_ms, fsdp_host_pct, operation_breakdown,
-    layer_breakdown, num_layers, per_rank, num_ranks, method,
-    launch_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace, t.fsdp_overhead_pct, t.fsdp_overhead_ms, t.fsdp_comm_time_ms, t.fsdp_copy_time_ms,
+    t.exposed_comm_ms, t.all_gather_time_ms, t.reduce_scatter_time_ms, t.fsdp_host_time_ms,
+    t.fsdp_host_pct, o.operation_breakdown, l.layer_breakdown, l.num_layers, t.per_rank,
+    t.num_ranks, t.basis AS method, c.launch_coverage_ratio
+FROM totals AS t
+INNER JOIN operation_lists AS o ON o.trace = t.trace
+INNER JOIN layer_lists AS l ON l.trace = t.trace
+LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
+ORDER BY t.trace

@@ -26,26 +26,19 @@ WITH
             sum(reduce_ns) AS reduce_ns, sum(hidden_reduce_ns) AS hidden_reduce_ns
         FROM fsdp_steps
         GROUP BY trace, rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            100.0 * sum(hidden_ns) / nullif(sum(gather_ns), 0) AS fsdp_prefetch_efficiency_pct,
-            sum(gather_ns) / 1e6 AS all_gather_time_ms,
-            sum(hidden_ns) / 1e6 AS hidden_all_gather_ms,
-            (sum(gather_ns) - sum(hidden_ns)) / 1e6 AS exposed_all_gather_ms,
-            100.0 * sum(hidden_reduce_ns) / nullif(sum(reduce_ns), 0) AS reduce_scatter_hidden_pct,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(100.0 * hidden_ns / nullif(gather_ns, 0) ORDER BY rank)
-            ) AS per_rank
-        FROM ranks
-        GROUP BY trace
     )
 
 SELECT
-    trace, fsdp_prefetch_efficiency_pct, all_gather_time_ms, hidden_all_gather_ms,
-    exposed_all_gather_ms, reduce_scatter_hidden_pct, per_rank
-FROM final
+    trace,
+    100.0 * sum(hidden_ns) / nullif(sum(gather_ns), 0) AS fsdp_prefetch_efficiency_pct,
+    sum(gather_ns) / 1e6 AS all_gather_time_ms,
+    sum(hidden_ns) / 1e6 AS hidden_all_gather_ms,
+    (sum(gather_ns) - sum(hidden_ns)) / 1e6 AS exposed_all_gather_ms,
+    100.0 * sum(hidden_reduce_ns) / nullif(sum(reduce_ns), 0) AS reduce_scatter_hidden_pct,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(100.0 * hidden_ns / nullif(gather_ns, 0) ORDER BY rank)
+    ) AS per_rank
+FROM ranks
+GROUP BY trace
 ORDER BY trace

@@ -60,17 +60,12 @@ WITH
         SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
         FROM _sized_calls
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            l.trace, m.bus_bw_gb_per_s, m.collective, m.group_size, m.link, m.flag, l.by_collective,
-            v.size_coverage_ratio
-        FROM lists AS l
-        LEFT JOIN most AS m ON m.trace = l.trace
-        LEFT JOIN coverage AS v ON v.trace = l.trace
     )
 
-SELECT trace, bus_bw_gb_per_s, collective, group_size, link, flag, by_collective, size_coverage_ratio
-FROM final
-ORDER BY trace
+SELECT
+    l.trace, m.bus_bw_gb_per_s, m.collective, m.group_size, m.link, m.flag, l.by_collective,
+    v.size_coverage_ratio
+FROM lists AS l
+LEFT JOIN most AS m ON m.trace = l.trace
+LEFT JOIN coverage AS v ON v.trace = l.trace
+ORDER BY l.trace

@@ -78,22 +78,15 @@ WITH
         SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
         FROM _sized_calls
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            l.trace,
-            m.utilization_pct AS hockney_link_utilization_pct,
-            m.collective, m.group_size, m.link, m.bus_bw_gb_per_s, m.link_bw_gb_per_s, m.flag,
-            l.by_collective,
-            v.size_coverage_ratio
-        FROM lists AS l
-        LEFT JOIN most AS m ON m.trace = l.trace
-        LEFT JOIN coverage AS v ON v.trace = l.trace
     )
 
 SELECT
-    trace, hockney_link_utilization_pct, collective, group_size, link, bus_bw_gb_per_s,
-    link_bw_gb_per_s, flag, by_collective, size_coverage_ratio
-FROM final
-ORDER BY trace
+    l.trace,
+    m.utilization_pct AS hockney_link_utilization_pct,
+    m.collective, m.group_size, m.link, m.bus_bw_gb_per_s, m.link_bw_gb_per_s, m.flag,
+    l.by_collective,
+    v.size_coverage_ratio
+FROM lists AS l
+LEFT JOIN most AS m ON m.trace = l.trace
+LEFT JOIN coverage AS v ON v.trace = l.trace
+ORDER BY l.trace

@@ -42,22 +42,16 @@ WITH
             100.0 * s.kernel_ns / nullif(t.window_ns, 0) AS window_pct
         FROM spans AS s
         LEFT JOIN _rank_times AS t ON t.trace = s.trace AND t.rank = s.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(share_pct ORDER BY rank) AS kernel_utilization_pct,
-            avg(window_pct ORDER BY rank) AS of_window_pct,
-            avg(kernel_ns) / 1e6 AS kernel_time_ms,
-            avg(span_ns) / 1e6 AS kernel_span_ms,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(share_pct ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, kernel_utilization_pct, of_window_pct, kernel_time_ms, kernel_span_ms, per_rank
-FROM final
+    trace,
+    avg(share_pct ORDER BY rank) AS kernel_utilization_pct,
+    avg(window_pct ORDER BY rank) AS of_window_pct,
+    avg(kernel_ns) / 1e6 AS kernel_time_ms,
+    avg(span_ns) / 1e6 AS kernel_span_ms,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(share_pct ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

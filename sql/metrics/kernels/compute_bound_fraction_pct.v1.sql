@@ -52,24 +52,18 @@ WITH
             count(*) FILTER (WHERE is_large) AS large_kernels
         FROM judged
         GROUP BY trace, rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(100.0 * large_ns / nullif(known_ns, 0) ORDER BY rank) AS compute_bound_fraction_pct,
-            avg(100.0 * large_compute_ns / nullif(compute_ns, 0) ORDER BY rank) AS of_compute_pct,
-            TRY_CAST(sum(large_kernels) AS BIGINT) AS large_kernel_count,
-            CAST(sum(known_ns) AS DOUBLE) / nullif(sum(dur_ns), 0) AS known_ratio,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(100.0 * large_ns / nullif(known_ns, 0) ORDER BY rank)
-            ) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, compute_bound_fraction_pct, of_compute_pct, large_kernel_count, known_ratio, per_rank
-FROM final
+    trace,
+    avg(100.0 * large_ns / nullif(known_ns, 0) ORDER BY rank) AS compute_bound_fraction_pct,
+    avg(100.0 * large_compute_ns / nullif(compute_ns, 0) ORDER BY rank) AS of_compute_pct,
+    TRY_CAST(sum(large_kernels) AS BIGINT) AS large_kernel_count,
+    CAST(sum(known_ns) AS DOUBLE) / nullif(sum(dur_ns), 0) AS known_ratio,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(100.0 * large_ns / nullif(known_ns, 0) ORDER BY rank)
+    ) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -85,19 +85,12 @@ WITH
                 AS per_rank
         FROM rank_shares
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.largest_pct AS dominant_kernel_concentration_pct,
-            t.largest_name AS dominant_kernel, t.compute_pct AS dominant_compute_pct,
-            t.compute_name AS dominant_compute_kernel, t.top3_pct, t.top_kernels, t.name_count, r.per_rank
-        FROM totals AS t
-        INNER JOIN rank_maps AS r ON r.trace = t.trace
     )
 
 SELECT
-    trace, dominant_kernel_concentration_pct, dominant_kernel, dominant_compute_pct,
-    dominant_compute_kernel, top3_pct, top_kernels, name_count, per_rank
-FROM final
-ORDER BY trace
+    t.trace, t.largest_pct AS dominant_kernel_concentration_pct,
+    t.largest_name AS dominant_kernel, t.compute_pct AS dominant_compute_pct,
+    t.compute_name AS dominant_compute_kernel, t.top3_pct, t.top_kernels, t.name_count, r.per_rank
+FROM totals AS t
+INNER JOIN rank_maps AS r ON r.trace = t.trace
+ORDER BY t.trace

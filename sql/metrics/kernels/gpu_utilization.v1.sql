@@ -112,55 +112,47 @@ WITH
         LEFT JOIN names AS n ON n.trace = t.trace AND n.rank = t.rank
         LEFT JOIN rank_gaps AS g ON g.trace = t.trace AND g.rank = t.rank
         LEFT JOIN step_busy AS s ON s.trace = t.trace AND s.rank = t.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(busy_pct ORDER BY rank) AS utilization_pct,
-            avg(step_pct ORDER BY rank) AS step_utilization_pct,
-            avg(kernel_pct ORDER BY rank) AS kernel_pct,
-            avg(copy_pct ORDER BY rank) AS memcpy_pct,
-            avg(set_pct ORDER BY rank) AS memset_pct,
-            avg(window_ns) / 1e6 AS window_ms,
-            avg(busy_ns) / 1e6 AS busy_time_ms,
-            avg(window_ns - busy_ns) / 1e6 AS idle_time_ms,
-            avg(kernel_ns) / 1e6 AS kernel_time_ms,
-            avg(copy_ns) / 1e6 AS memcpy_time_ms,
-            avg(set_ns) / 1e6 AS memset_time_ms,
-            avg(micro_ns) / 1e6 AS micro_gap_time_ms,
-            avg(macro_ns) / 1e6 AS macro_gap_time_ms,
-            TRY_CAST(sum(micro_count) AS BIGINT) AS micro_gap_count,
-            TRY_CAST(sum(macro_count) AS BIGINT) AS macro_gap_count,
-            TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count,
-            TRY_CAST(sum(copies) AS BIGINT) AS memcpy_count,
-            TRY_CAST(sum(sets) AS BIGINT) AS memset_count,
-            TRY_CAST(sum(graphs) AS BIGINT) AS graph_count,
-            array_agg({
-                rank: rank,
-                device_name: device_name,
-                utilization_pct: busy_pct,
-                step_utilization_pct: step_pct,
-                window_ms: window_ns / 1e6,
-                busy_time_ms: busy_ns / 1e6,
-                idle_time_ms: (window_ns - busy_ns) / 1e6,
-                kernel_time_ms: kernel_ns / 1e6,
-                memcpy_time_ms: copy_ns / 1e6,
-                memset_time_ms: set_ns / 1e6,
-                micro_gap_time_ms: micro_ns / 1e6,
-                macro_gap_time_ms: macro_ns / 1e6,
-                kernel_count: kernels,
-                memcpy_count: copies,
-                memset_count: sets
-            } ORDER BY rank) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, utilization_pct, step_utilization_pct, kernel_pct, memcpy_pct, memset_pct,
-    100.0 - utilization_pct AS idle_pct, window_ms, busy_time_ms, idle_time_ms, kernel_time_ms,
-    memcpy_time_ms, memset_time_ms, micro_gap_time_ms, macro_gap_time_ms, micro_gap_count,
-    macro_gap_count, kernel_count, memcpy_count, memset_count, graph_count, per_rank
-FROM final
+    trace,
+    avg(busy_pct ORDER BY rank) AS utilization_pct,
+    avg(step_pct ORDER BY rank) AS step_utilization_pct,
+    avg(kernel_pct ORDER BY rank) AS kernel_pct,
+    avg(copy_pct ORDER BY rank) AS memcpy_pct,
+    avg(set_pct ORDER BY rank) AS memset_pct,
+    100.0 - avg(busy_pct ORDER BY rank) AS idle_pct,
+    avg(window_ns) / 1e6 AS window_ms,
+    avg(busy_ns) / 1e6 AS busy_time_ms,
+    avg(window_ns - busy_ns) / 1e6 AS idle_time_ms,
+    avg(kernel_ns) / 1e6 AS kernel_time_ms,
+    avg(copy_ns) / 1e6 AS memcpy_time_ms,
+    avg(set_ns) / 1e6 AS memset_time_ms,
+    avg(micro_ns) / 1e6 AS micro_gap_time_ms,
+    avg(macro_ns) / 1e6 AS macro_gap_time_ms,
+    TRY_CAST(sum(micro_count) AS BIGINT) AS micro_gap_count,
+    TRY_CAST(sum(macro_count) AS BIGINT) AS macro_gap_count,
+    TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count,
+    TRY_CAST(sum(copies) AS BIGINT) AS memcpy_count,
+    TRY_CAST(sum(sets) AS BIGINT) AS memset_count,
+    TRY_CAST(sum(graphs) AS BIGINT) AS graph_count,
+    array_agg({
+        rank: rank,
+        device_name: device_name,
+        utilization_pct: busy_pct,
+        step_utilization_pct: step_pct,
+        window_ms: window_ns / 1e6,
+        busy_time_ms: busy_ns / 1e6,
+        idle_time_ms: (window_ns - busy_ns) / 1e6,
+        kernel_time_ms: kernel_ns / 1e6,
+        memcpy_time_ms: copy_ns / 1e6,
+        memset_time_ms: set_ns / 1e6,
+        micro_gap_time_ms: micro_ns / 1e6,
+        macro_gap_time_ms: macro_ns / 1e6,
+        kernel_count: kernels,
+        memcpy_count: copies,
+        memset_count: sets
+    } ORDER BY rank) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -175,37 +175,29 @@ WITH
         SELECT trace, avg(exposed_ns) / 1e6 AS cpu_overhead_ms
         FROM rank_overheads
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            list_extract(c.by_class, 1).pct AS largest_class_pct,
-            list_extract(c.by_class, 1).class AS largest_class,
-            c.by_class,
-            l.by_library,
-            n.top_kernels,
-            100.0 * t.other_ns / nullif(t.dur_ns, 0) AS other_pct,
-            100.0 * t.moe_ns / nullif(t.dur_ns, 0) AS moe_pct,
-            1.0 - CAST(t.other_ns AS DOUBLE) / nullif(t.dur_ns, 0) AS classified_ratio,
-            100.0 * t.operator_ns / nullif(t.dur_ns, 0) AS judged_by_operator_pct,
-            t.dur_ns / 1e6 / t.rank_count AS total_kernel_time_ms,
-            t.dur_ns / 1e6 AS total_kernel_time_all_ranks_ms,
-            t.kernel_count,
-            t.name_count,
-            o.cpu_overhead_ms,
-            r.per_rank
-        FROM totals AS t
-        INNER JOIN class_lists AS c ON c.trace = t.trace
-        INNER JOIN library_lists AS l ON l.trace = t.trace
-        INNER JOIN name_lists AS n ON n.trace = t.trace
-        INNER JOIN rank_lists AS r ON r.trace = t.trace
-        LEFT JOIN overheads AS o ON o.trace = t.trace
     )
 
 SELECT
-    trace, largest_class_pct, largest_class, by_class, by_library, top_kernels, other_pct, moe_pct,
-    classified_ratio, judged_by_operator_pct, total_kernel_time_ms, total_kernel_time_all_ranks_ms,
-    kernel_count, name_count, cpu_overhead_ms, per_rank
-FROM final
-ORDER BY trace
+    t.trace,
+    list_extract(c.by_class, 1).pct AS largest_class_pct,
+    list_extract(c.by_class, 1).class AS largest_class,
+    c.by_class,
+    l.by_library,
+    n.top_kernels,
+    100.0 * t.other_ns / nullif(t.dur_ns, 0) AS other_pct,
+    100.0 * t.moe_ns / nullif(t.dur_ns, 0) AS moe_pct,
+    1.0 - CAST(t.other_ns AS DOUBLE) / nullif(t.dur_ns, 0) AS classified_ratio,
+    100.0 * t.operator_ns / nullif(t.dur_ns, 0) AS judged_by_operator_pct,
+    t.dur_ns / 1e6 / t.rank_count AS total_kernel_time_ms,
+    t.dur_ns / 1e6 AS total_kernel_time_all_ranks_ms,
+    t.kernel_count,
+    t.name_count,
+    o.cpu_overhead_ms,
+    r.per_rank
+FROM totals AS t
+INNER JOIN class_lists AS c ON c.trace = t.trace
+INNER JOIN library_lists AS l ON l.trace = t.trace
+INNER JOIN name_lists AS n ON n.trace = t.trace
+INNER JOIN rank_lists AS r ON r.trace = t.trace
+LEFT JOIN overheads AS o ON o.trace = t.trace
+ORDER BY t.trace

@@ -82,18 +82,11 @@ WITH
             ) AS per_rank
         FROM per_rank
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.low_pct AS low_sm_coverage_fraction_pct, t.of_compute_pct, t.low_kernel_count,
-            t.known_ratio, coalesce(n.top_kernels, []) AS top_kernels, t.per_rank
-        FROM totals AS t
-        LEFT JOIN name_lists AS n ON n.trace = t.trace
     )
 
 SELECT
-    trace, low_sm_coverage_fraction_pct, of_compute_pct, low_kernel_count, known_ratio, top_kernels,
-    per_rank
-FROM final
-ORDER BY trace
+    t.trace, t.low_pct AS low_sm_coverage_fraction_pct, t.of_compute_pct, t.low_kernel_count,
+    t.known_ratio, coalesce(n.top_kernels, []) AS top_kernels, t.per_rank
+FROM totals AS t
+LEFT JOIN name_lists AS n ON n.trace = t.trace
+ORDER BY t.trace

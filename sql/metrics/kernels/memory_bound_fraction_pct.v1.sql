@@ -149,28 +149,21 @@ WITH
         FROM kind_sums AS k
         INNER JOIN class_totals AS t ON t.trace = k.trace
         GROUP BY k.trace
-    ),
-
-    final AS (
-        SELECT
-            c.trace,
-            coalesce(r.roofline_pct, c.memory_class_pct) AS memory_bound_fraction_pct,
-            CASE WHEN r.roofline_pct IS NOT NULL THEN 'roofline' ELSE 'classes' END AS method,
-            r.roofline_pct,
-            c.memory_class_pct,
-            c.transfer_pct,
-            r.ridge AS ridge_flops_per_byte,
-            CASE WHEN r.roofline_pct IS NOT NULL THEN r.known_ratio ELSE c.known_ratio END
-                AS known_ratio,
-            k.by_class,
-            CASE WHEN r.roofline_pct IS NOT NULL THEN r.per_rank ELSE c.per_rank END AS per_rank
-        FROM class_totals AS c
-        LEFT JOIN kind_lists AS k ON k.trace = c.trace
-        LEFT JOIN roofline_totals AS r ON r.trace = c.trace
     )
 
 SELECT
-    trace, memory_bound_fraction_pct, method, roofline_pct, memory_class_pct, transfer_pct,
-    ridge_flops_per_byte, known_ratio, by_class, per_rank
-FROM final
-ORDER BY trace
+    c.trace,
+    coalesce(r.roofline_pct, c.memory_class_pct) AS memory_bound_fraction_pct,
+    CASE WHEN r.roofline_pct IS NOT NULL THEN 'roofline' ELSE 'classes' END AS method,
+    r.roofline_pct,
+    c.memory_class_pct,
+    c.transfer_pct,
+    r.ridge AS ridge_flops_per_byte,
+    CASE WHEN r.roofline_pct IS NOT NULL THEN r.known_ratio ELSE c.known_ratio END
+        AS known_ratio,
+    k.by_class,
+    CASE WHEN r.roofline_pct IS NOT NULL THEN r.per_rank ELSE c.per_rank END AS per_rank
+FROM class_totals AS c
+LEFT JOIN kind_lists AS k ON k.trace = c.trace
+LEFT JOIN roofline_totals AS r ON r.trace = c.trace
+ORDER BY c.trace

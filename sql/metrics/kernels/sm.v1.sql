@@ -85,33 +85,26 @@ WITH
             100.0 * r.compute_covered_ns / nullif(r.compute_ns, 0) AS compute_pct
         FROM rank_sums AS r
         LEFT JOIN rank_samples AS a ON a.trace = r.trace AND a.rank = r.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(coverage_pct ORDER BY rank) AS sm_coverage_pct,
-            avg(active_pct ORDER BY rank) AS sm_active_pct,
-            avg(compute_pct ORDER BY rank) AS compute_coverage_pct,
-            100.0 * sum(covered_kernels ORDER BY rank) / nullif(sum(known_kernels), 0)
-                AS unweighted_coverage_pct,
-            CAST(sum(known_ns) AS DOUBLE) / nullif(sum(dur_ns), 0) AS known_ratio,
-            coalesce(
-                list_extract(
-                    array_agg(sm_count ORDER BY rank) FILTER (WHERE sm_count IS NOT NULL), 1
-                ),
-                $sm_count
-            ) AS sm_count,
-            array_agg({
-                rank: rank, sm_coverage_pct: coverage_pct, compute_coverage_pct: compute_pct,
-                sm_active_pct: active_pct, sm_count: coalesce(sm_count, $sm_count), kernels: kernels
-            } ORDER BY rank) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, sm_coverage_pct, sm_active_pct, compute_coverage_pct, unweighted_coverage_pct, known_ratio,
-    sm_count, per_rank
-FROM final
+    trace,
+    avg(coverage_pct ORDER BY rank) AS sm_coverage_pct,
+    avg(active_pct ORDER BY rank) AS sm_active_pct,
+    avg(compute_pct ORDER BY rank) AS compute_coverage_pct,
+    100.0 * sum(covered_kernels ORDER BY rank) / nullif(sum(known_kernels), 0)
+        AS unweighted_coverage_pct,
+    CAST(sum(known_ns) AS DOUBLE) / nullif(sum(dur_ns), 0) AS known_ratio,
+    coalesce(
+        list_extract(
+            array_agg(sm_count ORDER BY rank) FILTER (WHERE sm_count IS NOT NULL), 1
+        ),
+        $sm_count
+    ) AS sm_count,
+    array_agg({
+        rank: rank, sm_coverage_pct: coverage_pct, compute_coverage_pct: compute_pct,
+        sm_active_pct: active_pct, sm_count: coalesce(sm_count, $sm_count), kernels: kernels
+    } ORDER BY rank) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

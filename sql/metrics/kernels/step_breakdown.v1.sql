@@ -181,31 +181,23 @@ WITH
         FROM means AS m
         LEFT JOIN in_steps AS i ON i.trace = m.trace
         LEFT JOIN all_kernels AS a ON a.trace = m.trace
-    ),
-
-    final AS (
-        SELECT
-            s.trace,
-            CASE l.part
-                WHEN 'comm' THEN s.comm_pct
-                WHEN 'attention' THEN s.attention_pct
-                WHEN 'moe_routing' THEN s.moe_routing_pct
-                WHEN 'moe_expert' THEN s.moe_expert_pct
-                WHEN 'gemm' THEN s.gemm_pct
-                WHEN 'other' THEN s.other_pct
-            END AS largest_part_pct,
-            l.part AS largest_part,
-            s.comm_ms, s.attention_ms, s.moe_routing_ms, s.moe_expert_ms, s.gemm_ms, s.other_ms,
-            s.comm_pct, s.attention_pct, s.moe_routing_pct, s.moe_expert_pct, s.gemm_pct, s.other_pct,
-            s.kernel_ms, 1e3 * p.step_s AS step_ms, s.method, s.in_steps_ratio, s.per_rank
-        FROM shares AS s
-        LEFT JOIN largest AS l ON l.trace = s.trace
-        LEFT JOIN _mean_step_times AS p ON p.trace = s.trace
     )
 
 SELECT
-    trace, largest_part_pct, largest_part, comm_ms, attention_ms, moe_routing_ms, moe_expert_ms,
-    gemm_ms, other_ms, comm_pct, attention_pct, moe_routing_pct, moe_expert_pct, gemm_pct, other_pct,
-    kernel_ms, step_ms, method, in_steps_ratio, per_rank
-FROM final
-ORDER BY trace
+    s.trace,
+    CASE l.part
+        WHEN 'comm' THEN s.comm_pct
+        WHEN 'attention' THEN s.attention_pct
+        WHEN 'moe_routing' THEN s.moe_routing_pct
+        WHEN 'moe_expert' THEN s.moe_expert_pct
+        WHEN 'gemm' THEN s.gemm_pct
+        WHEN 'other' THEN s.other_pct
+    END AS largest_part_pct,
+    l.part AS largest_part,
+    s.comm_ms, s.attention_ms, s.moe_routing_ms, s.moe_expert_ms, s.gemm_ms, s.other_ms,
+    s.comm_pct, s.attention_pct, s.moe_routing_pct, s.moe_expert_pct, s.gemm_pct, s.other_pct,
+    s.kernel_ms, 1e3 * p.step_s AS step_ms, s.method, s.in_steps_ratio, s.per_rank
+FROM shares AS s
+LEFT JOIN largest AS l ON l.trace = s.trace
+LEFT JOIN _mean_step_times AS p ON p.trace = s.trace
+ORDER BY s.trace

@@ -195,21 +195,13 @@ WITH
             } ORDER BY rank) AS by_rank
         FROM rank_sums
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.host_wait_pct, t.launch_latency_pct, t.kernel_wait_pct, t.other_pct,
-            t.unknown_pct, t.idle_ms, t.host_wait_ms, t.launch_latency_ms, t.kernel_wait_ms,
-            t.other_ms, t.unknown_ms, t.micro_idle_ms, t.macro_idle_ms, t.gaps_count,
-            t.launch_known_ratio, t.by_rank, coalesce(o.by_operator, []) AS by_operator
-        FROM totals AS t
-        LEFT JOIN operator_lists AS o ON o.trace = t.trace
     )
 
 SELECT
-    trace, host_wait_pct, launch_latency_pct, kernel_wait_pct, other_pct, unknown_pct, idle_ms,
-    host_wait_ms, launch_latency_ms, kernel_wait_ms, other_ms, unknown_ms, micro_idle_ms,
-    macro_idle_ms, gaps_count, launch_known_ratio, by_rank, by_operator
-FROM final
-ORDER BY trace
+    t.trace, t.host_wait_pct, t.launch_latency_pct, t.kernel_wait_pct, t.other_pct,
+    t.unknown_pct, t.idle_ms, t.host_wait_ms, t.launch_latency_ms, t.kernel_wait_ms,
+    t.other_ms, t.unknown_ms, t.micro_idle_ms, t.macro_idle_ms, t.gaps_count,
+    t.launch_known_ratio, t.by_rank, coalesce(o.by_operator, []) AS by_operator
+FROM totals AS t
+LEFT JOIN operator_lists AS o ON o.trace = t.trace
+ORDER BY t.trace

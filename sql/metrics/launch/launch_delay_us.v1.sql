@@ -121,24 +121,17 @@ WITH
             AND source <> 'xla'
             AND dur_ns IS NOT NULL
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, r.launch_delay_us, r.after_return_us, t.p50_us, t.p95_us, t.p99_us, t.max_us,
-            t.min_us, t.launches_count, s.short_kernels_count,
-            100.0 * s.short_kernels_count / nullif(s.timed_kernels, 0) AS short_kernels_pct,
-            CAST(s.launched AS DOUBLE) / nullif(e.events, 0) AS launch_known_ratio,
-            c.by_class, r.by_rank
-        FROM totals AS t
-        INNER JOIN rank_lists AS r ON r.trace = t.trace
-        INNER JOIN class_lists AS c ON c.trace = t.trace
-        INNER JOIN short AS s ON s.trace = t.trace
-        INNER JOIN events AS e ON e.trace = t.trace
     )
 
 SELECT
-    trace, launch_delay_us, after_return_us, p50_us, p95_us, p99_us, max_us, min_us, launches_count,
-    short_kernels_count, short_kernels_pct, launch_known_ratio, by_class, by_rank
-FROM final
-ORDER BY trace
+    t.trace, r.launch_delay_us, r.after_return_us, t.p50_us, t.p95_us, t.p99_us, t.max_us,
+    t.min_us, t.launches_count, s.short_kernels_count,
+    100.0 * s.short_kernels_count / nullif(s.timed_kernels, 0) AS short_kernels_pct,
+    CAST(s.launched AS DOUBLE) / nullif(e.events, 0) AS launch_known_ratio,
+    c.by_class, r.by_rank
+FROM totals AS t
+INNER JOIN rank_lists AS r ON r.trace = t.trace
+INNER JOIN class_lists AS c ON c.trace = t.trace
+INNER JOIN short AS s ON s.trace = t.trace
+INNER JOIN events AS e ON e.trace = t.trace
+ORDER BY t.trace

@@ -131,19 +131,13 @@ WITH
             AND source <> 'xla'
             AND dur_ns IS NOT NULL
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            m.trace, m.mean_length AS stream_queue_length, s.p95_length, s.max_length, m.empty_pct,
-            CAST(l.events AS DOUBLE) / nullif(e.events, 0) AS launch_known_ratio, s.by_stream
-        FROM trace_means AS m
-        INNER JOIN stream_lists AS s ON s.trace = m.trace
-        INNER JOIN launched AS l ON l.trace = m.trace
-        INNER JOIN events AS e ON e.trace = m.trace
     )
 
 SELECT
-    trace, stream_queue_length, p95_length, max_length, empty_pct, launch_known_ratio, by_stream
-FROM final
-ORDER BY trace
+    m.trace, m.mean_length AS stream_queue_length, s.p95_length, s.max_length, m.empty_pct,
+    CAST(l.events AS DOUBLE) / nullif(e.events, 0) AS launch_known_ratio, s.by_stream
+FROM trace_means AS m
+INNER JOIN stream_lists AS s ON s.trace = m.trace
+INNER JOIN launched AS l ON l.trace = m.trace
+INNER JOIN events AS e ON e.trace = m.trace
+ORDER BY m.trace

@@ -78,18 +78,11 @@ WITH
         FROM names AS n
         INNER JOIN totals AS t ON t.trace = n.trace
         GROUP BY n.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.moe_fraction_pct, t.routing_pct, t.expert_pct, t.all_ranks_pct, t.moe_time_ms,
-            t.classified_ratio, coalesce(n.top_kernels, []) AS top_kernels, t.per_rank
-        FROM totals AS t
-        LEFT JOIN name_lists AS n ON n.trace = t.trace
     )
 
 SELECT
-    trace, moe_fraction_pct, routing_pct, expert_pct, all_ranks_pct, moe_time_ms, classified_ratio,
-    top_kernels, per_rank
-FROM final
-ORDER BY trace
+    t.trace, t.moe_fraction_pct, t.routing_pct, t.expert_pct, t.all_ranks_pct, t.moe_time_ms,
+    t.classified_ratio, coalesce(n.top_kernels, []) AS top_kernels, t.per_rank
+FROM totals AS t
+LEFT JOIN name_lists AS n ON n.trace = t.trace
+ORDER BY t.trace

@@ -126,24 +126,17 @@ WITH
             array_agg(share ORDER BY expert) AS normalized
         FROM shares
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            s.trace,
-            s.entropy_bits / nullif(log2(s.num_experts), 0) AS normalized_entropy_ratio,
-            s.entropy_bits, s.cv, s.max_min_ratio, s.total_tokens, s.num_experts,
-            t.step_count AS total_steps, s.totals, s.normalized,
-            l.entropy_ratio AS layer_entropy_ratio,
-            r.per_rank
-        FROM spreads AS s
-        INNER JOIN rank_lists AS r ON r.trace = s.trace
-        INNER JOIN steps_seen AS t ON t.trace = s.trace
-        LEFT JOIN layer_means AS l ON l.trace = s.trace
     )
 
 SELECT
-    trace, normalized_entropy_ratio, entropy_bits, cv, max_min_ratio, total_tokens, num_experts,
-    total_steps, totals, normalized, layer_entropy_ratio, per_rank
-FROM final
-ORDER BY trace
+    s.trace,
+    s.entropy_bits / nullif(log2(s.num_experts), 0) AS normalized_entropy_ratio,
+    s.entropy_bits, s.cv, s.max_min_ratio, s.total_tokens, s.num_experts,
+    t.step_count AS total_steps, s.totals, s.normalized,
+    l.entropy_ratio AS layer_entropy_ratio,
+    r.per_rank
+FROM spreads AS s
+INNER JOIN rank_lists AS r ON r.trace = s.trace
+INNER JOIN steps_seen AS t ON t.trace = s.trace
+LEFT JOIN layer_means AS l ON l.trace = s.trace
+ORDER BY s.trace

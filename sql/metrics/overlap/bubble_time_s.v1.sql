@@ -73,19 +73,12 @@ WITH
             } ORDER BY rank) AS per_rank
         FROM per_rank
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.bubble_time_s, t.bubble_ratio, t.comm_wait_s, t.exposed_comm_wait_s, t.waiting_s,
-            t.waiting_ratio, t.per_rank, m.clock_aligned, v.match_coverage_ratio
-        FROM totals AS t
-        LEFT JOIN matched AS m ON m.trace = t.trace
-        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, bubble_time_s, bubble_ratio, comm_wait_s, exposed_comm_wait_s, waiting_s, waiting_ratio,
-    per_rank, clock_aligned, match_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace, t.bubble_time_s, t.bubble_ratio, t.comm_wait_s, t.exposed_comm_wait_s, t.waiting_s,
+    t.waiting_ratio, t.per_rank, m.clock_aligned, v.match_coverage_ratio
+FROM totals AS t
+LEFT JOIN matched AS m ON m.trace = t.trace
+LEFT JOIN _match_coverage AS v ON v.trace = t.trace
+ORDER BY t.trace

@@ -36,16 +36,11 @@ WITH
                 AS per_rank
         FROM _bubbles
         GROUP BY trace, method
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.bubble_ratio, t.bubble_time_ms, t.total_time_ms, t.method, p.expected_ratio,
-            t.per_rank
-        FROM totals AS t
-        LEFT JOIN plans AS p ON p.trace = t.trace
     )
 
-SELECT trace, bubble_ratio, bubble_time_ms, total_time_ms, method, expected_ratio, per_rank
-FROM final
-ORDER BY trace
+SELECT
+    t.trace, t.bubble_ratio, t.bubble_time_ms, t.total_time_ms, t.method, p.expected_ratio,
+    t.per_rank
+FROM totals AS t
+LEFT JOIN plans AS p ON p.trace = t.trace
+ORDER BY t.trace

@@ -19,26 +19,20 @@
 -- @column   per_rank MAP value flops_per_byte | Intensity of each rank.
 -- @caveat   XLA counts the operands and results of each operation: what stays in memory on the chip counts too, so that the true intensity is higher.
 -- @source   metrics 2.F compute_intensity
-WITH
-    final AS (
-        SELECT
-            trace,
-            coalesce(sum(flops ORDER BY rank), 0) / nullif(sum(bytes ORDER BY rank), 0)
-                AS compute_intensity,
-            coalesce(sum(compute_flops ORDER BY rank), 0)
-                / nullif(sum(compute_bytes ORDER BY rank), 0) AS of_compute,
-            coalesce(sum(flops ORDER BY rank), 0) AS total_flops,
-            sum(bytes ORDER BY rank) AS accessed_bytes,
-            TRY_CAST(sum(event_count) AS BIGINT) AS operation_count,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(coalesce(flops, 0) / nullif(bytes, 0) ORDER BY rank)
-            ) AS per_rank
-        FROM _rank_bytes
-        WHERE rank IS NOT NULL
-        GROUP BY trace
-    )
-
-SELECT trace, compute_intensity, of_compute, total_flops, accessed_bytes, operation_count, per_rank
-FROM final
+SELECT
+    trace,
+    coalesce(sum(flops ORDER BY rank), 0) / nullif(sum(bytes ORDER BY rank), 0)
+        AS compute_intensity,
+    coalesce(sum(compute_flops ORDER BY rank), 0)
+        / nullif(sum(compute_bytes ORDER BY rank), 0) AS of_compute,
+    coalesce(sum(flops ORDER BY rank), 0) AS total_flops,
+    sum(bytes ORDER BY rank) AS accessed_bytes,
+    TRY_CAST(sum(event_count) AS BIGINT) AS operation_count,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(coalesce(flops, 0) / nullif(bytes, 0) ORDER BY rank)
+    ) AS per_rank
+FROM _rank_bytes
+WHERE rank IS NOT NULL
+GROUP BY trace
 ORDER BY trace

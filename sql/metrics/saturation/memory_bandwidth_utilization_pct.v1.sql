@@ -70,28 +70,21 @@ WITH
         LEFT JOIN per_rank AS r ON r.trace = s.trace AND r.rank = s.rank
         WHERE r.trace IS NULL
         GROUP BY s.trace, s.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(share_pct ORDER BY rank) AS memory_bandwidth_utilization_pct,
-            min(method) AS method,
-            avg(read_pct ORDER BY rank) AS read_pct,
-            avg(write_pct ORDER BY rank) AS write_pct,
-            avg(window_gb_per_s ORDER BY rank) AS memory_rate_gb_per_s,
-            avg(busy_gb_per_s ORDER BY rank) AS busy_rate_gb_per_s,
-            list_extract(array_agg(peak_gb_per_s ORDER BY rank), 1) AS peak_hbm_gb_per_s,
-            list_extract(array_agg(peak_source ORDER BY rank), 1) AS peak_source,
-            sum(bytes ORDER BY rank) AS accessed_bytes,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(share_pct ORDER BY rank))
-                AS per_rank
-        FROM shares
-        GROUP BY trace
     )
 
 SELECT
-    trace, memory_bandwidth_utilization_pct, method, read_pct, write_pct, memory_rate_gb_per_s,
-    busy_rate_gb_per_s, peak_hbm_gb_per_s, peak_source, accessed_bytes, per_rank
-FROM final
+    trace,
+    avg(share_pct ORDER BY rank) AS memory_bandwidth_utilization_pct,
+    min(method) AS method,
+    avg(read_pct ORDER BY rank) AS read_pct,
+    avg(write_pct ORDER BY rank) AS write_pct,
+    avg(window_gb_per_s ORDER BY rank) AS memory_rate_gb_per_s,
+    avg(busy_gb_per_s ORDER BY rank) AS busy_rate_gb_per_s,
+    list_extract(array_agg(peak_gb_per_s ORDER BY rank), 1) AS peak_hbm_gb_per_s,
+    list_extract(array_agg(peak_source ORDER BY rank), 1) AS peak_source,
+    sum(bytes ORDER BY rank) AS accessed_bytes,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(share_pct ORDER BY rank))
+        AS per_rank
+FROM shares
+GROUP BY trace
 ORDER BY trace

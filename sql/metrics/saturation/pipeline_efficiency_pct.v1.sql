@@ -35,15 +35,9 @@ WITH
             ) AS per_rank
         FROM _bubbles
         GROUP BY trace, method
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.pipeline_efficiency_pct, t.worst_rank_pct, t.method, p.expected_pct, t.per_rank
-        FROM totals AS t
-        LEFT JOIN plans AS p ON p.trace = t.trace
     )
 
-SELECT trace, pipeline_efficiency_pct, worst_rank_pct, method, expected_pct, per_rank
-FROM final
-ORDER BY trace
+SELECT t.trace, t.pipeline_efficiency_pct, t.worst_rank_pct, t.method, p.expected_pct, t.per_rank
+FROM totals AS t
+LEFT JOIN plans AS p ON p.trace = t.trace
+ORDER BY t.trace

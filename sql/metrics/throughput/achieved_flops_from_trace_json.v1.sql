@@ -35,22 +35,16 @@ WITH
         FROM _busy
         WHERE device IS NOT NULL
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            t.flops / nullif(w.wall_time_s, 0) AS achieved_flops_from_trace_json,
-            t.flops / nullif(b.busy_time_s, 0) AS per_busy,
-            t.flops AS total_model_flops,
-            w.wall_time_s,
-            b.busy_time_s
-        FROM totals AS t
-        LEFT JOIN walls AS w ON w.trace = t.trace
-        LEFT JOIN busy AS b ON b.trace = t.trace
     )
 
 SELECT
-    trace, achieved_flops_from_trace_json, per_busy, total_model_flops, wall_time_s, busy_time_s
-FROM final
-ORDER BY trace
+    t.trace,
+    t.flops / nullif(w.wall_time_s, 0) AS achieved_flops_from_trace_json,
+    t.flops / nullif(b.busy_time_s, 0) AS per_busy,
+    t.flops AS total_model_flops,
+    w.wall_time_s,
+    b.busy_time_s
+FROM totals AS t
+LEFT JOIN walls AS w ON w.trace = t.trace
+LEFT JOIN busy AS b ON b.trace = t.trace
+ORDER BY t.trace

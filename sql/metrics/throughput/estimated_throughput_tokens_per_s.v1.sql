@@ -49,22 +49,15 @@ WITH
         FROM totals AS t
         INNER JOIN models AS m ON m.trace = t.trace
         LEFT JOIN walls AS w ON w.trace = t.trace
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            total_model_flops / flops_per_token_used / nullif(wall_time_s, 0)
-                AS estimated_throughput_tokens_per_s,
-            total_model_flops / flops_per_token_used AS estimated_total_tokens,
-            total_model_flops,
-            flops_per_token_used,
-            wall_time_s
-        FROM tokens
     )
 
 SELECT
-    trace, estimated_throughput_tokens_per_s, estimated_total_tokens, total_model_flops,
-    flops_per_token_used, wall_time_s
-FROM final
+    trace,
+    total_model_flops / flops_per_token_used / nullif(wall_time_s, 0)
+        AS estimated_throughput_tokens_per_s,
+    total_model_flops / flops_per_token_used AS estimated_total_tokens,
+    total_model_flops,
+    flops_per_token_used,
+    wall_time_s
+FROM tokens
 ORDER BY trace

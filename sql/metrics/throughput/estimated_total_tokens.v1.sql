@@ -38,17 +38,12 @@ WITH
                 AS flops_per_token_used
         FROM totals AS t
         INNER JOIN models AS m ON m.trace = t.trace
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            total_model_flops / flops_per_token_used AS estimated_total_tokens,
-            total_model_flops,
-            flops_per_token_used
-        FROM tokens
     )
 
-SELECT trace, estimated_total_tokens, total_model_flops, flops_per_token_used
-FROM final
+SELECT
+    trace,
+    total_model_flops / flops_per_token_used AS estimated_total_tokens,
+    total_model_flops,
+    flops_per_token_used
+FROM tokens
 ORDER BY trace

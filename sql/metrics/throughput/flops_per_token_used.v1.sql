@@ -21,18 +21,13 @@ WITH
             trace, phase, flops_per_param,
             coalesce($model_params, CAST(model_params AS DOUBLE)) AS model_params
         FROM _model_size
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            CASE WHEN model_params > 0 THEN flops_per_param * model_params END AS flops_per_token_used,
-            model_params,
-            CAST(flops_per_param AS BIGINT) AS flops_per_param,
-            phase
-        FROM models
     )
 
-SELECT trace, flops_per_token_used, model_params, flops_per_param, phase
-FROM final
+SELECT
+    trace,
+    CASE WHEN model_params > 0 THEN flops_per_param * model_params END AS flops_per_token_used,
+    model_params,
+    CAST(flops_per_param AS BIGINT) AS flops_per_param,
+    phase
+FROM models
 ORDER BY trace

@@ -18,20 +18,14 @@
 -- @column   time_score DOUBLE value score higher | t0_s / step_time_s.
 -- @caveat   Scores compare only runs of the same model and batch.
 -- @source   metrics 2.J gpu_step_score
-WITH
-    final AS (
-        SELECT
-            s.trace,
-            $w * $g0 / nullif(d.devices, 0) + (1 - $w) * $t0_s / nullif(s.step_s, 0)
-                AS gpu_step_score,
-            CAST(d.devices AS BIGINT) AS devices,
-            s.step_s AS step_time_s,
-            $g0 / nullif(d.devices, 0) AS device_score,
-            $t0_s / nullif(s.step_s, 0) AS time_score
-        FROM _mean_step_times AS s
-        INNER JOIN _job_devices AS d ON d.trace = s.trace
-    )
-
-SELECT trace, gpu_step_score, devices, step_time_s, device_score, time_score
-FROM final
-ORDER BY trace
+SELECT
+    s.trace,
+    $w * $g0 / nullif(d.devices, 0) + (1 - $w) * $t0_s / nullif(s.step_s, 0)
+        AS gpu_step_score,
+    CAST(d.devices AS BIGINT) AS devices,
+    s.step_s AS step_time_s,
+    $g0 / nullif(d.devices, 0) AS device_score,
+    $t0_s / nullif(s.step_s, 0) AS time_score
+FROM _mean_step_times AS s
+INNER JOIN _job_devices AS d ON d.trace = s.trace
+ORDER BY s.trace

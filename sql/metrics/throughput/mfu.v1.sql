@@ -172,42 +172,34 @@ WITH
         INNER JOIN peaks AS p ON p.trace = r.trace AND p.rank = r.rank
         WHERE NOT EXISTS (SELECT 1 FROM by_card AS c WHERE c.trace = r.trace)
         GROUP BY r.trace, r.method
-    ),
-
-    final AS (
-        SELECT
-            f.trace,
-            CASE
-                WHEN c.method IS NOT NULL THEN
-                    100.0 * c.flops_per_token * c.tokens_per_s / nullif(c.devices * p.flops_per_s, 0)
-                ELSE e.mfu_pct
-            END AS mfu_pct,
-            coalesce(c.method, e.method) AS method,
-            c.flops_per_token,
-            c.tokens_per_s,
-            p.flops_per_s / 1e12 AS peak_tflops,
-            p.source AS peak_source,
-            TRY_CAST(coalesce(c.devices, e.devices) AS BIGINT) AS devices,
-            f.precision,
-            s.step_s AS step_time_s,
-            coalesce(c.flops_per_token * c.tokens_per_s / nullif(c.devices, 0), e.flops_per_s) / 1e12
-                AS device_tflops_per_s,
-            c.model_params,
-            c.embedding_params,
-            f.phase,
-            CASE WHEN coalesce(c.method, e.method) = 'flops_in_steps' THEN l.known_ratio END
-                AS launch_coverage_ratio
-        FROM formats AS f
-        LEFT JOIN trace_peaks AS p ON p.trace = f.trace
-        LEFT JOIN _mean_step_times AS s ON s.trace = f.trace
-        LEFT JOIN by_card AS c ON c.trace = f.trace
-        LEFT JOIN by_events AS e ON e.trace = f.trace
-        LEFT JOIN stated_launches AS l ON l.trace = f.trace
     )
 
 SELECT
-    trace, mfu_pct, method, flops_per_token, tokens_per_s, peak_tflops, peak_source, devices,
-    precision, step_time_s, device_tflops_per_s, model_params, embedding_params, phase,
-    launch_coverage_ratio
-FROM final
-ORDER BY trace
+    f.trace,
+    CASE
+        WHEN c.method IS NOT NULL THEN
+            100.0 * c.flops_per_token * c.tokens_per_s / nullif(c.devices * p.flops_per_s, 0)
+        ELSE e.mfu_pct
+    END AS mfu_pct,
+    coalesce(c.method, e.method) AS method,
+    c.flops_per_token,
+    c.tokens_per_s,
+    p.flops_per_s / 1e12 AS peak_tflops,
+    p.source AS peak_source,
+    TRY_CAST(coalesce(c.devices, e.devices) AS BIGINT) AS devices,
+    f.precision,
+    s.step_s AS step_time_s,
+    coalesce(c.flops_per_token * c.tokens_per_s / nullif(c.devices, 0), e.flops_per_s) / 1e12
+        AS device_tflops_per_s,
+    c.model_params,
+    c.embedding_params,
+    f.phase,
+    CASE WHEN coalesce(c.method, e.method) = 'flops_in_steps' THEN l.known_ratio END
+        AS launch_coverage_ratio
+FROM formats AS f
+LEFT JOIN trace_peaks AS p ON p.trace = f.trace
+LEFT JOIN _mean_step_times AS s ON s.trace = f.trace
+LEFT JOIN by_card AS c ON c.trace = f.trace
+LEFT JOIN by_events AS e ON e.trace = f.trace
+LEFT JOIN stated_launches AS l ON l.trace = f.trace
+ORDER BY f.trace

@@ -22,22 +22,17 @@ WITH
         FROM _mean_step_times AS s
         LEFT JOIN cards AS c ON c.trace = s.trace
         GROUP BY s.trace
-    ),
-
-    final AS (
-        SELECT
-            s.trace,
-            w.batch_size / nullif(s.step_s, 0) AS samples_per_s,
-            w.batch_size / nullif(s.step_s, 0) / nullif(d.devices, 0) AS device_samples_per_s,
-            w.batch_size,
-            s.step_s AS step_time_s,
-            s.step_count AS num_iterations
-        FROM _mean_step_times AS s
-        INNER JOIN workload AS w ON w.trace = s.trace
-        INNER JOIN _job_devices AS d ON d.trace = s.trace
-        WHERE w.batch_size > 0
     )
 
-SELECT trace, samples_per_s, device_samples_per_s, batch_size, step_time_s, num_iterations
-FROM final
-ORDER BY trace
+SELECT
+    s.trace,
+    w.batch_size / nullif(s.step_s, 0) AS samples_per_s,
+    w.batch_size / nullif(s.step_s, 0) / nullif(d.devices, 0) AS device_samples_per_s,
+    w.batch_size,
+    s.step_s AS step_time_s,
+    s.step_count AS num_iterations
+FROM _mean_step_times AS s
+INNER JOIN workload AS w ON w.trace = s.trace
+INNER JOIN _job_devices AS d ON d.trace = s.trace
+WHERE w.batch_size > 0
+ORDER BY s.trace

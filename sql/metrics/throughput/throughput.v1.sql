@@ -64,28 +64,21 @@ WITH
             count(*) AS num_ranks
         FROM paces
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            w.step_tokens / nullif(m.step_s, 0) AS throughput_tokens_per_s,
-            TRY_CAST(w.step_tokens AS BIGINT) AS tokens_per_step,
-            m.step_s AS iteration_time_s,
-            t.min_s AS min_iteration_time_s,
-            t.max_s AS max_iteration_time_s,
-            w.step_tokens / nullif(m.step_s, 0) / coalesce(w.devices, j.job_ranks) AS device_tokens_per_s,
-            t.per_rank_throughput,
-            t.per_rank_iteration_time_s,
-            t.num_ranks
-        FROM totals AS t
-        INNER JOIN _mean_step_times AS m ON m.trace = t.trace
-        INNER JOIN tokens AS w ON w.trace = t.trace
-        INNER JOIN jobs AS j ON j.trace = t.trace
     )
 
 SELECT
-    trace, throughput_tokens_per_s, tokens_per_step, iteration_time_s, min_iteration_time_s,
-    max_iteration_time_s, device_tokens_per_s, per_rank_throughput, per_rank_iteration_time_s, num_ranks
-FROM final
-ORDER BY trace
+    t.trace,
+    w.step_tokens / nullif(m.step_s, 0) AS throughput_tokens_per_s,
+    TRY_CAST(w.step_tokens AS BIGINT) AS tokens_per_step,
+    m.step_s AS iteration_time_s,
+    t.min_s AS min_iteration_time_s,
+    t.max_s AS max_iteration_time_s,
+    w.step_tokens / nullif(m.step_s, 0) / coalesce(w.devices, j.job_ranks) AS device_tokens_per_s,
+    t.per_rank_throughput,
+    t.per_rank_iteration_time_s,
+    t.num_ranks
+FROM totals AS t
+INNER JOIN _mean_step_times AS m ON m.trace = t.trace
+INNER JOIN tokens AS w ON w.trace = t.trace
+INNER JOIN jobs AS j ON j.trace = t.trace
+ORDER BY t.trace

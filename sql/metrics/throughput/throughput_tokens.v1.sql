@@ -29,24 +29,17 @@ WITH
         FROM _mean_step_times AS s
         LEFT JOIN cards AS c ON c.trace = s.trace
         GROUP BY s.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            CAST(w.batch_size AS HUGEINT) * w.seq_len / nullif(t.step_s, 0) AS throughput_tokens_per_s,
-            TRY_CAST(CAST(w.batch_size AS DOUBLE) * w.seq_len * t.step_count AS BIGINT) AS total_tokens,
-            t.step_s * t.step_count AS measured_duration_s,
-            t.step_count AS num_iterations,
-            w.batch_size,
-            w.seq_len
-        FROM _mean_step_times AS t
-        INNER JOIN workload AS w ON w.trace = t.trace
-        WHERE w.batch_size > 0 AND w.seq_len > 0
     )
 
 SELECT
-    trace, throughput_tokens_per_s, total_tokens, measured_duration_s, num_iterations, batch_size,
-    seq_len
-FROM final
-ORDER BY trace
+    t.trace,
+    CAST(w.batch_size AS HUGEINT) * w.seq_len / nullif(t.step_s, 0) AS throughput_tokens_per_s,
+    TRY_CAST(CAST(w.batch_size AS DOUBLE) * w.seq_len * t.step_count AS BIGINT) AS total_tokens,
+    t.step_s * t.step_count AS measured_duration_s,
+    t.step_count AS num_iterations,
+    w.batch_size,
+    w.seq_len
+FROM _mean_step_times AS t
+INNER JOIN workload AS w ON w.trace = t.trace
+WHERE w.batch_size > 0 AND w.seq_len > 0
+ORDER BY t.trace

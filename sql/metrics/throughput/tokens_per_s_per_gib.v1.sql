@@ -30,19 +30,14 @@ WITH
         FROM _device_tokens AS d
         INNER JOIN _mean_step_times AS s ON s.trace = d.trace
         WHERE coalesce($batch_size, d.batch_size) > 0 AND coalesce($seq_len, d.seq_len) > 0
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            tokens_per_s / nullif(peak_gib, 0) AS tokens_per_s_per_gib,
-            tokens_per_s AS device_tokens_per_s,
-            peak_gib AS peak_allocated_gib,
-            devices,
-            method
-        FROM rates
     )
 
-SELECT trace, tokens_per_s_per_gib, device_tokens_per_s, peak_allocated_gib, devices, method
-FROM final
+SELECT
+    trace,
+    tokens_per_s / nullif(peak_gib, 0) AS tokens_per_s_per_gib,
+    tokens_per_s AS device_tokens_per_s,
+    peak_gib AS peak_allocated_gib,
+    devices,
+    method
+FROM rates
 ORDER BY trace

@@ -27,19 +27,14 @@ WITH
             peak_gib, devices, method
         FROM _device_tokens
         WHERE coalesce($batch_size, batch_size) > 0 AND coalesce($seq_len, seq_len) > 0
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            step_tokens / nullif(peak_gib, 0) AS tokens_per_step_per_gib,
-            step_tokens AS device_step_tokens,
-            peak_gib AS peak_allocated_gib,
-            devices,
-            method
-        FROM tokens
     )
 
-SELECT trace, tokens_per_step_per_gib, device_step_tokens, peak_allocated_gib, devices, method
-FROM final
+SELECT
+    trace,
+    step_tokens / nullif(peak_gib, 0) AS tokens_per_step_per_gib,
+    step_tokens AS device_step_tokens,
+    peak_gib AS peak_allocated_gib,
+    devices,
+    method
+FROM tokens
 ORDER BY trace

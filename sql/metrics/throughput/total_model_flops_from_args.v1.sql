@@ -18,21 +18,16 @@ WITH
     rank_flops AS (
         SELECT trace, rank, flops, event_count
         FROM _rank_flops
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            CAST(sum(flops) AS DOUBLE) AS total_model_flops_from_args,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(CAST(flops AS DOUBLE) ORDER BY rank)
-            ) AS per_rank,
-            TRY_CAST(sum(event_count) AS BIGINT) AS flops_event_count
-        FROM rank_flops
-        GROUP BY trace
     )
 
-SELECT trace, total_model_flops_from_args, per_rank, flops_event_count
-FROM final
+SELECT
+    trace,
+    CAST(sum(flops) AS DOUBLE) AS total_model_flops_from_args,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(CAST(flops AS DOUBLE) ORDER BY rank)
+    ) AS per_rank,
+    TRY_CAST(sum(event_count) AS BIGINT) AS flops_event_count
+FROM rank_flops
+GROUP BY trace
 ORDER BY trace

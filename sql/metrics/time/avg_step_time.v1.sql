@@ -40,17 +40,12 @@ WITH
             bool_or(trimmed) AS trimmed
         FROM times
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            m.trace, m.step_s AS avg_step_time_s, s.min_s, s.max_s, s.std_s, m.step_count AS num_steps,
-            r.per_rank, s.trimmed
-        FROM _mean_step_times AS m
-        INNER JOIN rank_maps AS r ON r.trace = m.trace
-        INNER JOIN step_totals AS s ON s.trace = m.trace
     )
 
-SELECT trace, avg_step_time_s, min_s, max_s, std_s, num_steps, per_rank, trimmed
-FROM final
-ORDER BY trace
+SELECT
+    m.trace, m.step_s AS avg_step_time_s, s.min_s, s.max_s, s.std_s, m.step_count AS num_steps,
+    r.per_rank, s.trimmed
+FROM _mean_step_times AS m
+INNER JOIN rank_maps AS r ON r.trace = m.trace
+INNER JOIN step_totals AS s ON s.trace = m.trace
+ORDER BY m.trace

@@ -25,21 +25,16 @@ WITH
             100.0 * compute_ns / nullif(busy_ns, 0) AS busy_pct
         FROM _rank_times
         WHERE basis = 'device'
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(window_pct ORDER BY rank) AS compute_efficiency_pct,
-            avg(busy_pct ORDER BY rank) AS of_busy_pct,
-            avg(compute_ns) / 1e9 AS compute_time_s,
-            avg(window_ns) / 1e9 AS window_s,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(window_pct ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
-SELECT trace, compute_efficiency_pct, of_busy_pct, compute_time_s, window_s, per_rank
-FROM final
+SELECT
+    trace,
+    avg(window_pct ORDER BY rank) AS compute_efficiency_pct,
+    avg(busy_pct ORDER BY rank) AS of_busy_pct,
+    avg(compute_ns) / 1e9 AS compute_time_s,
+    avg(window_ns) / 1e9 AS window_s,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(window_pct ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

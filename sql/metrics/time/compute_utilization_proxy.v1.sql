@@ -31,18 +31,13 @@ WITH
         FROM _windows AS w
         LEFT JOIN spans AS s ON s.trace = w.trace AND s.rank = w.rank
         WHERE w.basis = 'device'
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(fraction ORDER BY rank) AS compute_utilization_proxy,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(fraction ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
-SELECT trace, compute_utilization_proxy, per_rank
-FROM final
+SELECT
+    trace,
+    avg(fraction ORDER BY rank) AS compute_utilization_proxy,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(fraction ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

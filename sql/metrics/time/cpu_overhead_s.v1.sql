@@ -46,32 +46,25 @@ WITH
             100.0 * h.exposed_ns / nullif(s.step_ns, 0) AS step_pct
         FROM sums AS h
         LEFT JOIN step_sums AS s ON s.trace = h.trace AND s.rank = h.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(exposed_ns) / 1e9 AS cpu_overhead_s,
-            avg(main_ns) / 1e9 AS main_op_s,
-            avg(self_ns) / 1e9 AS op_self_s,
-            avg(step_exposed_ns ORDER BY rank) / 1e9 AS per_step_s,
-            avg(step_pct ORDER BY rank) AS of_step_time_pct,
-            100.0 * sum(exposed_ns) / nullif(sum(main_ns), 0) AS exposed_pct,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(exposed_ns / 1e9 ORDER BY rank)
-            ) AS per_rank,
-            CASE
-                WHEN count(step_count) = count(*) THEN 'steps'
-                WHEN count(step_count) = 0 THEN 'whole_trace'
-                ELSE 'mixed'
-            END AS window_basis
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, cpu_overhead_s, main_op_s, op_self_s, per_step_s, of_step_time_pct, exposed_pct, per_rank,
-    window_basis
-FROM final
+    trace,
+    avg(exposed_ns) / 1e9 AS cpu_overhead_s,
+    avg(main_ns) / 1e9 AS main_op_s,
+    avg(self_ns) / 1e9 AS op_self_s,
+    avg(step_exposed_ns ORDER BY rank) / 1e9 AS per_step_s,
+    avg(step_pct ORDER BY rank) AS of_step_time_pct,
+    100.0 * sum(exposed_ns) / nullif(sum(main_ns), 0) AS exposed_pct,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(exposed_ns / 1e9 ORDER BY rank)
+    ) AS per_rank,
+    CASE
+        WHEN count(step_count) = count(*) THEN 'steps'
+        WHEN count(step_count) = 0 THEN 'whole_trace'
+        ELSE 'mixed'
+    END AS window_basis
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -39,29 +39,22 @@ WITH
         FROM _rank_times AS t
         LEFT JOIN rank_gaps AS g ON g.trace = t.trace AND g.rank = t.rank
         WHERE t.basis = 'device'
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(idle_ns) / 1e9 AS idle_time_s,
-            avg(100.0 * idle_ns / nullif(window_ns, 0) ORDER BY rank) AS idle_pct,
-            avg(busy_ns) / 1e9 AS busy_time_s,
-            avg(window_ns) / 1e9 AS window_s,
-            avg(micro_ns) / 1e9 AS micro_idle_time_s,
-            avg(macro_ns) / 1e9 AS macro_idle_time_s,
-            avg(idle_ns - micro_ns - macro_ns) / 1e9 AS edge_idle_time_s,
-            sum(idle_ns) / 1e9 AS idle_all_ranks_s,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(idle_ns / 1e9 ORDER BY rank)
-            ) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, idle_time_s, idle_pct, busy_time_s, window_s, micro_idle_time_s, macro_idle_time_s,
-    edge_idle_time_s, idle_all_ranks_s, per_rank
-FROM final
+    trace,
+    avg(idle_ns) / 1e9 AS idle_time_s,
+    avg(100.0 * idle_ns / nullif(window_ns, 0) ORDER BY rank) AS idle_pct,
+    avg(busy_ns) / 1e9 AS busy_time_s,
+    avg(window_ns) / 1e9 AS window_s,
+    avg(micro_ns) / 1e9 AS micro_idle_time_s,
+    avg(macro_ns) / 1e9 AS macro_idle_time_s,
+    avg(idle_ns - micro_ns - macro_ns) / 1e9 AS edge_idle_time_s,
+    sum(idle_ns) / 1e9 AS idle_all_ranks_s,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(idle_ns / 1e9 ORDER BY rank)
+    ) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

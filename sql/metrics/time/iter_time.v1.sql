@@ -53,18 +53,11 @@ WITH
             min(marker) AS marker
         FROM durations
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace, r.avg_iter_time_ms, s.min_iter_time_ms, s.max_iter_time_ms, s.std_iter_time_ms,
-            r.num_iterations, r.per_rank, r.iter_times_ms, s.marker
-        FROM rank_totals AS r
-        INNER JOIN step_totals AS s ON s.trace = r.trace
     )
 
 SELECT
-    trace, avg_iter_time_ms, min_iter_time_ms, max_iter_time_ms, std_iter_time_ms, num_iterations,
-    per_rank, iter_times_ms, marker
-FROM final
-ORDER BY trace
+    r.trace, r.avg_iter_time_ms, s.min_iter_time_ms, s.max_iter_time_ms, s.std_iter_time_ms,
+    r.num_iterations, r.per_rank, r.iter_times_ms, s.marker
+FROM rank_totals AS r
+INNER JOIN step_totals AS s ON s.trace = r.trace
+ORDER BY r.trace

@@ -72,19 +72,12 @@ WITH
         SELECT trace, step, mean_ms
         FROM steps_over_ranks
         QUALIFY row_number() OVER (PARTITION BY trace ORDER BY mean_ms DESC, step) = 1
-    ),
-
-    final AS (
-        SELECT
-            r.trace, r.step_time_cv_pct, r.step_time_std_ms, r.rank_std_ms, r.rank_cv_pct,
-            r.mean_step_time_ms, l.step AS slowest_step, l.mean_ms AS slowest_step_ms, r.per_rank, s.per_step
-        FROM rank_totals AS r
-        INNER JOIN step_totals AS s ON s.trace = r.trace
-        INNER JOIN slowest AS l ON l.trace = r.trace
     )
 
 SELECT
-    trace, step_time_cv_pct, step_time_std_ms, rank_std_ms, rank_cv_pct, mean_step_time_ms,
-    slowest_step, slowest_step_ms, per_rank, per_step
-FROM final
-ORDER BY trace
+    r.trace, r.step_time_cv_pct, r.step_time_std_ms, r.rank_std_ms, r.rank_cv_pct,
+    r.mean_step_time_ms, l.step AS slowest_step, l.mean_ms AS slowest_step_ms, r.per_rank, s.per_step
+FROM rank_totals AS r
+INNER JOIN step_totals AS s ON s.trace = r.trace
+INNER JOIN slowest AS l ON l.trace = r.trace
+ORDER BY r.trace

@@ -67,25 +67,18 @@ WITH
         SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
         FROM _comm_launches
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace,
-            r.mean_s AS total_comm_time_s,
-            r.sum_s AS sum_all_ranks_s,
-            r.per_rank,
-            coalesce(d.duration_s, 0) AS sum_of_durations_s,
-            p.per_step_s,
-            CASE WHEN p.trace IS NOT NULL THEN c.launch_coverage_ratio END AS launch_coverage_ratio
-        FROM rank_totals AS r
-        LEFT JOIN durations AS d ON d.trace = r.trace
-        LEFT JOIN step_totals AS p ON p.trace = r.trace
-        LEFT JOIN coverage AS c ON c.trace = r.trace
     )
 
 SELECT
-    trace, total_comm_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s,
-    launch_coverage_ratio
-FROM final
-ORDER BY trace
+    r.trace,
+    r.mean_s AS total_comm_time_s,
+    r.sum_s AS sum_all_ranks_s,
+    r.per_rank,
+    coalesce(d.duration_s, 0) AS sum_of_durations_s,
+    p.per_step_s,
+    CASE WHEN p.trace IS NOT NULL THEN c.launch_coverage_ratio END AS launch_coverage_ratio
+FROM rank_totals AS r
+LEFT JOIN durations AS d ON d.trace = r.trace
+LEFT JOIN step_totals AS p ON p.trace = r.trace
+LEFT JOIN coverage AS c ON c.trace = r.trace
+ORDER BY r.trace

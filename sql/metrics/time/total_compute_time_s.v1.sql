@@ -81,25 +81,18 @@ WITH
         SELECT trace, avg(step_s ORDER BY rank) AS per_step_s
         FROM step_ranks
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace,
-            r.mean_s AS total_compute_time_s,
-            r.sum_s AS sum_all_ranks_s,
-            r.per_rank,
-            coalesce(d.duration_s, 0) AS sum_of_durations_s,
-            p.per_step_s,
-            CASE WHEN p.trace IS NOT NULL THEN c.compute_coverage_ratio END AS launch_coverage_ratio
-        FROM rank_totals AS r
-        LEFT JOIN durations AS d ON d.trace = r.trace
-        LEFT JOIN step_totals AS p ON p.trace = r.trace
-        LEFT JOIN _launch_coverage AS c ON c.trace = r.trace
     )
 
 SELECT
-    trace, total_compute_time_s, sum_all_ranks_s, per_rank, sum_of_durations_s, per_step_s,
-    launch_coverage_ratio
-FROM final
-ORDER BY trace
+    r.trace,
+    r.mean_s AS total_compute_time_s,
+    r.sum_s AS sum_all_ranks_s,
+    r.per_rank,
+    coalesce(d.duration_s, 0) AS sum_of_durations_s,
+    p.per_step_s,
+    CASE WHEN p.trace IS NOT NULL THEN c.compute_coverage_ratio END AS launch_coverage_ratio
+FROM rank_totals AS r
+LEFT JOIN durations AS d ON d.trace = r.trace
+LEFT JOIN step_totals AS p ON p.trace = r.trace
+LEFT JOIN _launch_coverage AS c ON c.trace = r.trace
+ORDER BY r.trace

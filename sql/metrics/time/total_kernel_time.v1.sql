@@ -19,19 +19,14 @@ WITH
         SELECT trace, rank, sum(dur_ns) AS kernel_ns, sum(events) AS kernels
         FROM kernel_times
         GROUP BY trace, rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            sum(kernel_ns) / 1e9 AS all_ranks_s,
-            avg(kernel_ns) / 1e9 AS mean_s,
-            count(*) AS num_ranks,
-            TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count
-        FROM per_rank
-        GROUP BY trace
     )
 
-SELECT trace, all_ranks_s, mean_s, num_ranks, kernel_count
-FROM final
+SELECT
+    trace,
+    sum(kernel_ns) / 1e9 AS all_ranks_s,
+    avg(kernel_ns) / 1e9 AS mean_s,
+    count(*) AS num_ranks,
+    TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -41,27 +41,20 @@ WITH
         FROM _windows AS r
         LEFT JOIN sums AS s ON s.trace = r.trace AND s.rank = r.rank
         LEFT JOIN _rank_times AS t ON t.trace = r.trace AND t.rank = r.rank
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(kernel_ns) / 1e9 AS total_kernel_time_s,
-            sum(kernel_ns) / 1e9 AS total_kernel_time_all_ranks_s,
-            avg(busy_ns) / 1e9 AS busy_kernel_time_s,
-            avg(compute_ns) / 1e9 AS compute_kernel_time_s,
-            avg(comm_ns) / 1e9 AS comm_kernel_time_s,
-            TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg(kernel_ns / 1e9 ORDER BY rank)
-            ) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, total_kernel_time_s, total_kernel_time_all_ranks_s, busy_kernel_time_s,
-    compute_kernel_time_s, comm_kernel_time_s, kernel_count, per_rank
-FROM final
+    trace,
+    avg(kernel_ns) / 1e9 AS total_kernel_time_s,
+    sum(kernel_ns) / 1e9 AS total_kernel_time_all_ranks_s,
+    avg(busy_ns) / 1e9 AS busy_kernel_time_s,
+    avg(compute_ns) / 1e9 AS compute_kernel_time_s,
+    avg(comm_ns) / 1e9 AS comm_kernel_time_s,
+    TRY_CAST(sum(kernels) AS BIGINT) AS kernel_count,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(kernel_ns / 1e9 ORDER BY rank)
+    ) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

@@ -24,23 +24,18 @@ WITH
         FROM _windows AS w
         INNER JOIN _clock_shifts AS o ON o.trace = w.trace AND o.rank = w.rank
         WHERE o.aligned = coalesce($align, o.by_itself)
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            max(end_ns - start_ns) / 1e9 AS wall_time_s,
-            map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
-                array_agg((end_ns - start_ns) / 1e9 ORDER BY rank)
-            ) AS per_rank,
-            (max(end_ns - shift_ns) - min(start_ns - shift_ns)) / 1e9 AS trace_span_s,
-            bool_or(aligned) AS clock_aligned,
-            min(basis) AS basis
-        FROM windows
-        GROUP BY trace
     )
 
-SELECT trace, wall_time_s, per_rank, trace_span_s, clock_aligned, basis
-FROM final
+SELECT
+    trace,
+    max(end_ns - start_ns) / 1e9 AS wall_time_s,
+    map(
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg((end_ns - start_ns) / 1e9 ORDER BY rank)
+    ) AS per_rank,
+    (max(end_ns - shift_ns) - min(start_ns - shift_ns)) / 1e9 AS trace_span_s,
+    bool_or(aligned) AS clock_aligned,
+    min(basis) AS basis
+FROM windows
+GROUP BY trace
 ORDER BY trace
