@@ -80,22 +80,17 @@ WITH RECURSIVE
         SELECT trace, rank, min(at_rank) AS at_rank
         FROM chains
         GROUP BY trace, rank
-    ),
-
-    offsets AS (
-        SELECT
-            n.trace,
-            n.rank,
-            CAST(c.offset_ns AS BIGINT) AS offset_ns,
-            n.spread_ns,
-            n.reference_rank,
-            n.call_count,
-            -- Along a chain the errors of all add up.
-            sqrt(c.squared_error) AS uncertainty_ns
-        FROM errors AS n
-        INNER JOIN ends AS d ON d.trace = n.trace AND d.rank = n.rank
-        INNER JOIN chains AS c ON c.trace = d.trace AND c.rank = d.rank AND c.at_rank = d.at_rank
     )
 
-SELECT trace, rank, offset_ns, spread_ns, reference_rank, call_count, uncertainty_ns
-FROM offsets
+SELECT
+    n.trace,
+    n.rank,
+    CAST(c.offset_ns AS BIGINT) AS offset_ns,
+    n.spread_ns,
+    n.reference_rank,
+    n.call_count,
+    -- Along a chain the errors of all add up.
+    sqrt(c.squared_error) AS uncertainty_ns
+FROM errors AS n
+INNER JOIN ends AS d ON d.trace = n.trace AND d.rank = n.rank
+INNER JOIN chains AS c ON c.trace = d.trace AND c.rank = d.rank AND c.at_rank = d.at_rank

@@ -4,6 +4,7 @@ pub mod docs;
 pub mod header;
 pub mod lint;
 pub mod units;
+pub mod wrap;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

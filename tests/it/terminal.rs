@@ -363,3 +363,19 @@ fn a_table_that_the_header_lacks_is_named() {
     assert_eq!(lint.code, 1, "{}", lint.stderr);
     assert!(lint.stderr.contains("nothing"), "{}", lint.stderr);
 }
+
+#[test]
+fn a_closing_select_that_only_repeats_is_named() {
+    let place = traces();
+    let counts = "WITH\n    counts AS (\n        SELECT trace, count(*) AS ranks_count\n        FROM ranks\n        GROUP BY trace\n    )\n\n";
+    let repeat = "SELECT trace, ranks_count\nFROM counts\nORDER BY trace";
+    own(&place, "ranks_here", "-- @requires ranks\n", &format!("{counts}{repeat}"));
+    let lint = place.run(&["check", "--sql-dir", "own"]);
+    assert_eq!(lint.code, 1, "{}", lint.stderr);
+    let fault = "the closing SELECT only repeats the columns of `counts`";
+    assert!(lint.stderr.contains(fault), "{}", lint.stderr);
+    // A condition is a job of its own.
+    let chosen = repeat.replace("ORDER", "WHERE ranks_count > 1\nORDER");
+    own(&place, "ranks_here", "-- @requires ranks\n", &format!("{counts}{chosen}"));
+    place.run(&["check", "--sql-dir", "own"]).done();
+}
