@@ -1,5 +1,5 @@
 -- @view     _size_reasons
--- @summary  Why the sizes and times of communication calls say nothing of a bandwidth (why) or of a line (why_no_line): of all calls, and of the kinds that are asked for alone.
+-- @summary  Why the sizes and times of communication calls say nothing of a bandwidth (why) or of a line (why_no_line, of one kind): of all calls, and of the kinds that are asked for alone.
 -- @requires _comm_calls _sized_calls collectives
 -- @caveat   One row for each word by which a sentence calls the calls (spoken), whatever the trace has; NULL where they do.
 WITH
@@ -59,7 +59,7 @@ WITH
 SELECT
     spoken, why,
     CASE
-        WHEN why IS NOT NULL THEN why
+        WHEN why IS NOT NULL OR spoken = 'call' THEN why
         WHEN coalesce(calls, 0) < 5
             THEN 'the trace has fewer than 5 ' || spoken || ' calls of known size and a duration above 0'
         WHEN sizes < 2
