@@ -1,7 +1,6 @@
 -- @comparison gpu_summary_cmp
 -- @summary  What the devices do with their time, mean over ranks, in both runs.
--- @requires gpu_timeline
--- @reads    _run_pairs
+-- @requires _gpu_pairs gpu_timeline
 -- @param    base VARCHAR NULL | Trace of the baseline.
 -- @param    test VARCHAR NULL | Trace that is compared with it.
 -- @param    threshold DOUBLE 1 | Changes up to this many percent are Similar.
@@ -32,71 +31,6 @@
 -- @heading  effect_pct | effect (% of total_time)
 -- @caveat   Less time counts as better for every kind, also for busy_time and idle_time: read these beside total_time.
 -- @source   metrics 7.3 GPU_Summary_Cmp; a kind that one run lacks is kept
-WITH
-    base AS (
-        SELECT type, time_ms, share_pct
-        FROM gpu_timeline
-        WHERE trace = $base
-    ),
-
-    test AS (
-        SELECT type, time_ms, share_pct
-        FROM gpu_timeline
-        WHERE trace = $test
-    ),
-
-    totals AS (
-        SELECT time_ms AS total_ms
-        FROM base
-        WHERE type = 'total_time'
-    ),
-
-    unit AS (
-        SELECT is_stepped, is_alike, base_units, test_units
-        FROM _run_pairs
-        WHERE base = $base AND test = $test
-    ),
-
-    paired AS (
-        SELECT
-            coalesce(b.type, t.type) AS type,
-            b.time_ms AS base_time_ms,
-            t.time_ms AS test_time_ms,
-            CASE
-                WHEN b.time_ms = 0 AND t.time_ms = 0 THEN 0
-                ELSE 100 * (t.time_ms - b.time_ms) / nullif(b.time_ms, 0)
-            END AS change_pct,
-            b.share_pct AS base_pct,
-            t.share_pct AS test_pct
-        FROM base AS b
-        FULL OUTER JOIN test AS t ON t.type = b.type
-    ),
-
-    -- Each run by its own number of steps.
-    per_unit AS (
-        SELECT
-            p.type, p.base_time_ms, p.test_time_ms, p.change_pct, p.base_pct, p.test_pct,
-            u.is_stepped, u.is_alike,
-            p.base_time_ms / coalesce(u.base_units, 1) AS base_unit_ms,
-            p.test_time_ms / coalesce(u.test_units, 1) AS test_unit_ms,
-            o.total_ms / coalesce(u.base_units, 1) AS total_ms
-        FROM paired AS p
-        LEFT JOIN totals AS o ON true
-        LEFT JOIN unit AS u ON true
-    ),
-
-    judged AS (
-        SELECT
-            type, base_time_ms, test_time_ms, change_pct, base_pct, test_pct, is_stepped, is_alike,
-            base_unit_ms, test_unit_ms,
-            100 * (test_unit_ms - base_unit_ms) / nullif(total_ms, 0) AS effect_pct,
-            CASE
-                WHEN base_unit_ms = 0 AND test_unit_ms = 0 THEN 0
-                ELSE 100 * (test_unit_ms - base_unit_ms) / nullif(base_unit_ms, 0)
-            END AS judged_pct
-        FROM per_unit
-    )
-
 SELECT
     type, base_time_ms, test_time_ms,
     test_time_ms - base_time_ms AS diff_time_ms,
@@ -114,16 +48,6 @@ SELECT
     CASE WHEN is_stepped THEN test_unit_ms END AS test_step_ms,
     CASE WHEN is_stepped THEN judged_pct END AS step_change_pct,
     CASE WHEN coalesce(is_alike, true) THEN effect_pct END AS effect_pct
-FROM judged
-ORDER BY
-    CASE type
-        WHEN 'computation_time' THEN 1
-        WHEN 'exposed_comm_time' THEN 2
-        WHEN 'exposed_memcpy_time' THEN 3
-        WHEN 'exposed_graph_time' THEN 4
-        WHEN 'busy_time' THEN 5
-        WHEN 'idle_time' THEN 6
-        WHEN 'total_time' THEN 7
-        WHEN 'total_comm_time' THEN 8
-        ELSE 9
-    END
+FROM _gpu_pairs
+WHERE base = $base AND test = $test AND is_mean
+ORDER BY place

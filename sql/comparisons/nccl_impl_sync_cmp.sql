@@ -62,22 +62,19 @@
 -- @caveat   Sums are of whole runs: of runs of unlike numbers of steps compare the means.
 -- @source   metrics 7.3 NCCL_ImplSync_Cmp; keys that one run lacks are kept
 WITH
-    sums AS (
+    base AS (
         SELECT
-            trace, collective, dtype, in_elems, group_size, mean_latency_us, mean_algo_bw_gb_per_s,
+            collective, dtype, in_elems, group_size, mean_latency_us, mean_algo_bw_gb_per_s,
             mean_bus_bw_gb_per_s, total_latency_ms, calls
         FROM nccl_summary_implicit_sync
-    ),
-
-    base AS (
-        SELECT collective, dtype, in_elems, group_size, mean_latency_us, mean_algo_bw_gb_per_s, mean_bus_bw_gb_per_s, total_latency_ms, calls
-        FROM sums
         WHERE trace = $base
     ),
 
     test AS (
-        SELECT collective, dtype, in_elems, group_size, mean_latency_us, mean_algo_bw_gb_per_s, mean_bus_bw_gb_per_s, total_latency_ms, calls
-        FROM sums
+        SELECT
+            collective, dtype, in_elems, group_size, mean_latency_us, mean_algo_bw_gb_per_s,
+            mean_bus_bw_gb_per_s, total_latency_ms, calls
+        FROM nccl_summary_implicit_sync
         WHERE trace = $test
     )
 

@@ -285,7 +285,7 @@ impl Derive<'_> {
 fn applies(connection: &Connection, header: &Header) -> Result<bool> {
     let has_rows =
         header.requires.iter().map(|n| format!("EXISTS (SELECT 1 FROM {})", sql_name(n)));
-    let checks = header.checks.iter().map(|check| format!("({})", check.left));
+    let checks = header.checks.iter().map(|check| format!("({}) IS NULL", check.reason()));
     for condition in has_rows.chain(checks) {
         let sql = format!("SELECT coalesce({condition}, false)");
         if !connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {

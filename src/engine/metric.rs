@@ -245,14 +245,14 @@ fn requires(engine: &Engine<'_>, manifest: &Manifest, file: &SqlFile) -> Result<
 fn first_reason(engine: &Engine<'_>, file: &SqlFile) -> Result<Option<String>> {
     engine.admit_file(file, file.query())?;
     for check in &file.header.checks {
-        let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
+        let sql = format!("SELECT {}", check.reason());
         engine.admit_file(file, &sql)?;
-        let holds: Option<bool> = engine
+        let reason: Option<String> = engine
             .connection
             .query_row(&sql, [], |row| row.get(0))
             .map_err(|e| explained(engine.registry, file, e))?;
-        if holds != Some(true) {
-            return Ok(Some(check.right.clone()));
+        if reason.is_some() {
+            return Ok(reason);
         }
     }
     Ok(None)

@@ -17,8 +17,9 @@ pub fn lint_probe(connection: &Connection, file: &SqlFile) -> Result<Probe> {
     let tree = |sql: &str| syntax_tree(connection, sql);
     let mut probe = Probe { tree: tree(file.query())?, ..Probe::default() };
     let header = &file.header;
-    let expressions = header.checks.iter().chain(&header.warns).map(|pair| &pair.left);
-    for expression in expressions.chain(&header.answer) {
+    let checks = header.checks.iter().map(|check| &check.left);
+    let warns = header.warns.iter().map(|warn| &warn.left);
+    for expression in checks.chain(warns).chain(&header.answer) {
         probe.expression_trees.push(tree(&format!("SELECT ({expression})"))?);
     }
     if probe.tree.get("error").and_then(Value::as_bool) == Some(true) {
@@ -49,7 +50,7 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
         probe.columns.push((row.get(0)?, row.get(1)?));
     }
     for check in &file.header.checks {
-        connection.prepare(&format!("SELECT CAST(({}) AS BOOLEAN)", check.left))?;
+        connection.prepare(&format!("SELECT {}", check.reason()))?;
     }
     connection.prepare(&typed(&with_remarks(file)))?;
     Ok(())

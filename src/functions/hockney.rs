@@ -32,6 +32,8 @@
 //! Parallel Computing 20 (1994), for the model, the asymptotic bandwidth 1/beta and n½ = alpha/beta,
 //! the size that reaches half of it; H. Theil (1950) and P. K. Sen, JASA 63 (1968), for the check.
 
+use std::collections::BTreeMap;
+
 /// Size of a message in bytes and its time in seconds.
 pub type Sample = (f64, f64);
 
@@ -124,6 +126,15 @@ pub fn fit_ring(samples: &[Sample], ranks: i64) -> Fit {
     let steps: Vec<Sample> = samples.iter().filter(|s| counts(s)).map(step).collect();
     let fit = fit(&steps);
     Fit { n_half_bytes: fit.n_half_bytes.map(|size| size * n), ..fit }
+}
+
+/// The fits of rings of several sizes, by ascending number of ranks: each of its own samples.
+pub fn fit_rings(samples: &[(i64, Sample)]) -> Vec<(i64, Fit)> {
+    let mut rings: BTreeMap<i64, Vec<Sample>> = BTreeMap::new();
+    for (ranks, sample) in samples {
+        rings.entry(*ranks).or_default().push(*sample);
+    }
+    rings.into_iter().map(|(ranks, samples)| (ranks, fit_ring(&samples, ranks))).collect()
 }
 
 fn counts(sample: &Sample) -> bool {

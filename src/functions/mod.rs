@@ -1,9 +1,11 @@
 //! The SQL functions in Rust: `interval_*` on `LIST(STRUCT(start_ns BIGINT, end_ns BIGINT))` and
-//! `hockney_*` on `LIST(STRUCT(bytes DOUBLE, seconds DOUBLE))`; lists of other numbers are cast.
+//! `hockney_*` on `LIST(STRUCT(bytes DOUBLE, seconds DOUBLE))`, before which `hockney_fit_rings` has
+//! `group_size BIGINT`; lists of other numbers are cast.
 //!
 //! NULL in, NULL out. Intervals are half-open; an empty list has length 0; an element that is NULL,
 //! or whose start or end is NULL, holds no instant. A sample that is NULL, or whose size or time is
-//! NULL, does not count; an empty list has no fit, and a flag that says so.
+//! NULL, does not count; an empty list has no fit, and a flag that says so. A sample without
+//! `group_size` is of no ring.
 
 pub mod hockney;
 pub mod interval;
@@ -17,6 +19,7 @@ use arrow::array::{
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Fields, Float64Type, Int64Type};
+use arrow::error::ArrowError;
 use duckdb::Connection;
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 
@@ -41,6 +44,11 @@ pub const FUNCTIONS: &[(&str, &str, &str)] = &[
         "(l, n) -> STRUCT",
         "the same for one step of a ring all-reduce over n ranks; n_half_bytes is of the whole message",
     ),
+    (
+        "hockney_fit_rings",
+        "(l) -> LIST",
+        "hockney_fit_ring of each group_size of l, by ascending group_size",
+    ),
 ];
 
 /// Registers every function of [`FUNCTIONS`] with a connection.
@@ -56,6 +64,7 @@ pub fn register(connection: &Connection) -> crate::error::Result<()> {
     connection.register_scalar_function::<Subtract>("interval_subtract")?;
     connection.register_scalar_function::<HockneyFit>("hockney_fit")?;
     connection.register_scalar_function::<HockneyFitRing>("hockney_fit_ring")?;
+    connection.register_scalar_function::<HockneyFitRings>("hockney_fit_rings")?;
     Ok(())
 }
 
@@ -119,9 +128,13 @@ fn lists(rows: impl Iterator<Item = Option<Vec<Interval>>>) -> Outcome {
         vec![Arc::new(Int64Array::from(starts)), Arc::new(Int64Array::from(ends))],
         None,
     );
-    let DataType::List(field) = list_type() else { unreachable!("list_type is a list") };
+    list_array(values, sizes, valid)
+}
+
+/// Lists of so many of the values each; NULL where one is not valid.
+fn list_array(values: StructArray, sizes: Vec<usize>, valid: Vec<bool>) -> Outcome {
     Ok(Arc::new(ListArray::try_new(
-        field,
+        Arc::new(Field::new_list_field(values.data_type().clone(), true)),
         OffsetBuffer::from_lengths(sizes),
         Arc::new(values),
         Some(NullBuffer::from(valid)),
@@ -193,7 +206,7 @@ fn row_samples(input: &RecordBatch, row: usize) -> Option<Vec<Sample>> {
 
 /// The fits as structs in the order of [`fit_fields`]. The parts of a NULL are NULL too: DuckDB looks
 /// at them without asking for the whole.
-fn structs(rows: &[Option<Fit>]) -> Outcome {
+fn structs(rows: &[Option<Fit>]) -> Result<StructArray, ArrowError> {
     let double = |of: fn(&Fit) -> Option<f64>| -> ArrayRef {
         Arc::new(rows.iter().map(|r| r.as_ref().and_then(of)).collect::<Float64Array>())
     };
@@ -215,7 +228,7 @@ fn structs(rows: &[Option<Fit>]) -> Outcome {
         Arc::new(flags),
     ];
     let valid = NullBuffer::from_iter(rows.iter().map(Option::is_some));
-    Ok(Arc::new(StructArray::try_new(fit_fields(), columns, Some(valid))?))
+    StructArray::try_new(fit_fields(), columns, Some(valid))
 }
 
 struct HockneyFit;
@@ -224,7 +237,7 @@ impl VArrowScalar for HockneyFit {
     type State = ();
     fn invoke(_: &(), input: RecordBatch) -> Outcome {
         let fit = |row| row_samples(&input, row).map(|samples| hockney::fit(&samples));
-        structs(&(0..input.num_rows()).map(fit).collect::<Vec<_>>())
+        Ok(Arc::new(structs(&(0..input.num_rows()).map(fit).collect::<Vec<_>>())?))
     }
     fn signatures() -> Vec<ArrowFunctionSignature> {
         vec![ArrowFunctionSignature::exact(vec![samples_type()], DataType::Struct(fit_fields()))]
@@ -241,10 +254,64 @@ impl VArrowScalar for HockneyFitRing {
             let samples = row_samples(&input, row)?;
             ranks.is_valid(row).then(|| hockney::fit_ring(&samples, ranks.value(row)))
         };
-        structs(&(0..input.num_rows()).map(fit).collect::<Vec<_>>())
+        Ok(Arc::new(structs(&(0..input.num_rows()).map(fit).collect::<Vec<_>>())?))
     }
     fn signatures() -> Vec<ArrowFunctionSignature> {
         let arguments = vec![samples_type(), DataType::Int64];
         vec![ArrowFunctionSignature::exact(arguments, DataType::Struct(fit_fields()))]
+    }
+}
+
+fn ring_fields() -> Fields {
+    fields(&[("group_size", DataType::Int64), ("fit", DataType::Struct(fit_fields()))])
+}
+
+/// The samples of row `row` with the size of their ring, or None where the list is NULL.
+fn row_rings(input: &RecordBatch, row: usize) -> Option<Vec<(i64, Sample)>> {
+    let list: &ListArray = input.column(0).as_list();
+    if list.is_null(row) {
+        return None;
+    }
+    let (from, to) = (list.value_offsets()[row] as usize, list.value_offsets()[row + 1] as usize);
+    let elements = list.values().as_struct();
+    let ranks = elements.column(0).as_primitive::<Int64Type>();
+    let number = |column: usize, i: usize| {
+        let numbers = elements.column(column).as_primitive::<Float64Type>();
+        // What is no number does not count, and its ring is one nevertheless.
+        if numbers.is_valid(i) { numbers.value(i) } else { f64::NAN }
+    };
+    let valid = |i: &usize| elements.is_valid(*i) && ranks.is_valid(*i);
+    let ring = |i| (ranks.value(i), (number(1, i), number(2, i)));
+    Some((from..to).filter(valid).map(ring).collect())
+}
+
+struct HockneyFitRings;
+
+impl VArrowScalar for HockneyFitRings {
+    type State = ();
+    fn invoke(_: &(), input: RecordBatch) -> Outcome {
+        let (mut sizes, mut fits, mut counts, mut valid) = (vec![], vec![], vec![], vec![]);
+        for row in 0..input.num_rows() {
+            let rings = row_rings(&input, row).map(|samples| hockney::fit_rings(&samples));
+            valid.push(rings.is_some());
+            let rings = rings.unwrap_or_default();
+            counts.push(rings.len());
+            for (size, fit) in rings {
+                sizes.push(size);
+                fits.push(Some(fit));
+            }
+        }
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(Int64Array::from(sizes)), Arc::new(structs(&fits)?)];
+        let values = StructArray::try_new(ring_fields(), columns, None)?;
+        list_array(values, counts, valid)
+    }
+    fn signatures() -> Vec<ArrowFunctionSignature> {
+        let samples = fields(&[
+            ("group_size", DataType::Int64),
+            ("bytes", DataType::Float64),
+            ("seconds", DataType::Float64),
+        ]);
+        vec![ArrowFunctionSignature::exact(vec![list_of(samples)], list_of(ring_fields()))]
     }
 }

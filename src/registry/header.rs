@@ -5,6 +5,7 @@
 //! continues the tag above. Comments after the header belong to the query.
 
 use crate::error::{Error, Result};
+use crate::sql_text::sql_string;
 
 /// What a file defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +62,35 @@ pub struct Column {
     pub doc: String,
 }
 
-/// `@check expression | message`, `@warn expression | message` and `@coverage column | what`.
+/// `@warn expression | message` and `@coverage column | what`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// The part before the bar.
     pub left: String,
     /// The part after it.
     pub right: String,
+}
+
+/// `@check expression | message`, or `@reason expression | text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// SQL: of `@check` what must hold, of `@reason` the sentence why there is no value, or NULL.
+    pub left: String,
+    /// The sentence; of `@reason` what stands for its sentences in the documents.
+    pub right: String,
+    /// Whether the SQL gives the sentence.
+    pub is_reason: bool,
+}
+
+impl Check {
+    /// SQL for the sentence why there is no value, or NULL.
+    pub fn reason(&self) -> String {
+        if self.is_reason {
+            format!("CAST(({}) AS VARCHAR)", self.left)
+        } else {
+            format!("CASE WHEN ({}) THEN NULL ELSE {} END", self.left, sql_string(&self.right))
+        }
+    }
 }
 
 /// Everything that the header says.
@@ -91,8 +114,8 @@ pub struct Header {
     pub reads: Vec<String>,
     /// `@value`: the column of the one number.
     pub value: Option<String>,
-    /// `@check`.
-    pub checks: Vec<Pair>,
+    /// `@check` and `@reason`, in the order of the header.
+    pub checks: Vec<Check>,
     /// `@coverage`.
     pub coverage: Vec<Pair>,
     /// `@warn`: boolean SQL over the row of the result, and what to know where it holds.
@@ -207,12 +230,14 @@ enum Read {
     /// Each time: `expression | message`. The expression may hold bars (`||`), so its message
     /// stands after the last one.
     Conditions(fn(&mut Header) -> &mut Vec<Pair>),
+    /// Each time, in one list: `@check expression | message`, or `@reason expression | text`.
+    Checks { is_reason: bool },
     /// Each time: anything else that stands before a bar.
     Each(fn(&mut Header, Pair) -> Result<(), String>),
 }
 
 /// Every tag but the first of a header.
-const TAGS: [(&str, Read); 22] = [
+const TAGS: [(&str, Read); 23] = [
     ("version", Read::Once(version)),
     ("area", Read::Text(|h| &mut h.area)),
     ("summary", Read::Text(|h| &mut h.summary)),
@@ -220,7 +245,8 @@ const TAGS: [(&str, Read); 22] = [
     ("requires", Read::Words(|h| &mut h.requires)),
     ("reads", Read::Words(|h| &mut h.reads)),
     ("value", Read::Once(|h, text| set(&mut h.value, Some(text.to_owned())))),
-    ("check", Read::Conditions(|h| &mut h.checks)),
+    ("check", Read::Checks { is_reason: false }),
+    ("reason", Read::Checks { is_reason: true }),
     ("coverage", Read::Notes(|h| &mut h.coverage)),
     ("warn", Read::Conditions(|h| &mut h.warns)),
     ("answer", Read::Once(|h, text| set(&mut h.answer, Some(text.to_owned())))),
@@ -253,6 +279,10 @@ impl Read {
             Self::Texts(field) => field(header).push(text.to_owned()),
             Self::Notes(field) => field(header).push(pair(text.split_once('|'))?),
             Self::Conditions(field) => field(header).push(pair(text.rsplit_once('|'))?),
+            Self::Checks { is_reason } => {
+                let Pair { left, right } = pair(text.rsplit_once('|'))?;
+                header.checks.push(Check { left, right, is_reason: *is_reason });
+            }
             Self::Each(read) => read(header, pair(text.split_once('|'))?)?,
         }
         Ok(())
@@ -444,6 +474,7 @@ mod tests {
 
     const METRIC: &str = "-- @metric x_ratio\n-- @version 2\n-- @area a\n-- @summary S.\n-- @grain trace\n\
         -- @requires steps device_events\n-- @value x_ratio\n-- @check (SELECT a | b) > 1 | no x\n\
+        -- @reason (SELECT a || b FROM c) | c says why\n\
         -- @warn x_ratio > 1 || $min > 3 | x is {x_ratio}\n-- @answer 'x' || x_ratio\n\
         -- @param min BIGINT 3 | Least.\n-- @param top BIGINT NULL | Most.\n\
         -- @column trace VARCHAR dim - | The trace.\n-- @column x_ratio DOUBLE value ratio higher | X.\n\
@@ -467,6 +498,9 @@ mod tests {
         assert_eq!((h.kind, h.name.as_str(), h.version), (Kind::Metric, "x_ratio", 2));
         assert_eq!(h.requires, ["steps", "device_events"]);
         assert_eq!(h.checks[0].left, "(SELECT a | b) > 1");
+        let check = "CASE WHEN ((SELECT a | b) > 1) THEN NULL ELSE 'no x' END";
+        assert_eq!(h.checks[0].reason(), check);
+        assert_eq!(h.checks[1].reason(), "CAST(((SELECT a || b FROM c)) AS VARCHAR)");
         assert_eq!(h.warns[0].left, "x_ratio > 1 || $min > 3");
         assert_eq!(h.warns[0].right, "x is {x_ratio}");
         assert_eq!(h.answer.as_deref(), Some("'x' || x_ratio"));
@@ -487,13 +521,13 @@ mod tests {
             (
                 "-- @warn x_ratio > 1 || $min > 3 |",
                 "-- @warn",
-                "x.sql:9",
+                "x.sql:10",
                 "@warn needs `left | right`",
             ),
             (
                 "x_ratio DOUBLE value",
                 "x_ratio DOUBLE worth",
-                "x.sql:14",
+                "x.sql:15",
                 "@column has an unknown role or direction",
             ),
         ] {

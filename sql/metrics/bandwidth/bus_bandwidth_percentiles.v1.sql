@@ -4,14 +4,10 @@
 -- @summary  Bus bandwidth of the communication calls by kind, message size, group size and link, against the link of the card.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_calls _sized_calls _comm_events
+-- @reads    _bus_calls _sized_calls _comm_events _size_reasons
 -- @value    p50_gb_per_s
 -- @coverage size_coverage_ratio | one message size of all ranks, group size and time are
--- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
--- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
--- @check    (SELECT sum(filled_calls) FROM _sized_calls) > 0 | every call of known size carries 0 bytes
--- @check    (SELECT sum(even_calls) FROM _sized_calls) > 0 | every call of known size is an all-to-all whose splits differ, so that no one message size describes it
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls) > 0 | no call of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call') | no call of more than one rank (beside barriers) states one size above 0 for all its ranks and has a duration above 0
 -- @null     no call of known size and time has a bus factor: its group size or its kind is unknown
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   p50_gb_per_s DOUBLE value gb_per_s higher | Median bus bandwidth over the calls of all kinds, interpolated.

@@ -4,15 +4,11 @@
 -- @summary  Bus bandwidth of an all-reduce: median over the calls of 2 (n - 1) / n x message size / transfer time.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_kinds _sized_calls _comm_events
+-- @reads    _bus_kinds _sized_calls _comm_events _size_reasons
 -- @value    busbw_allreduce_gb_per_s
 -- @alias    busbw_allreduce bandwidth_utilization_allreduce_group_6 bandwidth_utilization_allreduce
 -- @coverage size_coverage_ratio | message size, group size and time are
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_reduce') > 0 | the trace has no all-reduce
--- @check    (SELECT count(*) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | no all-reduce has more than one rank
--- @check    (SELECT sum(stated_calls) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | the trace states no message size of any all-reduce
--- @check    (SELECT sum(filled_calls) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | every all-reduce of known size carries 0 bytes
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls WHERE collective = 'all_reduce') > 0 | no all-reduce of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'all-reduce') | no all-reduce of more than one rank states a size above 0 and has a duration above 0
 -- @null     the group size of no all-reduce of known size and time is known
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   busbw_allreduce_gb_per_s DOUBLE value gb_per_s higher | Median over the calls, interpolated; the message is the buffer of one rank, n the ranks of the group, the time that of the rank that needs least.

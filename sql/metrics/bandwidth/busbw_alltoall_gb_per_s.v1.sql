@@ -4,16 +4,11 @@
 -- @summary  Bus bandwidth of an all-to-all: median over the calls of (n - 1) / n x message size / transfer time.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_kinds _sized_calls _comm_events
+-- @reads    _bus_kinds _sized_calls _comm_events _size_reasons
 -- @value    busbw_alltoall_gb_per_s
 -- @alias    busbw_alltoall bandwidth_utilization_alltoall_group_6 bandwidth_utilization_alltoall
 -- @coverage size_coverage_ratio | one message size of all ranks, group size and time are
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0 | the trace has no all-to-all
--- @check    (SELECT count(*) FROM _sized_calls WHERE collective = 'all_to_all') > 0 | no all-to-all has more than one rank
--- @check    (SELECT sum(stated_calls) FROM _sized_calls WHERE collective = 'all_to_all') > 0 | the trace states no message size of any all-to-all
--- @check    (SELECT sum(filled_calls) FROM _sized_calls WHERE collective = 'all_to_all') > 0 | every all-to-all of known size carries 0 bytes
--- @check    (SELECT sum(even_calls) FROM _sized_calls WHERE collective = 'all_to_all') > 0 | the splits of every all-to-all of known size differ, so that no one message size describes a call
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls WHERE collective = 'all_to_all') > 0 | no all-to-all of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'all-to-all') | no all-to-all of more than one rank states one size above 0 for all its ranks and has a duration above 0
 -- @null     the group size of no all-to-all of known size and time is known
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   busbw_alltoall_gb_per_s DOUBLE value gb_per_s higher | Median over the calls, interpolated; the message is the buffer of one rank, n the ranks of the group, the time that of the rank that needs least.

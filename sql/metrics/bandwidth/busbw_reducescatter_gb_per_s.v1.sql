@@ -4,15 +4,11 @@
 -- @summary  Bus bandwidth of a reduce-scatter: median over the calls of (n - 1) / n x message size / transfer time.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_kinds _sized_calls _comm_events
+-- @reads    _bus_kinds _sized_calls _comm_events _size_reasons
 -- @value    busbw_reducescatter_gb_per_s
 -- @alias    busbw_reducescatter bandwidth_utilization_reducescatter_group_6 bandwidth_utilization_reducescatter
 -- @coverage size_coverage_ratio | message size, group size and time are
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'reduce_scatter') > 0 | the trace has no reduce-scatter
--- @check    (SELECT count(*) FROM _sized_calls WHERE collective = 'reduce_scatter') > 0 | no reduce-scatter has more than one rank
--- @check    (SELECT sum(stated_calls) FROM _sized_calls WHERE collective = 'reduce_scatter') > 0 | the trace states no message size of any reduce-scatter
--- @check    (SELECT sum(filled_calls) FROM _sized_calls WHERE collective = 'reduce_scatter') > 0 | every reduce-scatter of known size carries 0 bytes
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls WHERE collective = 'reduce_scatter') > 0 | no reduce-scatter of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'reduce-scatter') | no reduce-scatter of more than one rank states a size above 0 and has a duration above 0
 -- @null     the group size of no reduce-scatter of known size and time is known
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   busbw_reducescatter_gb_per_s DOUBLE value gb_per_s higher | Median over the calls, interpolated; the message is the input, n the ranks of the group, the time that of the rank that needs least.

@@ -4,15 +4,11 @@
 -- @summary  Bus bandwidth of the communication calls as a share of the bandwidth of the link that the card states, mean over the calls.
 -- @grain    trace
 -- @requires collectives cards
--- @reads    _bus_calls _sized_calls
+-- @reads    _bus_calls _sized_calls _size_reasons
 -- @value    busbw_utilization_ratio
 -- @alias    bandwidth_utilization allreduce_model_utilization
 -- @coverage link_coverage_ratio | one message size of all ranks, group size, time and link are
--- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
--- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
--- @check    (SELECT sum(filled_calls) FROM _sized_calls) > 0 | every call of known size carries 0 bytes
--- @check    (SELECT sum(even_calls) FROM _sized_calls) > 0 | every call of known size is an all-to-all whose splits differ, so that no one message size describes it
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls) > 0 | no call of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call') | no call of more than one rank (beside barriers) states one size above 0 for all its ranks and has a duration above 0
 -- @check    (SELECT count(*) FROM cards WHERE scale_up_gbit_per_s > 0 OR scale_out_gbit_per_s > 0) > 0 | the workload card states no link bandwidth
 -- @null     no call has a bus bandwidth and a link whose bandwidth is known
 -- @column   trace VARCHAR dim - | The ingested trace.

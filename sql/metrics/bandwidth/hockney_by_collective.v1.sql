@@ -4,15 +4,11 @@
 -- @summary  Hockney model T = alpha + beta x S of the calls of each kind, group size and link class, and the bus bandwidth that large messages come near.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_fits _sized_calls _comm_events
+-- @reads    _comm_fits _sized_calls _comm_events _size_coverage _size_reasons
 -- @value    bus_bw_gb_per_s
 -- @answer   collective || ' over ' || group_size || ' ranks' || coalesce(', ' || link, '')
 -- @coverage size_coverage_ratio | size and time of the calls are
--- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
--- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
--- @check    (SELECT sum(filled_calls) FROM _sized_calls) > 0 | every call of known size carries 0 bytes
--- @check    (SELECT sum(even_calls) FROM _sized_calls) > 0 | every call of known size is an all-to-all whose splits differ, so that no one message size describes it
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls) > 0 | no call of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call') | no call of more than one rank (beside barriers) states one size above 0 for all its ranks and has a duration above 0
 -- @null     no kind of call has 5 even calls in one group size, two message sizes and times that grow with them
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   bus_bw_gb_per_s DOUBLE value gb_per_s higher | Bus factor / beta of the combination with most calls, of those that have it from 5 calls or more.
@@ -54,12 +50,6 @@ WITH
         QUALIFY row_number() OVER (
             PARTITION BY trace ORDER BY fit.samples DESC, collective, group_size, link
         ) = 1
-    ),
-
-    coverage AS (
-        SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
-        FROM _sized_calls
-        GROUP BY trace
     )
 
 SELECT
@@ -67,5 +57,5 @@ SELECT
     v.size_coverage_ratio
 FROM lists AS l
 LEFT JOIN most AS m ON m.trace = l.trace
-LEFT JOIN coverage AS v ON v.trace = l.trace
+LEFT JOIN _size_coverage AS v ON v.trace = l.trace AND v.collective IS NULL
 ORDER BY l.trace

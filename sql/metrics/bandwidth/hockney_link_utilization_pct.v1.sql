@@ -4,14 +4,10 @@
 -- @summary  Bus bandwidth that large messages come near, against the link bandwidth of the workload card.
 -- @grain    trace
 -- @requires collectives cards
--- @reads    _comm_fits _sized_calls
+-- @reads    _comm_fits _sized_calls _size_coverage _size_reasons
 -- @value    hockney_link_utilization_pct
 -- @coverage size_coverage_ratio | size and time of the calls are
--- @check    (SELECT count(*) FROM _sized_calls) > 0 | the trace has no call of more than one rank beside barriers
--- @check    (SELECT sum(stated_calls) FROM _sized_calls) > 0 | the trace states no message size of any call
--- @check    (SELECT sum(filled_calls) FROM _sized_calls) > 0 | every call of known size carries 0 bytes
--- @check    (SELECT sum(even_calls) FROM _sized_calls) > 0 | every call of known size is an all-to-all whose splits differ, so that no one message size describes it
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls) > 0 | no call of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call') | no call of more than one rank (beside barriers) states one size above 0 for all its ranks and has a duration above 0
 -- @check    (SELECT count(*) FROM cards WHERE scale_up_gbit_per_s > 0 OR scale_out_gbit_per_s > 0) > 0 | the workload card states no link bandwidth
 -- @null     no kind of call whose link class and link bandwidth are known has 5 even calls, two message sizes and times that grow with them
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -72,12 +68,6 @@ WITH
         QUALIFY row_number() OVER (
             PARTITION BY trace ORDER BY fit.samples DESC, collective, group_size, link
         ) = 1
-    ),
-
-    coverage AS (
-        SELECT trace, CAST(sum(sized_calls) AS DOUBLE) / nullif(sum(calls), 0) AS size_coverage_ratio
-        FROM _sized_calls
-        GROUP BY trace
     )
 
 SELECT
@@ -88,5 +78,5 @@ SELECT
     v.size_coverage_ratio
 FROM lists AS l
 LEFT JOIN most AS m ON m.trace = l.trace
-LEFT JOIN coverage AS v ON v.trace = l.trace
+LEFT JOIN _size_coverage AS v ON v.trace = l.trace AND v.collective IS NULL
 ORDER BY l.trace

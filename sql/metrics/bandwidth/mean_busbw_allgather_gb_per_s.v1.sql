@@ -4,15 +4,11 @@
 -- @summary  Mean bus bandwidth of the all-gather calls: each call counts the same.
 -- @grain    trace
 -- @requires collectives
--- @reads    _bus_kinds _sized_calls
+-- @reads    _bus_kinds _sized_calls _size_reasons
 -- @value    mean_busbw_allgather_gb_per_s
 -- @alias    avg_allgather_bandwidth avg_allgather_bandwidth_group_2
 -- @coverage size_coverage_ratio | message size, group size and time are
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_gather') > 0 | the trace has no all-gather
--- @check    (SELECT count(*) FROM _sized_calls WHERE collective = 'all_gather') > 0 | no all-gather has more than one rank
--- @check    (SELECT sum(stated_calls) FROM _sized_calls WHERE collective = 'all_gather') > 0 | the trace states no message size of any all-gather
--- @check    (SELECT sum(filled_calls) FROM _sized_calls WHERE collective = 'all_gather') > 0 | every all-gather of known size carries 0 bytes
--- @check    (SELECT sum(even_timed_calls) FROM _sized_calls WHERE collective = 'all_gather') > 0 | no all-gather of known size has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'all-gather') | no all-gather of more than one rank states a size above 0 and has a duration above 0
 -- @null     the group size of no all-gather of known size and time is known
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_busbw_allgather_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls of (n - 1) / n x message size / transfer time.

@@ -4,11 +4,10 @@
 -- @summary  Share of the window of a rank in which its devices compute, mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times
+-- @reads    _rank_times _class_reasons
 -- @value    compute_efficiency_pct
 -- @null     no device event has a duration
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that what computes inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'compute') | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   compute_efficiency_pct DOUBLE value pct higher | 100 x |compute| / window of a rank, mean over ranks.
 -- @column   of_busy_pct DOUBLE value pct higher | 100 x |compute| / |all device events|, mean over ranks.

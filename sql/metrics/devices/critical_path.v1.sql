@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires steps device_events launches
--- @reads    _launch_calls _waits _wait_causes _clock_shifts host_events host_ranges
+-- @reads    _blocking_calls _clock_shifts _launch_calls _step_threads _wait_causes _waits
 -- @value    critical_path_ms
 -- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
@@ -97,9 +97,8 @@ WITH RECURSIVE
         SELECT
             l.trace, k.rank, l.event_id, l.runtime_event_id,
             l.launch_ts_ns - k.shift_ns AS launch_ts_ns,
-            -- A copy that ends before its call returns is what the call waited for.
-            l.class = 'copy' AND l.ts_ns + l.dur_ns <= l.launched_ns AS is_awaited,
-            -- A device may begin before the call returns.
+            -- A device may begin before the call returns. A copy that ends before its call returns
+            -- is what the call waited for.
             CASE WHEN l.class = 'copy' AND l.ts_ns + l.dur_ns <= l.launched_ns
                 THEN l.launch_ts_ns
                 ELSE least(l.launched_ns, l.ts_ns)
@@ -138,28 +137,13 @@ WITH RECURSIVE
 
     calls AS (
         SELECT
-            h.trace, k.rank, h.event_id, h.name, h.pid, h.tid, h.ts_ns - k.shift_ns AS ts_ns,
-            h.ts_ns + h.dur_ns - k.shift_ns AS end_ns,
-            h.name LIKE '%StreamSynchronize%'
-                OR h.name LIKE '%DeviceSynchronize%'
-                OR h.name LIKE '%CtxSynchronize%'
-                OR h.name LIKE '%EventSynchronize%'
-                OR h.name IN ('cudaMemcpy', 'cudaMemcpy2D', 'hipMemcpy', 'hipMemcpyWithStream')
-                OR h.name LIKE 'cudaMemcpy\_v%' ESCAPE '\'
-                OR h.name LIKE 'cuMemcpyDtoH\_v%' ESCAPE '\'
-                OR a.runtime_event_id IS NOT NULL
-                AS is_blocking
-        FROM host_events AS h
-        INNER JOIN clocks AS k ON k.trace = h.trace AND k.rank = h.rank
-        INNER JOIN bounds AS b ON b.trace = h.trace
-        LEFT JOIN (
-            SELECT DISTINCT trace, runtime_event_id
-            FROM launched
-            WHERE is_awaited
-        ) AS a ON a.trace = h.trace AND a.runtime_event_id = h.event_id
-        WHERE h.class = 'host_runtime'
-            AND h.ts_ns + h.dur_ns - k.shift_ns > b.start_ns
-            AND h.ts_ns + h.dur_ns - k.shift_ns <= b.end_ns
+            c.trace, k.rank, c.event_id, c.name, c.pid, c.tid, c.ts_ns - k.shift_ns AS ts_ns,
+            c.end_ns - k.shift_ns AS end_ns,
+            c.waits OR coalesce(c.copy_end_ns - k.shift_ns > b.start_ns, FALSE) AS is_blocking
+        FROM _blocking_calls AS c
+        INNER JOIN clocks AS k ON k.trace = c.trace AND k.rank = c.rank
+        INNER JOIN bounds AS b ON b.trace = c.trace
+        WHERE c.end_ns - k.shift_ns > b.start_ns AND c.end_ns - k.shift_ns <= b.end_ns
     ),
 
     -- Ends and starts of device events and returns of blocking calls in one strict order: ends
@@ -239,17 +223,11 @@ WITH RECURSIVE
 
     -- The thread of the step on each rank: that of its marker, else the one that calls most.
     marker_threads AS (
-        SELECT s.trace, s.rank, r.pid, r.tid
-        FROM steps AS s
+        SELECT s.trace, s.rank, s.pid, s.tid
+        FROM _step_threads AS s
         INNER JOIN bounds AS b ON b.trace = s.trace AND b.step = s.step
-        INNER JOIN host_ranges AS r
-            ON r.trace = s.trace
-            AND r.rank = s.rank
-            AND r.ts_ns = s.ts_ns
-            AND r.dur_ns = s.dur_ns
-        WHERE r.kind = 'annotation'
         QUALIFY row_number() OVER (
-            PARTITION BY s.trace, s.rank ORDER BY abs(s.ts_ns + s.dur_ns - b.step_end_ns), r.event_id
+            PARTITION BY s.trace, s.rank ORDER BY abs(s.end_ns - b.step_end_ns), s.event_id
         ) = 1
     ),
 
@@ -645,28 +623,20 @@ WITH RECURSIVE
         SELECT trace, bool_or(aligned) AS clock_aligned
         FROM clocks
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            b.trace, s.dur_ns / 1e6 AS critical_path_ms, l.rank,
-            100.0 * l.rank_ns / s.dur_ns AS rank_pct, l.reason, b.end_rank, b.step,
-            (b.end_ns - b.start_ns) / 1e6 AS step_ms,
-            CASE WHEN b.end_ns > b.step_end_ns THEN 'device' ELSE 'host' END AS ends_on,
-            r.by_rank, k.by_kind_ms, coalesce(n.by_name, []) AS by_name, s.segments_count,
-            s.segments, a.clock_aligned, c.launch_coverage_ratio
-        FROM bounds AS b
-        INNER JOIN segment_lists AS s ON s.trace = b.trace
-        INNER JOIN rank_lists AS r ON r.trace = b.trace
-        INNER JOIN foremost AS l ON l.trace = b.trace
-        INNER JOIN kind_maps AS k ON k.trace = b.trace
-        INNER JOIN alignment AS a ON a.trace = b.trace
-        LEFT JOIN name_lists AS n ON n.trace = b.trace
-        LEFT JOIN coverage AS c ON c.trace = b.trace
     )
 
 SELECT
-    trace, critical_path_ms, rank, rank_pct, reason, end_rank, step, step_ms, ends_on, by_rank,
-    by_kind_ms, by_name, segments_count, segments, clock_aligned, launch_coverage_ratio
-FROM final
-ORDER BY trace
+    b.trace, s.dur_ns / 1e6 AS critical_path_ms, l.rank, 100.0 * l.rank_ns / s.dur_ns AS rank_pct,
+    l.reason, b.end_rank, b.step, (b.end_ns - b.start_ns) / 1e6 AS step_ms,
+    CASE WHEN b.end_ns > b.step_end_ns THEN 'device' ELSE 'host' END AS ends_on,
+    r.by_rank, k.by_kind_ms, coalesce(n.by_name, []) AS by_name, s.segments_count, s.segments,
+    a.clock_aligned, c.launch_coverage_ratio
+FROM bounds AS b
+INNER JOIN segment_lists AS s ON s.trace = b.trace
+INNER JOIN rank_lists AS r ON r.trace = b.trace
+INNER JOIN foremost AS l ON l.trace = b.trace
+INNER JOIN kind_maps AS k ON k.trace = b.trace
+INNER JOIN alignment AS a ON a.trace = b.trace
+LEFT JOIN name_lists AS n ON n.trace = b.trace
+LEFT JOIN coverage AS c ON c.trace = b.trace
+ORDER BY b.trace

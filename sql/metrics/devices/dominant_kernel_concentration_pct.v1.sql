@@ -4,12 +4,11 @@
 -- @summary  Share of kernel time in the kernel that takes most of it.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    device_events
+-- @reads    device_events _class_reasons
 -- @value    dominant_kernel_concentration_pct
 -- @answer   dominant_kernel
 -- @alias    dominant_kernel_concentration
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'names') | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   dominant_kernel_concentration_pct DOUBLE value pct lower | 100 x durations of the kernels of the name with most time / durations of all kernels, over all ranks.

@@ -4,11 +4,10 @@
 -- @summary  What the kernels of all ranks spend their time on, by class; the value is the share of the largest class.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _rank_list device_events host_times kernel_classes
+-- @reads    _rank_list device_events host_times kernel_classes _class_reasons
 -- @value    largest_class_pct
 -- @answer   largest_class
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage classified_ratio | what the kernels do is, by their time,
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.

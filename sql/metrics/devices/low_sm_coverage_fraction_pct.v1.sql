@@ -5,12 +5,10 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
--- @reads    _kernel_shapes
+-- @reads    _kernel_shapes _shape_reasons
 -- @value    low_sm_coverage_fraction_pct
 -- @alias    low_sm_coverage_fraction
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
--- @check    (SELECT count(grid_x) + count(blocks_per_sm) FROM device_events) > 0 | no kernel states its grid
--- @check    (SELECT count(*) FROM _kernel_shapes WHERE coalesce(blocks, blocks_per_sm) > 0 AND dur_ns > 0) > 0 | no kernel that takes time states a usable number of blocks
+-- @reason   (SELECT why FROM _shape_reasons) | whole CUDA graphs were traced, or no kernel that takes time states a usable number of blocks
 -- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the kernels,
 -- @null     the trace does not say how many multiprocessors a device has: give them with -p sm_count=132
 -- @param    threshold_pct DOUBLE 50 | Coverage, 100 x blocks / multiprocessors, below which a kernel counts.

@@ -4,11 +4,10 @@
 -- @summary  Share of kernel time that memory bounds: by operations and bytes against the peaks of the device where the trace states them, else by what the kernels do.
 -- @grain    trace
 -- @requires device_events
--- @reads    _kernel_sums _rank_peaks _rank_rates _rank_list precision_names cards
+-- @reads    _kernel_sums _rank_peaks _rank_rates _rank_list precision_names cards _class_reasons
 -- @value    memory_bound_fraction_pct
 -- @alias    memory_bound_fraction
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage known_ratio | what bounds the kernels is, by their time,
 -- @null     no kernel or copy of the trace takes time
 -- @param    peak_tflops DOUBLE NULL | Peak rate of one device in 10^12 operations per second; else that of the trace, else that of device_peaks by the name of the device.

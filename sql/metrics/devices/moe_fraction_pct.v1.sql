@@ -4,11 +4,10 @@
 -- @summary  Share of kernel time in the kernels of a mixture of experts: routing of tokens, and the work of the experts.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _kernel_sums device_events
+-- @reads    _kernel_sums device_events _class_reasons
 -- @value    moe_fraction_pct
 -- @alias    moe_fraction
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage classified_ratio | what the kernels do is, by their time,
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -4,12 +4,11 @@
 -- @summary  What the kernels that a step launches spend their time on: communication, attention, routing and work of experts, GEMMs, and the rest; the value is the share of the largest.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _kernel_sums _step_times _mean_step_times device_events kernel_classes step_events
+-- @reads    _kernel_sums _step_times _mean_step_times device_events kernel_classes step_events _class_reasons
 -- @value    largest_part_pct
 -- @answer   largest_part
 -- @alias    break_down_steps
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them what they do
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage in_steps_ratio | the step that launched them is, by the time of the kernels,
 -- @null     no step launches a kernel that takes time
 -- @column   trace VARCHAR dim - | The ingested trace.

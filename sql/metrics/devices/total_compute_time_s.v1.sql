@@ -3,7 +3,7 @@
 -- @area     devices
 -- @summary  Time in which a rank computes: the union of its compute events, mean over ranks.
 -- @grain    trace
--- @reads    _launch_coverage _windows busy_intervals device_events step_events steps
+-- @reads    _launch_coverage _windows busy_intervals device_events step_events steps _class_times
 -- @value    total_compute_time_s
 -- @alias    kernel_compute_time_group_6
 -- @coverage launch_coverage_ratio | per_step_s: the launches of compute events are
@@ -18,30 +18,6 @@
 -- @column   launch_coverage_ratio DOUBLE value ratio | Share of the compute events whose launch, and so whose step, is known (of XLA all): per_step_s rests on those; NULL without steps.
 -- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set once at ingest)
 WITH
-    spans AS (
-        SELECT trace, rank, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
-        FROM busy_intervals
-        WHERE class = 'compute'
-        GROUP BY trace, rank
-    ),
-
-    per_rank AS (
-        SELECT r.trace, r.rank, coalesce(s.union_ns, 0) AS union_ns
-        FROM _windows AS r
-        LEFT JOIN spans AS s ON s.trace = r.trace AND s.rank = r.rank
-    ),
-
-    rank_totals AS (
-        SELECT
-            trace,
-            avg(union_ns) / 1e9 AS mean_s,
-            sum(union_ns) / 1e9 AS sum_s,
-            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(union_ns / 1e9 ORDER BY rank))
-                AS per_rank
-        FROM per_rank
-        GROUP BY trace
-    ),
-
     events AS (
         SELECT trace, rank, step, device, ts_ns, dur_ns
         FROM step_events
@@ -91,8 +67,9 @@ SELECT
     coalesce(d.duration_s, 0) AS sum_of_durations_s,
     p.per_step_s,
     CASE WHEN p.trace IS NOT NULL THEN c.compute_coverage_ratio END AS launch_coverage_ratio
-FROM rank_totals AS r
+FROM _class_times AS r
 LEFT JOIN durations AS d ON d.trace = r.trace
 LEFT JOIN step_totals AS p ON p.trace = r.trace
 LEFT JOIN _launch_coverage AS c ON c.trace = r.trace
+WHERE r.class = 'compute'
 ORDER BY r.trace

@@ -4,11 +4,9 @@
 -- @summary  Most memory that PyTorch had allocated on a device at a time, as a share of the memory of the device; the rank with the largest share.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    _rank_memory _memory_sources
+-- @reads    _rank_memory _memory_sources _memory_reasons
 -- @value    hbm_utilization_pct
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
--- @check    (SELECT count(*) FROM _memory_sources WHERE what IN ('events', 'timeline', 'totals')) > 0 | the memory snapshots hold no events and the memory samples no totals, so that no level before the end is known
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'levels') | nothing recorded the levels of the memory of a device
 -- @null     the trace does not say how much memory a device has (-p device_memory_gib=80 gives it)
 -- @param    device_memory_gib DOUBLE NULL | Memory of a device in GiB, where the trace does not say it.
 -- @column   trace VARCHAR dim - | The ingested trace.

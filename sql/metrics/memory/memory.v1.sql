@@ -4,10 +4,9 @@
 -- @summary  Largest number of bytes that PyTorch had allocated on a device at a time, over ranks and devices, and what else its snapshots say.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata _memory_sources
+-- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata _memory_sources _memory_reasons
 -- @value    peak_allocated_gib
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'device') | nothing recorded the memory of a device
 -- @null     the memory snapshots hold no events and the memory samples no totals, so that no level before the end is known
 -- @alias    peak_memory_gib
 -- @column   trace VARCHAR dim - | The ingested trace.

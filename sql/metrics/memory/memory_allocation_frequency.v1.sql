@@ -4,11 +4,9 @@
 -- @summary  Allocations of device memory per second, and per step where there are steps.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    _memory_requests steps _memory_sources
+-- @reads    _memory_requests steps _memory_sources _memory_reasons
 -- @value    allocations_per_s
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'snapshot') > 0 | the memory snapshots hold no events: they were not recorded (torch.cuda.memory._record_memory_history starts it)
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'moves') | nothing recorded what the allocator of a device does
 -- @null     the recording of the memory has no times, or those of a single moment
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.

@@ -4,9 +4,8 @@
 -- @summary  Allocations that failed for want of memory, and what was allocated then.
 -- @grain    trace
 -- @profilers memory
--- @reads    memory_events _memory_levels _memory_alive _memory_stack_names _memory_sources
--- @check    (SELECT count(*) FROM _memory_sources WHERE what IN ('events', 'snapshot')) > 0 | it needs a memory snapshot, and this trace has none
--- @check    (SELECT count(*) FROM _memory_sources WHERE what = 'events') > 0 | the memory snapshots hold no events: they were not recorded (torch.cuda.memory._record_memory_history starts it)
+-- @reads    memory_events _memory_levels _memory_alive _memory_stack_names _memory_sources _memory_reasons
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events') | the trace has no memory snapshot with events
 -- @value    oom_events
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   oom_events BIGINT value count lower | Failed allocations, all ranks.

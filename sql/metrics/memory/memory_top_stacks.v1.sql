@@ -4,9 +4,8 @@
 -- @summary  Which call stacks hold the memory when most is allocated: the share of the largest one.
 -- @grain    trace
 -- @profilers memory
--- @reads    _memory_alive _memory_stack_names _memory_sources
--- @check    (SELECT count(*) FROM _memory_sources WHERE what IN ('events', 'snapshot')) > 0 | it needs a memory snapshot, and this trace has none
--- @check    (SELECT count(*) FROM _memory_sources WHERE what = 'events') > 0 | the memory snapshots hold no events: they were not recorded (torch.cuda.memory._record_memory_history starts it)
+-- @reads    _memory_alive _memory_stack_names _memory_sources _memory_reasons
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events') | the trace has no memory snapshot with events
 -- @value    largest_stack_ratio
 -- @null     nothing was allocated at any time of the recording
 -- @column   trace VARCHAR dim - | The ingested trace.

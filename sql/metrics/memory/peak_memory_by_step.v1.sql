@@ -4,11 +4,9 @@
 -- @summary  Largest number of bytes allocated on a device during each step; the mean over steps of the largest over ranks and devices.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    steps _memory_step_peaks _memory_sources
+-- @reads    steps _memory_step_peaks _memory_sources _memory_reasons
 -- @value    mean_step_peak_gib
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
--- @check    (SELECT count(*) FROM _memory_sources WHERE what IN ('events', 'timeline', 'totals')) > 0 | the memory snapshots hold no events and the memory samples no totals, so that no level before the end is known
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'levels') | nothing recorded the levels of the memory of a device
 -- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none
 -- @null     no step lies in the time of a memory recording
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -4,11 +4,10 @@
 -- @summary  Share of communication time during which the same device also computes: |comm ∩ compute| / |comm|, whole trace.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy busy_intervals _kernel_coverage
+-- @reads    _busy busy_intervals _kernel_coverage _class_reasons
 -- @alias    communication_overlap_ratio
 -- @value    overlap_ratio_of_comm
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0 | no communication event on a device has a duration above 0
 -- @null     no communication event with a device number has a duration above 0

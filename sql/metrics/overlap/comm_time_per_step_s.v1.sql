@@ -4,13 +4,11 @@
 -- @summary  Time in which a rank communicates in a step: the union of what the step launched, mean over steps and ranks.
 -- @grain    trace
 -- @requires steps
--- @reads    _comm_steps _comm_launches device_events collectives _kernel_coverage
+-- @reads    _comm_steps _comm_launches device_events collectives _kernel_coverage _class_reasons _comm_coverage
 -- @value    comm_time_per_step_s
 -- @alias    total_communication_time
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
 -- @null     the ranks with steps communicate, and of none of that is the launch known
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -56,12 +54,6 @@ WITH
             count(*) AS num_steps
         FROM _comm_steps
         GROUP BY trace
-    ),
-
-    coverage AS (
-        SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
-        FROM _comm_launches
-        GROUP BY trace
     )
 
 SELECT
@@ -69,5 +61,5 @@ SELECT
     s.num_steps, r.per_rank, c.launch_coverage_ratio
 FROM rank_totals AS r
 INNER JOIN step_totals AS s ON s.trace = r.trace
-LEFT JOIN coverage AS c ON c.trace = r.trace
+LEFT JOIN _comm_coverage AS c ON c.trace = r.trace
 ORDER BY r.trace

@@ -3,11 +3,9 @@
 -- @area     overlap
 -- @summary  Communication of a rank: time, calls, volume and efficiency, by kind of collective.
 -- @grain    trace
--- @reads    _comm_ranks _rank_times collectives device_events _kernel_coverage
+-- @reads    _comm_ranks _rank_times collectives device_events _kernel_coverage _class_reasons
 -- @value    communication_time_ms
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.

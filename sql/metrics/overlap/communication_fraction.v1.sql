@@ -3,12 +3,10 @@
 -- @area     overlap
 -- @summary  Share of the window of a rank in which it communicates, mean over ranks.
 -- @grain    trace
--- @reads    _windows _busy busy_intervals device_events collectives _kernel_coverage
+-- @reads    _windows _busy busy_intervals device_events collectives _kernel_coverage _class_reasons
 -- @value    communication_fraction
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @null     the trace has no slices
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over ranks.
 -- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks; NULL without device events.

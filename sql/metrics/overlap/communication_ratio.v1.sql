@@ -5,11 +5,10 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
--- @reads    _traffic_dims busy_intervals _kernel_coverage
+-- @reads    _traffic_dims busy_intervals _kernel_coverage _class_reasons
 -- @value    communication_ratio
 -- @alias    communication_overhead comm_busy_fraction
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @null     no rank has a device that is busy
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   communication_ratio DOUBLE value ratio lower | |comm| / |all device events| of a rank, mean over the ranks with a busy device: unions per device, summed over the devices of a rank. A rank that does not communicate counts as 0.

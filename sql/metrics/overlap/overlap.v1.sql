@@ -4,11 +4,10 @@
 -- @summary  How much of the communication of a rank its device computes beside, and how long the device does nothing; means over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _kernel_coverage
+-- @reads    _rank_times _kernel_coverage _class_reasons
 -- @alias    compute_comm_overlap
 -- @value    overlap_efficiency_pct
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @null     no rank communicates on a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   overlap_efficiency_pct DOUBLE value pct higher | |comm ∩ compute| / |comm| of a rank, mean over the ranks that communicate.

@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _rank_flops _windows _busy
+-- @reads    _busy _trace_flops
 -- @value    achieved_flops_from_trace_json
 -- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -17,19 +17,6 @@
 -- @caveat   The tool that set the name divides by the durations of the operations that state any, added up: a rate of single operations, which idle time and concurrency do not move.
 -- @source   metrics 2.F achieved_flops (defect D15)
 WITH
-    totals AS (
-        SELECT trace, CAST(sum(flops) AS DOUBLE) AS flops
-        FROM _rank_flops
-        GROUP BY trace
-    ),
-
-    walls AS (
-        SELECT trace, max(end_ns - start_ns) / 1e9 AS wall_time_s
-        FROM _windows
-        WHERE basis = 'device'
-        GROUP BY trace
-    ),
-
     busy AS (
         SELECT trace, sum(interval_union_ns(busy)) / 1e9 AS busy_time_s
         FROM _busy
@@ -39,12 +26,11 @@ WITH
 
 SELECT
     t.trace,
-    t.flops / nullif(w.wall_time_s, 0) AS achieved_flops_from_trace_json,
+    t.flops / nullif(t.wall_time_s, 0) AS achieved_flops_from_trace_json,
     t.flops / nullif(b.busy_time_s, 0) AS per_busy,
     t.flops AS total_model_flops,
-    w.wall_time_s,
+    t.wall_time_s,
     b.busy_time_s
-FROM totals AS t
-LEFT JOIN walls AS w ON w.trace = t.trace
+FROM _trace_flops AS t
 LEFT JOIN busy AS b ON b.trace = t.trace
 ORDER BY t.trace

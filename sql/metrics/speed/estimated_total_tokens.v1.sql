@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _rank_flops _model_size
+-- @reads    _model_size _trace_flops
 -- @value    estimated_total_tokens
 -- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
 -- @null     no card states the parameters of the model: give them with -p model_params=7e9
@@ -17,12 +17,6 @@
 -- @caveat   An estimate from operations that the compiler counted, not tokens that were seen. The tool that set the name counts operations several times and takes 7e9 parameters where none are given.
 -- @source   metrics 2.B estimated_total_tokens (defects D15, D16)
 WITH
-    totals AS (
-        SELECT trace, CAST(sum(flops) AS DOUBLE) AS flops
-        FROM _rank_flops
-        GROUP BY trace
-    ),
-
     models AS (
         SELECT
             trace, flops_per_param,
@@ -36,7 +30,7 @@ WITH
             t.flops AS total_model_flops,
             CASE WHEN m.model_params > 0 THEN m.flops_per_param * m.model_params END
                 AS flops_per_token_used
-        FROM totals AS t
+        FROM _trace_flops AS t
         INNER JOIN models AS m ON m.trace = t.trace
     )
 

@@ -4,11 +4,9 @@
 -- @summary  Number of collective communication calls: every rank, the whole trace.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_list _comm_ranks collectives sources device_events _kernel_coverage
+-- @reads    _rank_list _comm_ranks collectives sources device_events _kernel_coverage _class_reasons
 -- @value    total_calls
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo annotations on the host.
 -- @column   calls_per_rank MAP value calls | Calls of each rank.

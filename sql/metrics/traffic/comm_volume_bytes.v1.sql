@@ -4,7 +4,7 @@
 -- @summary  Bytes that a rank communicates in a step, by kind: message sizes and what must go over the wire.
 -- @grain    trace
 -- @requires collectives
--- @reads    _comm_volumes _comm_launches _comm_ranks steps _kernel_coverage
+-- @reads    _comm_volumes _comm_launches _comm_ranks steps _kernel_coverage _comm_coverage
 -- @value    comm_volume_bytes
 -- @coverage size_coverage_ratio | message sizes are
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
@@ -83,12 +83,6 @@ WITH
         FROM _comm_ranks AS r
         LEFT JOIN rank_sums AS s ON s.trace = r.trace AND s.rank = r.rank
         GROUP BY r.trace
-    ),
-
-    coverage AS (
-        SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
-        FROM _comm_launches
-        GROUP BY trace
     )
 
 SELECT
@@ -99,5 +93,5 @@ SELECT
 FROM totals AS t
 INNER JOIN kind_lists AS k ON k.trace = t.trace
 LEFT JOIN rank_maps AS m ON m.trace = t.trace
-LEFT JOIN coverage AS c ON c.trace = t.trace
+LEFT JOIN _comm_coverage AS c ON c.trace = t.trace
 ORDER BY t.trace

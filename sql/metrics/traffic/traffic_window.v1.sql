@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires collectives
--- @reads    _traffic_dims _comm_launches _comm_ranks steps
+-- @reads    _traffic_dims _comm_launches _comm_ranks steps _comm_coverage
 -- @value    total_window_s
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
 -- @check    (SELECT count(dur_ns) FROM collectives) > 0 | no communication event has a duration
@@ -118,12 +118,6 @@ WITH
             trace, bool_or(has_steps) AS has_steps, max(mode) AS mode, bool_or(dim <> 'unknown') AS dims_known
         FROM events
         GROUP BY trace
-    ),
-
-    coverage AS (
-        SELECT trace, CAST(sum(launched_ns) AS DOUBLE) / nullif(sum(comm_ns), 0) AS launch_coverage_ratio
-        FROM _comm_launches
-        GROUP BY trace
     )
 
 SELECT
@@ -140,5 +134,5 @@ SELECT
 FROM traces_of_events AS e
 LEFT JOIN window_totals AS w ON w.trace = e.trace
 LEFT JOIN transition_lists AS t ON t.trace = e.trace
-LEFT JOIN coverage AS c ON c.trace = e.trace
+LEFT JOIN _comm_coverage AS c ON c.trace = e.trace
 ORDER BY e.trace

@@ -61,37 +61,25 @@ WITH
     ),
 
     typed AS (
-        SELECT trace, rank, total_ns, 1 AS place, 'computation_time' AS type, comp_ns AS time_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 2, 'exposed_comm_time', exposed_comm_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 3, 'exposed_memcpy_time', exposed_copy_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 4, 'exposed_graph_time', exposed_graph_ns
-        FROM rank_times
-        WHERE exposed_graph_ns > 0
-        UNION ALL
-        SELECT trace, rank, total_ns, 5, 'busy_time', busy_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 6, 'idle_time', total_ns - busy_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 7, 'total_time', total_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 8, 'total_comm_time', comm_ns
-        FROM rank_times
-        UNION ALL
-        SELECT trace, rank, total_ns, 9, 'total_memcpy_time', copy_ns
+        SELECT
+            trace, rank, total_ns,
+            unnest([
+                {place: 1, type: 'computation_time', time_ns: comp_ns},
+                {place: 2, type: 'exposed_comm_time', time_ns: exposed_comm_ns},
+                {place: 3, type: 'exposed_memcpy_time', time_ns: exposed_copy_ns},
+                {place: 4, type: 'exposed_graph_time', time_ns: exposed_graph_ns},
+                {place: 5, type: 'busy_time', time_ns: busy_ns},
+                {place: 6, type: 'idle_time', time_ns: total_ns - busy_ns},
+                {place: 7, type: 'total_time', time_ns: total_ns},
+                {place: 8, type: 'total_comm_time', time_ns: comm_ns},
+                {place: 9, type: 'total_memcpy_time', time_ns: copy_ns}
+            ]) AS kind
         FROM rank_times
     )
 
 SELECT
-    trace, rank, type, time_ns / 1e6 AS time_ms,
-    100 * CAST(time_ns AS DOUBLE) / nullif(total_ns, 0) AS share_pct
+    trace, rank, kind.type AS type, kind.time_ns / 1e6 AS time_ms,
+    100 * CAST(kind.time_ns AS DOUBLE) / nullif(total_ns, 0) AS share_pct
 FROM typed
-ORDER BY trace, rank, place
+WHERE kind.type <> 'exposed_graph_time' OR kind.time_ns > 0
+ORDER BY trace, rank, kind.place

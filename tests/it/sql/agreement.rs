@@ -255,6 +255,20 @@ fn samples_are_cast_and_named_and_null_has_its_own_answers() {
                 = 'group_too_small'";
     let holds: bool = connection().query_row(one, [], |row| row.get(0)).expect("the query runs");
     assert!(holds);
+    // Rings are apart, by their size; a sample without a ring is of none.
+    let rings = "SELECT hockney_fit_rings(NULL) IS NULL AND hockney_fit_rings([]) = []
+            AND hockney_fit_rings([NULL, {group_size: NULL, bytes: 1, seconds: 2}]) = []
+            AND hockney_fit_rings([
+                {group_size: 8, bytes: 4, seconds: 12}, {group_size: 2, bytes: 4, seconds: 3},
+                {group_size: 8, bytes: 8, seconds: 18}, {group_size: 1, bytes: NULL, seconds: 1}
+            ]) IS NOT DISTINCT FROM [
+                {group_size: 1, fit: hockney_fit_ring([], 1)},
+                {group_size: 2, fit: hockney_fit_ring([{bytes: 4, seconds: 3}], 2)},
+                {group_size: 8,
+                    fit: hockney_fit_ring([{bytes: 4, seconds: 12}, {bytes: 8, seconds: 18}], 8)}
+            ]";
+    let holds: bool = connection().query_row(rings, [], |row| row.get(0)).expect("the query runs");
+    assert!(holds);
     // Rows do not run into each other, and a row without a list leaves its neighbours alone.
     let rows = "SELECT array_agg(CAST(hockney_fit(CASE WHEN i % 3 > 0 THEN
                 [{bytes: i, seconds: 10 * i}, {bytes: 2 * i, seconds: 10 * i + i}] END).beta_s_per_byte
