@@ -9,9 +9,8 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::ingest::card::Given;
 use crate::ingest::card::fields::Card;
-use crate::ingest::find::walk::{Candidate, place_of, source_of};
+use crate::ingest::find::walk::Candidate;
 use crate::ingest::find::{Root, roots};
-use crate::ingest::known::is_same;
 use crate::ingest::options::{Options, Outcome};
 use crate::input::place::absolute;
 use crate::store::manifest::{Asked, Kept, KeptFile, Manifest, Source, Stored};
@@ -118,7 +117,7 @@ impl Kept {
 
 /// The paths that hold files of a root, none of them below another.
 pub(crate) fn holding(root: &Root, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let files: Vec<PathBuf> = root.candidates.iter().map(|c| absolute(&c.place.file)).collect();
+    let files: Vec<PathBuf> = root.candidates.iter().map(|c| c.file.clone()).collect();
     let holds = |path: &PathBuf| files.iter().any(|file| file.starts_with(path));
     outermost(paths.iter().map(|path| absolute(path)).filter(holds))
 }
@@ -284,7 +283,7 @@ pub(crate) fn jobs(
 /// Whether the files that are named are one of the traces that lie side by side in a folder: then the
 /// others have nothing to do with it.
 fn is_alone(root: &Root, manifest: &Manifest) -> bool {
-    let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    let files: BTreeSet<PathBuf> = root.candidates.iter().map(|c| c.absolute.clone()).collect();
     root.candidates.iter().all(|c| c.direct)
         && manifest.label() != root.path
         && manifest.sources.iter().all(|s| files.contains(&s.absolute))
@@ -326,7 +325,7 @@ fn traces_before(
     options: &Options,
     outcome: &mut Outcome,
 ) -> Vec<Before> {
-    let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    let files: BTreeSet<PathBuf> = root.candidates.iter().map(|c| c.absolute.clone()).collect();
     let is_direct = root.candidates.iter().all(|c| c.direct);
     let is_part = |m: &Manifest| {
         files.iter().all(|f| m.sources.iter().chain(&m.set_aside).any(|s| s.absolute == *f))
@@ -408,14 +407,14 @@ fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Befor
     let mut pairs = Vec::new();
     for source in &found.manifest.sources {
         let path = moved.of(&source.absolute);
-        let candidate = root.candidates.iter().find(|c| place_of(c) == path)?;
-        let now = source_of(candidate, 0).ok().filter(|now| now.bytes == source.bytes)?;
+        let candidate = root.candidates.iter().find(|c| c.absolute == path)?;
+        let now = candidate.source(0).filter(|now| now.bytes == source.bytes)?;
         pairs.push((now, candidate, source));
     }
     // The bytes last: they may have to be read.
     let same = |(now, candidate, source): &(Source, &Candidate, &Source)| {
         let now = Source { rank_flag: source.rank_flag, ..now.clone() };
-        is_same(&now, candidate, source)
+        candidate.is_same(&now, source)
     };
     if !pairs.iter().all(same) {
         return None;

@@ -1,6 +1,6 @@
 //! What must hold for any bytes: one function per fuzz target. The targets call them with what the
-//! fuzzer makes up, the ordinary tests with the committed corpus. Each panics when something does not
-//! hold, with both sides in the message.
+//! fuzzer makes up, the ordinary tests with the committed corpus. Each panics when something does
+//! not hold, with both sides in the message.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,10 +29,10 @@ use serde_json::value::RawValue;
 
 /// A trace file: three bytes that say how it is read, then its text.
 ///
-/// The first byte is the size of a segment, less one; the second the size of the pieces in which the
-/// reader gets the text (0 for the whole at once); the third the place where the text is cut short,
-/// in 256ths. How it is read must change nothing, and a part of the text must give no more than the
-/// whole.
+/// The first byte is the size of a segment, less one; the second the size of the pieces in which
+/// the reader gets the text (0 for the whole at once); the third the place where the text is cut
+/// short, in 256ths. How it is read must change nothing, and a part of the text must give no more
+/// than the whole.
 pub fn kineto(data: &[u8]) {
     let Some((&[segment, piece, part], text)) = data.split_first_chunk() else { return };
     let whole = read(text, 0, kineto::SEGMENT_BYTES);
@@ -52,8 +52,8 @@ pub fn kineto(data: &[u8]) {
 
 /// An export of Nsight Systems: its bytes.
 ///
-/// Whatever they are, there is an answer: an error with a code that says what is wrong with the file, or
-/// shares whose rows are as many as they say, each with a start that has a place in time.
+/// Whatever they are, there is an answer: an error with a code that says what is wrong with the
+/// file, or shares whose rows are as many as they say, each with a start that has a place in time.
 pub fn nsys(data: &[u8]) {
     let folder = spool();
     let file = folder.path().join("export.sqlite");
@@ -81,7 +81,7 @@ pub fn nsys(data: &[u8]) {
 
 /// A profile of XLA: its bytes, of either form.
 ///
-/// What holds is what holds for [`nsys`].
+/// The promise is that of [`nsys`].
 pub fn xla(data: &[u8]) {
     let folder = spool();
     let is_json = matches!(data.first(), Some(b'{' | b'['));
@@ -110,11 +110,11 @@ pub fn xla(data: &[u8]) {
     );
 }
 
-/// An execution trace: a byte that says in which pieces the reader gets the text (0 for the whole at
-/// once), then the text.
+/// An execution trace: a byte that says in which pieces the reader gets the text (0 for the whole
+/// at once), then the text.
 ///
-/// The pieces change nothing; there is a row for each node that counts, whose lists and arguments are
-/// JSON; an error says where.
+/// The pieces change nothing; there is a row for each node that counts, whose lists and arguments
+/// are JSON; an error says where.
 pub fn et(data: &[u8]) {
     let Some((piece, text)) = data.split_first() else { return };
     let read = |piece: u8| {
@@ -167,9 +167,9 @@ pub fn et(data: &[u8]) {
 
 /// A snapshot of memory, or a raw timeline where it begins like JSON: its bytes.
 ///
-/// There is an answer within the memory that the size of the file allows; what a pickle says is the same
-/// whatever stands behind its end, and every beginning of it is refused; rows are as many as they are said
-/// to be.
+/// There is an answer within the memory that the size of the file allows; what a pickle says is the
+/// same whatever stands behind its end, and every beginning of it is refused; rows are as many as
+/// they are said to be.
 pub fn pickle(data: &[u8]) {
     let is_json = data.first() == Some(&b'[');
     let folder = spool();
@@ -234,7 +234,7 @@ pub fn pickle(data: &[u8]) {
     }
 }
 
-/// What holds for the shares of a file, or for the error instead of them.
+/// Holds the shares of a file, or the error instead of them, to their promise.
 fn shares_are_sound(read: Result<Result<Vec<Share>, String>, Error>, codes: &[&str]) {
     let shares = match read {
         Ok(Ok(shares)) => shares,
@@ -257,8 +257,8 @@ fn shares_are_sound(read: Result<Result<Vec<Share>, String>, Error>, codes: &[&s
 
 /// A record of a benchmark, a log of gates, or samples where it begins like them: its bytes.
 ///
-/// There is an answer; rows are as many as they are said to be, and of no rank; what is kept as JSON is JSON;
-/// where a file ends is no reason to read other rows before that.
+/// There is an answer; rows are as many as they are said to be, and of no rank; what is kept as
+/// JSON is JSON; where a file ends is no reason to read other rows before that.
 pub fn bench(data: &[u8]) {
     let folder = spool();
     let read = |name: &str, data: &[u8]| {
@@ -312,10 +312,10 @@ impl Read for Pieces {
     }
 }
 
-/// What the reader made of a text.
+/// The outcome of a text.
 struct Outcome {
     content: Result<Content, Error>,
-    /// The same as text.
+    /// The content as text.
     said: String,
     /// The rows of each table.
     tables: BTreeMap<&'static str, RecordBatch>,
@@ -353,7 +353,7 @@ fn content(text: &[u8], piece: u8, segment_bytes: usize, spool: &Path) -> Result
     )
 }
 
-/// The same, with the rows.
+/// The outcome of a text, with the rows.
 fn read(text: &[u8], piece: u8, segment_bytes: usize) -> Outcome {
     let spool = spool();
     let mut content = content(text, piece, segment_bytes, spool.path());
@@ -375,7 +375,7 @@ fn rows_of(path: &Path) -> RecordBatch {
     concat_batches(&schema, &batches).expect("batches of one schema")
 }
 
-/// What holds for the outcome of any text.
+/// Holds the outcome of any text to its promise.
 fn sound(outcome: &Outcome, text: &[u8]) {
     let trace = match &outcome.content {
         Ok(Content::Trace(trace)) => trace,
@@ -433,7 +433,7 @@ const NOT_STRICT: [&str; 6] = [
     "trailing-data",
 ];
 
-/// How often a finding came.
+/// Times that a finding came.
 fn found(trace: &Kineto, code: &str) -> u64 {
     trace.log.findings.iter().find(|f| f.code == code).map_or(0, |f| f.count)
 }
@@ -634,7 +634,7 @@ pub fn json(data: &[u8]) {
     }
 }
 
-/// Where a value ends, and its depth.
+/// The end of a value, and its depth.
 type Skipped = Result<(usize, usize), Stop>;
 
 fn skip(bytes: &[u8]) -> Skipped {

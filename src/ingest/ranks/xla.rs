@@ -13,9 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ingest::find::names;
+use crate::ingest::find::names::{self, natural};
 use crate::ingest::ranks::facts::{Facts, Member};
-use crate::ingest::ranks::nsys::natural;
 use crate::input::time::EPOCH_FROM_NS;
 
 /// Seconds between the profiles of the processes of one run: each names its own when it begins.
