@@ -1,12 +1,12 @@
 //! Reports and comparisons as HTML: one file that holds its data, its script and its style, works
 //! from disk and asks nothing of a network.
 //!
-//! A page is the JSON document (see [`super::document`]), a library that draws (Apache ECharts, in
-//! `vendor/echarts`) and a script of ours that turns the one into plots and tables by the other.
-//! The script computes no figure: it sorts, stacks and scales what the document holds.
+//! A page is the JSON document ([`crate::report::document`]), a library that draws (Apache ECharts,
+//! in `vendor/echarts`), and the scripts of this folder, which make plots and tables of the
+//! document. The scripts compute no figure: they sort, stack and scale the values of the document.
 //!
 //! Names in a document come from traces of strangers. Three things keep them from being run: in
-//! the data every `<`, `>` and `&` is an escape of JSON; the script puts text into the page as text
+//! the data every `<`, `>` and `&` is an escape of JSON; the scripts put text into the page as text
 //! nodes, never as markup; and a content security policy lets nothing run, or be loaded, but the
 //! scripts whose hashes it states.
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ccl_sql::engine::{Engine, ResultRow, Settings, directories, sheet};
+use ccl_sql::engine::{Engine, ResultRow, Settings, directories, rows};
 use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
 use ccl_sql::sql_text::{sql_name, sql_string};
@@ -109,7 +109,7 @@ impl Tables {
         let registry = registry();
         let file = registry.view(name).or_else(|| registry.comparison(name));
         let file = file.ok_or_else(|| format!("there is no view or comparison `{name}`"))?;
-        let rows = sheet::rows(&self.engine, file, params, 10_000).map_err(|e| e.to_string())?;
+        let rows = rows::rows(&self.engine, file, params, 10_000).map_err(|e| e.to_string())?;
         if let Some(reason) = rows.reason {
             return Ok(Err(reason));
         }

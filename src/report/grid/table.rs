@@ -3,11 +3,11 @@
 
 use arrow::array::RecordBatch;
 use serde_json::Value;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-use super::Grid;
 use crate::engine::json;
 use crate::error::Result;
+use crate::report::grid::value::{cut, filled, printable, text};
 
 /// Room on the screen; nothing is cut or left out where there is no limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,47 +28,6 @@ const LEAST_TEXT: usize = 16;
 /// Spaces between columns.
 const GAP: usize = 2;
 
-/// A value as text, before anything is cut or escaped.
-pub(super) fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "NULL".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Names come from traces of strangers: no escape sequence reaches the terminal.
-pub(super) fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// The beginning of a text, with a sign where there is more.
-pub(super) fn cut(text: &str, max: usize) -> String {
-    if text.width() <= max {
-        return text.to_owned();
-    }
-    let mut out = String::new();
-    let mut width = 0;
-    for c in text.chars() {
-        let w = c.width().unwrap_or(0);
-        if width + w >= max {
-            break;
-        }
-        width += w;
-        out.push(c);
-    }
-    out.push('…');
-    out
-}
-
 fn cell(value: &Value, max: usize) -> String {
     let text: String = text(value).chars().take(max.saturating_mul(4).max(max)).collect();
     cut(&printable(&text), max)
@@ -76,7 +35,7 @@ fn cell(value: &Value, max: usize) -> String {
 
 /// A table whose cells are texts already.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cells {
+pub struct Cells {
     /// Headings.
     pub columns: Vec<String>,
     /// Whether a column stands to the right.
@@ -131,10 +90,7 @@ fn line(fields: &[String], numeric: &[bool], indent: usize, widths: &[usize]) ->
         }
         let field = cut(field, *width);
         let pad = " ".repeat(width.saturating_sub(field.width()));
-        match numeric[i] {
-            true => out.extend([pad, field]),
-            false => out.extend([field, pad]),
-        }
+        out.extend(if numeric[i] { [pad, field] } else { [field, pad] });
     }
     out.trim_end().to_owned() + "\n"
 }
@@ -143,7 +99,7 @@ fn line(fields: &[String], numeric: &[bool], indent: usize, widths: &[usize]) ->
 /// the lines, and never held all at once.
 ///
 /// # Errors
-/// Those of `write`, which is told to stop where it gives false.
+/// Errors of `write`; where it gives false, nothing more is written.
 pub fn table_of(
     batches: &[RecordBatch],
     layout: Layout,
@@ -194,8 +150,8 @@ pub fn table_of(
     Ok(())
 }
 
-/// Widths of the columns that fit, and how many do: texts give way first, then the last columns, and
-/// the first one last of all.
+/// Widths of the columns that fit, and the number of these columns. Texts give way first, then the
+/// last columns, and the first column last of all.
 fn fitted(
     mut widths: Vec<usize>,
     numeric: &[bool],
@@ -237,26 +193,6 @@ fn fitted(
     }
 }
 
-/// Words in lines of at most `width` columns.
-pub(super) fn filled(text: &str, first: &str, further: &str, width: usize) -> String {
-    let mut out = String::new();
-    let mut line = first.to_owned();
-    let mut begun = false;
-    for word in text.split(' ') {
-        if begun && line.width() + word.width() > width {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = further.to_owned();
-        }
-        line.push_str(word);
-        line.push(' ');
-        begun = true;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
-    out
-}
-
 /// Aligned columns of texts, of which some stand to the right.
 pub fn texts(columns: &[(&str, bool)], rows: Vec<Vec<String>>, layout: Layout) -> String {
     let cells = Cells {
@@ -270,17 +206,17 @@ pub fn texts(columns: &[(&str, bool)], rows: Vec<Vec<String>>, layout: Layout) -
 /// A name and what it is, for a list that people read.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What it is listed under; nothing for none.
+    /// The heading that it is listed under; empty for none.
     pub group: String,
     /// The name.
     pub name: String,
     /// A word about it, as its unit.
     pub kind: String,
-    /// What it is.
+    /// A sentence about it.
     pub text: String,
 }
 
-/// Names in groups, each with what it is beside it: in lines of a screen, else whole.
+/// Names in groups, each with its sentence: in lines of a screen, else whole.
 pub fn entries(entries: &[Entry], width: Option<usize>) -> String {
     let longest = |of: fn(&Entry) -> &str| entries.iter().map(|e| of(e).width()).max().unwrap_or(0);
     let (names, kinds) = (longest(|e| &e.name), longest(|e| &e.kind));
@@ -322,14 +258,17 @@ fn numeric<'a>(values: impl Iterator<Item = &'a Value>) -> bool {
 }
 
 /// A header, a rule, the rows; two spaces between columns.
-pub(super) fn write(grid: &Grid, max_cell: usize, layout: Layout) -> String {
-    let rows = grid.rows.iter().map(|row| row.iter().map(|v| cell(v, max_cell)).collect());
+pub(super) fn write(
+    columns: &[String],
+    rows: &[Vec<Value>],
+    max_cell: usize,
+    layout: Layout,
+) -> String {
+    let texts = rows.iter().map(|row| row.iter().map(|v| cell(v, max_cell)).collect());
     let cells = Cells {
-        columns: grid.columns.iter().map(|c| printable(c)).collect(),
-        numeric: (0..grid.columns.len())
-            .map(|i| numeric(grid.rows.iter().map(|r| &r[i])))
-            .collect(),
-        rows: rows.collect(),
+        columns: columns.iter().map(|c| printable(c)).collect(),
+        numeric: (0..columns.len()).map(|i| numeric(rows.iter().map(|r| &r[i]))).collect(),
+        rows: texts.collect(),
     };
     cells.write(0, layout)
 }

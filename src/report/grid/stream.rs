@@ -1,8 +1,10 @@
-//! A result in pieces: what a query of many rows gives is written as it comes, and never held whole
-//! as text. A table needs all rows before the first line, so it is not here.
+//! A result in pieces: the rows of a large query are written as they come, and never held whole as
+//! text. A table needs all rows before the first line, so it is not here.
 
-use super::{Format, Grid, csv, pretty, text};
 use crate::error::{Error, Result};
+use crate::report::grid::format::Format;
+use crate::report::grid::value::pretty;
+use crate::report::grid::{Grid, csv, markdown};
 
 /// Writes one result of many rows.
 #[derive(Debug)]
@@ -20,13 +22,13 @@ impl Stream {
     /// The next rows; the first piece may have none, and says which columns there are.
     ///
     /// # Errors
-    /// `usage` for a format that is none of rows.
+    /// `usage` for a format that does not come in pieces.
     pub fn rows(&mut self, grid: &Grid) -> Result<Vec<u8>> {
         let first = !std::mem::replace(&mut self.begun, true);
         Ok(match self.format {
-            Format::Csv => csv::write(grid, first).into_bytes(),
+            Format::Csv => csv::write(&grid.columns, &grid.rows, first).into_bytes(),
             Format::Value => grid.values(),
-            Format::Markdown => text::table(grid, first).into_bytes(),
+            Format::Markdown => markdown::table(&grid.columns, &grid.rows, first).into_bytes(),
             Format::Json => {
                 let mut out = if first { b"[".to_vec() } else { Vec::new() };
                 if grid.rows.is_empty() {
@@ -45,7 +47,7 @@ impl Stream {
         })
     }
 
-    /// What stands after the last row.
+    /// The text after the last row.
     pub fn end(self) -> Vec<u8> {
         match (self.format, self.begun) {
             (Format::Json, true) => b"\n]\n".to_vec(),

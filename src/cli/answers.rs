@@ -3,21 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::Context;
-use super::args::ProfileMode;
-use super::progress::Steps;
-use crate::engine::run::{MetricResult, Params, run};
-use crate::engine::sheet::{Rows, rows};
-use crate::engine::{Engine, ResultRow, Shown, interrupt};
+use serde_json::{Map, Value};
+
+use crate::cli::args::ProfileMode;
+use crate::cli::context::Context;
+use crate::cli::progress::Steps;
+use crate::engine::metric::{MetricResult, Params, run};
+use crate::engine::rows::{Rows, rows};
+use crate::engine::{Engine, Selection, interrupt};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
-use crate::report::document::{MOST_ROWS, Sheet};
+use crate::report::document::Document;
+use crate::report::metric::Metric;
+use crate::report::sheet::{MOST_ROWS, Sheet};
 use crate::store::manifest::{Manifest, identity};
 
-/// Why nothing that is measured can be said of execution traces.
-const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing of devices; ingest them together with the Kineto traces of the run";
+/// The reason why execution traces alone have no measured values.
+const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing \
+                        of devices; ingest them together with the Kineto traces of the run";
 
-/// What is asked of every trace, and the database that answers.
+/// The metrics and views that every trace is asked for, and the database that answers.
 pub struct Batch<'a, 'c> {
     context: &'c Context,
     files: &'a [&'c SqlFile],
@@ -53,10 +58,10 @@ impl<'a, 'c> Batch<'a, 'c> {
         Self { views, steps, ..self }
     }
 
-    /// What each metric says of a trace, and the rows of each view.
+    /// The result of each metric on a trace, and the rows of each view.
     ///
     /// # Errors
-    /// `interrupted`, and what is wrong with the trace as a whole.
+    /// `sql` for queries that were interrupted, and faults of the trace as a whole.
     pub fn trace(&mut self, directory: &Path) -> Result<Answers> {
         loop {
             let before = identity(directory);
@@ -70,6 +75,7 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
     }
 
+    /// Says how long a file took, where the user wants to know.
     fn say(&self, name: &str, trace: &str, began: Instant) {
         if self.context.printer.verbose() {
             let ms = began.elapsed().as_millis();
@@ -77,19 +83,19 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
     }
 
+    /// The answers of a trace that does not change meanwhile.
     fn answers(&mut self, directory: &Path) -> Result<Answers> {
         let manifest = Manifest::read(directory)?;
         let sources = manifest.kinds();
         let profilers = profilers(&manifest);
         let wanted = self.mode.source().or(profilers.first().copied());
-        let source = source(&manifest, self.mode);
+        let selection = selection(directory, &manifest, self.mode);
         let mut shown = false;
         let mut results = Vec::new();
         for file in self.files {
-            let mut outcome =
-                self.ask(directory, source, &manifest, file, &mut shown, |engine| {
-                    run(engine, &manifest, file, self.params)
-                })?;
+            let mut outcome = self.ask(&selection, &manifest, file, &mut shown, |engine| {
+                run(engine, &manifest, file, self.params)
+            })?;
             if let (Ok(result), ["et"]) = (&mut outcome, &profilers[..])
                 && result.value.is_null()
             {
@@ -112,7 +118,7 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
         let mut all = Vec::new();
         for view in self.views {
-            all.push(self.ask(directory, source, &manifest, view, &mut shown, |engine| {
+            all.push(self.ask(&selection, &manifest, view, &mut shown, |engine| {
                 rows(engine, view, &[], MOST_ROWS)
             })?);
         }
@@ -122,8 +128,7 @@ impl<'a, 'c> Batch<'a, 'c> {
     /// Asks the database, in which the trace is, for one file.
     fn ask<T>(
         &mut self,
-        directory: &Path,
-        source: Option<&str>,
+        selection: &Selection,
         manifest: &Manifest,
         file: &SqlFile,
         shown: &mut bool,
@@ -133,7 +138,7 @@ impl<'a, 'c> Batch<'a, 'c> {
         let began = Instant::now();
         let engine = match self.engine.take() {
             Some(engine) if *shown => engine,
-            other => self.show(other, directory, source)?,
+            other => self.show(other, selection)?,
         };
         *shown = true;
         let outcome = question(&engine);
@@ -149,12 +154,7 @@ impl<'a, 'c> Batch<'a, 'c> {
     }
 
     /// A database with the trace in its tables.
-    fn show(
-        &self,
-        engine: Option<Engine<'c>>,
-        directory: &Path,
-        source: Option<&str>,
-    ) -> Result<Engine<'c>> {
+    fn show(&self, engine: Option<Engine<'c>>, selection: &Selection) -> Result<Engine<'c>> {
         let engine = match engine {
             Some(engine) => engine,
             None => {
@@ -167,25 +167,24 @@ impl<'a, 'c> Batch<'a, 'c> {
                 engine
             }
         };
-        let source = source.map(str::to_owned);
-        engine.show(vec![Shown { directory: directory.to_owned(), source }])?;
+        engine.show(vec![selection.clone()])?;
         Ok(engine)
     }
 }
 
-/// What a trace answered.
+/// The answers of a trace.
 pub struct Answers {
     /// The trace.
     pub manifest: Manifest,
-    /// Of each metric, in the order in which they were asked.
+    /// Results of the metrics, in the order in which they were asked.
     pub results: Vec<Result<MetricResult>>,
-    /// Of each view.
+    /// Rows of the views.
     pub rows: Vec<Result<Rows>>,
 }
 
 impl Answers {
-    /// Results of the metrics and sheets of the views; what failed has its reason in place of a
-    /// value, and is among `errors`, each once.
+    /// Results of the metrics and sheets of the views. A file that failed has its reason in place
+    /// of a value, and its error in `errors`, each error once.
     pub fn known(
         self,
         files: &[&SqlFile],
@@ -213,40 +212,48 @@ impl Answers {
         });
         (results, sheets.collect())
     }
+
+    /// The report of the trace, which shows the first of the metrics, and the results of all
+    /// metrics. A file that failed has its reason in the report, and its error in `errors`.
+    pub fn document(
+        self,
+        shown: &[(String, &SqlFile)],
+        files: &[&SqlFile],
+        views: &[&SqlFile],
+        errors: &mut Vec<Error>,
+    ) -> (Document, Vec<MetricResult>) {
+        let (trace, fingerprint) = (self.manifest.trace.clone(), self.manifest.fingerprint());
+        let (results, sheets) = self.known(files, views, errors);
+        let metrics = shown
+            .iter()
+            .zip(&results)
+            .map(|((section, file), result)| Metric::new(file, section, result.clone()))
+            .collect();
+        (Document { label: trace.clone(), trace, fingerprint, sheets, metrics }, results)
+    }
 }
 
-/// Results as comparisons read them: in the order of `files`, with their better directions.
-pub fn result_rows<'a>(files: &[&'a SqlFile], results: &'a [MetricResult]) -> Vec<ResultRow<'a>> {
-    let row = |r: &'a MetricResult| {
-        let same = |f: &&SqlFile| f.header.name == r.metric && f.header.version == r.version;
-        let place = files.iter().position(same)?;
-        let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
-        let place = i64::try_from(place).ok()?;
-        let value = r.value.as_f64();
-        Some((&*r.trace, place, &*r.metric, r.version, r.unit.as_deref(), better, value))
-    };
-    results.iter().filter_map(row).collect()
-}
-
-/// The profilers of a trace. A memory snapshot saw none of the work, and must not count as a rank in
-/// what a profiler is asked; nor did a benchmark.
+/// The profilers of a trace. Memory snapshots and benchmarks saw none of the work on devices, and
+/// must not count as ranks in what a profiler is asked.
 fn profilers(manifest: &Manifest) -> Vec<&str> {
     let mut profilers = manifest.kinds();
     profilers.retain(|source| !matches!(*source, "memory" | "bench"));
     profilers
 }
 
-/// The one profiler whose rows are shown: that asked for, though the trace may have none of it; of
-/// two, both saw the same work. None for all rows.
-pub fn source(manifest: &Manifest, mode: ProfileMode) -> Option<&str> {
+/// A trace, and the one profiler whose rows are shown: the one asked for, though the trace may have
+/// none of it; else the first of several, which all saw the same work.
+pub fn selection(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Selection {
     let several = manifest.kinds().len() > 1;
-    mode.source().or(profilers(manifest).first().copied().filter(|_| several))
+    let source = mode.source().or(profilers(manifest).first().copied().filter(|_| several));
+    Selection { directory: directory.to_owned(), source: source.map(str::to_owned) }
 }
 
+/// Takes the value of a result away, as the trace lacks the profiler that was asked for.
 fn without_source(result: &mut MetricResult, source: &str) {
-    result.value = serde_json::Value::Null;
+    result.value = Value::Null;
     result.reason = Some(format!("the trace has no {source} source"));
-    result.details = serde_json::Map::new();
+    result.details = Map::new();
     result.warnings = Vec::new();
     result.batch = None;
 }

@@ -6,7 +6,7 @@
 //! `E'`, in `$tag$`; identifiers in `"` and in backticks; comments nest. No token of more than one
 //! character that opens or closes something spans lines, so input is read a line at a time.
 
-/// What a character belongs to.
+/// The kind of text that a character belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Code,
@@ -14,9 +14,9 @@ enum Class {
     Comment,
 }
 
-/// What the scanner is inside of.
+/// The kind of text that the scanner is inside of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Inside {
+enum State {
     #[default]
     Code,
     /// String or identifier up to this character, which stands for itself when it is doubled.
@@ -27,7 +27,7 @@ enum Inside {
     /// `$tag$`.
     Dollar(String),
     LineComment,
-    /// How many are open.
+    /// Comments that are open, one in the other.
     Comment(u32),
 }
 
@@ -42,8 +42,8 @@ fn dollar_tag(text: &str) -> Option<&str> {
     (tag.chars().all(is_word) && !tag.starts_with(|c: char| c.is_ascii_digit())).then_some(tag)
 }
 
-impl Inside {
-    /// Tells `visit` place, length in bytes and class of what comes, until it says false.
+impl State {
+    /// Tells `visit` place, length in bytes and class of each piece, until it says false.
     fn walk(&mut self, text: &str, mut visit: impl FnMut(usize, usize, Class) -> bool) {
         let mut at = 0;
         let mut in_word = false;
@@ -55,9 +55,10 @@ impl Inside {
             match self {
                 Self::Code => {
                     let after_word = in_word;
-                    in_word = match after_word {
-                        true => is_word(c) || c == '$',
-                        false => is_word(c) && !c.is_ascii_digit(),
+                    in_word = if after_word {
+                        is_word(c) || c == '$'
+                    } else {
+                        is_word(c) && !c.is_ascii_digit()
                     };
                     if matches!(c, '\'' | '"' | '`') {
                         next = Some(Self::Quote { end: c, backslash: false });
@@ -125,7 +126,7 @@ impl Inside {
 /// `text` with strings, quoted identifiers and comments as spaces.
 pub fn code_of(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    Inside::default().walk(text, |at, length, class| {
+    State::default().walk(text, |at, length, class| {
         match class {
             Class::Code => out.push_str(&text[at..at + length]),
             _ => out.push(' '),
@@ -135,7 +136,7 @@ pub fn code_of(text: &str) -> String {
     out
 }
 
-/// Something to do.
+/// A statement or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// SQL, without its semicolon, and without comments in front.
@@ -147,16 +148,16 @@ pub enum Task {
 /// A task and the line of the input that it begins in, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What to do.
+    /// The task.
     pub task: Task,
-    /// Where it begins.
+    /// The line that the task begins in.
     pub line: usize,
 }
 
-/// Takes lines, gives what they complete.
+/// A splitter: takes lines, gives the tasks that they complete.
 #[derive(Debug, Clone, Default)]
 pub struct Splitter {
-    inside: Inside,
+    inside: State,
     /// The statement that has begun and not ended.
     text: String,
     begun: Option<usize>,
@@ -210,7 +211,7 @@ impl Splitter {
         }
     }
 
-    /// The end of the input: what has begun is taken for whole.
+    /// The last task, at the end of the input: a statement that has begun counts as whole.
     pub fn finish(&mut self) -> Option<Item> {
         let text = std::mem::take(&mut self.text);
         let begun = self.begun.take();
@@ -219,19 +220,19 @@ impl Splitter {
         Some(Item { task: Task::Statement(text.trim_end().to_owned()), line })
     }
 
-    /// Forgets what has begun.
+    /// Forgets the statement that has begun.
     pub fn clear(&mut self) {
         *self = Self { line: self.line, ..Self::default() };
     }
 
-    /// Whether nothing has begun: no statement, no comment.
+    /// Whether neither a statement nor a comment has begun.
     pub fn is_idle(&self) -> bool {
-        self.begun.is_none() && self.inside == Inside::Code
+        self.begun.is_none() && self.inside == State::Code
     }
 
     /// Whether the input ends in a string, a quoted identifier or a comment.
     pub fn in_text(&self) -> bool {
-        self.inside != Inside::Code
+        self.inside != State::Code
     }
 
     /// The statement that has begun.

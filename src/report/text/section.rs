@@ -1,21 +1,23 @@
-//! The report for people: what stands in it and in which order, before it is text or Markdown.
-//! Numbers are chosen and spelt here, never computed.
+//! The sections of the report for people, in their order, before they are text or Markdown. Numbers
+//! are chosen and spelt here, never computed.
 
 use serde_json::Value;
 
-use super::document::{Document, Metric, Sheet};
-use super::headline::headline;
-use super::units::{human, plain_text};
+use crate::registry::units::{human, plain_text};
+use crate::report::document::Document;
+use crate::report::headline::Tile;
+use crate::report::metric::Metric;
+use crate::report::sheet::Sheet;
 
 /// Most rows of a table in a report for people; the JSON report and the workbook have all.
 const MOST_ROWS: usize = 64;
 
-/// A heading with what stands below it.
+/// A heading with the blocks below it.
 #[derive(Debug, Clone)]
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// What stands below it.
+    /// Blocks below the heading.
     pub blocks: Vec<Block>,
 }
 
@@ -24,9 +26,9 @@ pub struct Section {
 pub enum Block {
     /// Names with values, and a remark on each.
     Facts(Vec<[String; 3]>),
-    /// A table: what it says, headings, cells; the columns that hold numbers.
+    /// A table.
     Table {
-        /// What it says.
+        /// A sentence about the table.
         caption: String,
         /// Headings.
         headings: Vec<String>,
@@ -39,9 +41,9 @@ pub enum Block {
     Note(String),
 }
 
-/// A numbered section: that of its metrics, its title, its views, and the nested details of metrics
-/// that stand in it as tables.
-struct Plan {
+/// The outline of a numbered section: the section of its metrics, its title, its views, and the
+/// nested details of metrics that stand in it as tables.
+struct Outline {
     section: &'static str,
     title: &'static str,
     sheets: &'static [&'static str],
@@ -49,27 +51,27 @@ struct Plan {
 }
 
 /// The numbered sections: those of the collectives profiler first, then the others.
-const SECTIONS: [Plan; 8] = [
-    Plan { section: "throughput", title: "THROUGHPUT", sheets: &["time_per_step"], nested: &[] },
-    Plan {
+const SECTIONS: [Outline; 8] = [
+    Outline { section: "throughput", title: "THROUGHPUT", sheets: &["time_per_step"], nested: &[] },
+    Outline {
         section: "overlap",
         title: "COMMUNICATION-COMPUTATION OVERLAP",
         sheets: &["overlap_summary", "overlap_by_rank", "gpu_timeline"],
         nested: &["exposed_comm_by_group.by_dim", "exposed_comm_by_group.by_group"],
     },
-    Plan {
+    Outline {
         section: "network",
         title: "NETWORK LOAD (Alpha-Beta Model)",
         sheets: &["network_load", "network_by_rank", "hockney_fits"],
         nested: &[],
     },
-    Plan {
+    Outline {
         section: "traffic",
         title: "TRAFFIC DISTRIBUTION",
         sheets: &["traffic", "message_sizes"],
         nested: &[],
     },
-    Plan {
+    Outline {
         section: "stragglers",
         title: "STRAGGLERS",
         sheets: &["straggler_summary"],
@@ -80,7 +82,7 @@ const SECTIONS: [Plan; 8] = [
             "straggler_by_rank.by_kind",
         ],
     },
-    Plan {
+    Outline {
         section: "devices",
         title: "DEVICES AND KERNELS",
         sheets: &["kernel_class_times", "copy_summary"],
@@ -92,8 +94,8 @@ const SECTIONS: [Plan; 8] = [
             "critical_path.by_name",
         ],
     },
-    Plan { section: "memory", title: "MEMORY", sheets: &[], nested: &["memory.per_device"] },
-    Plan { section: "inference", title: "INFERENCE", sheets: &[], nested: &[] },
+    Outline { section: "memory", title: "MEMORY", sheets: &[], nested: &["memory.per_device"] },
+    Outline { section: "inference", title: "INFERENCE", sheets: &[], nested: &[] },
 ];
 
 /// Headings of the configuration, in the words of the field.
@@ -153,17 +155,17 @@ pub fn sections(document: &Document) -> Vec<Section> {
 
 /// The numbers that come first.
 fn key_numbers(document: &Document) -> Section {
-    let tiles = headline(document);
-    let blocks = match tiles.is_empty() {
-        true => vec![Block::Note("none of them is known of this trace".to_owned())],
-        false => vec![Block::Facts(
-            tiles.iter().map(|t| [t.title.clone(), t.shown(), plain_text(&t.note)]).collect(),
-        )],
+    let tiles = document.headline();
+    let block = if tiles.is_empty() {
+        Block::Note("none of them is known of this trace".to_owned())
+    } else {
+        let fact = |t: &Tile| [t.title.clone(), t.shown(), plain_text(&t.note)];
+        Block::Facts(tiles.iter().map(fact).collect())
     };
-    Section { title: "KEY NUMBERS".to_owned(), blocks }
+    Section { title: "KEY NUMBERS".to_owned(), blocks: vec![block] }
 }
 
-/// What reading the trace found odd; what changes nothing is only counted.
+/// Findings of the ingest; those that change nothing are only named.
 fn findings(document: &Document) -> Option<Section> {
     let sheet = document.sheet("trace_findings")?;
     let is_info = |severity: &Value| severity == "info";
@@ -184,6 +186,7 @@ fn findings(document: &Document) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section { title: "FINDINGS".to_owned(), blocks })
 }
 
+/// The configuration of the job, as far as it is known.
 fn configuration(document: &Document) -> Section {
     let mut facts = vec![["trace".to_owned(), plain_text(&document.label), String::new()]];
     let mut unknown = Vec::new();
@@ -196,7 +199,8 @@ fn configuration(document: &Document) -> Section {
     let mut blocks = vec![Block::Facts(facts)];
     if !unknown.is_empty() {
         blocks.push(Block::Note(format!(
-            "not known: {}; a workload card (`ingest --card FILE`) or TorchTitan's configuration (`--config TOML`) says more",
+            "not known: {}; a workload card (`ingest --card FILE`) or TorchTitan's configuration \
+             (`--config TOML`) says more",
             unknown.join(", ")
         )));
     }
@@ -218,6 +222,7 @@ fn spread(metric: &Metric) -> String {
     }
 }
 
+/// A metric with its value and a remark.
 fn fact(metric: &Metric) -> [String; 3] {
     let result = &metric.result;
     let (value, unit) = metric.shown();
@@ -244,7 +249,7 @@ fn gathered<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> 
         .collect()
 }
 
-/// Why metrics have no value.
+/// Reasons of metrics that have no value.
 fn reasons(metrics: &[&Metric]) -> Vec<String> {
     gathered(
         metrics.iter().map(|m| {
@@ -253,8 +258,8 @@ fn reasons(metrics: &[&Metric]) -> Vec<String> {
     )
 }
 
-/// What holds for this trace alone, as how much of it a figure rests on: it stands beside the
-/// figures, and not among what holds for every trace.
+/// Warnings of the metrics that hold for this trace alone, as the share of it that a figure rests
+/// on.
 fn warnings(metrics: &[&Metric], general: &[&str]) -> Vec<String> {
     gathered(metrics.iter().flat_map(|m| {
         let own = m.result.warnings.iter().map(|w| &**w).filter(|w| !general.contains(w));
@@ -276,6 +281,7 @@ fn general(document: &Document) -> Vec<&str> {
     out
 }
 
+/// A sheet as a table.
 fn table(sheet: &Sheet) -> Block {
     let sheet = &sheet.in_percent();
     if sheet.rows.is_empty() {

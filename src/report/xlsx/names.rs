@@ -1,9 +1,10 @@
-//! What Excel allows in tabs, tables, headings and cells.
+//! Names of tabs, tables and headings, and texts of cells, as Excel allows them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::report::{table, units};
+use crate::registry::units;
+use crate::report::grid::value::printable;
 
 /// Characters of a cell. Excel counts UTF-16 units, here as in tabs and headings.
 pub(super) const CELL: usize = 32_767;
@@ -69,7 +70,7 @@ pub(super) fn line(text: &str) -> String {
 /// Text of a trace as a cell: control characters are shown as such.
 pub(super) fn cell(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
-        Cow::Owned(table::printable(text))
+        Cow::Owned(printable(text))
     } else {
         Cow::Borrowed(text)
     }

@@ -1,4 +1,4 @@
-//! Output files: all of a command appear, each whole, or none does.
+//! Output files: all files of a command appear, each whole, or none does.
 //!
 //! Files are written under other names beside their places, and renamed when the last one is there.
 //! Whatever stops a command before leaves the folders as they were.
@@ -12,19 +12,19 @@ use crate::error::{Error, Result, io};
 #[derive(Debug)]
 pub struct Staged {
     force: bool,
-    /// What is written, and its place.
+    /// Temporary files, and their places.
     files: Vec<(PathBuf, PathBuf)>,
     /// Folders that were made, outer ones first.
     folders: Vec<PathBuf>,
 }
 
 impl Staged {
-    /// No files yet; with `force` they take the place of others.
+    /// An output without files; with `force` its files take the place of others.
     pub fn new(force: bool) -> Self {
         Self { force, files: Vec::new(), folders: Vec::new() }
     }
 
-    /// A file for a place. Devices and pipes get the bytes at once.
+    /// Adds a file for a place. Devices and pipes get the bytes at once.
     ///
     /// # Errors
     /// `output-exists` for an existing file without `force`, `io` when it cannot be written.
@@ -34,10 +34,11 @@ impl Staged {
             let file = std::fs::File::options().write(true).open(path);
             return file.and_then(|mut file| file.write_all(bytes)).map_err(|e| failed(path, &e));
         }
-        // What a link names is written, and the link stays.
-        let place = match path.is_symlink() {
-            true => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
-            false => path.to_owned(),
+        // The file that a link names is written, and the link stays.
+        let place = if path.is_symlink() {
+            std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+        } else {
+            path.to_owned()
         };
         if let Some(folder) = place.parent().filter(|f| !f.as_os_str().is_empty()) {
             self.folder(folder)?;
@@ -128,6 +129,16 @@ fn failed(path: &Path, error: &std::io::Error) -> Error {
 /// A device or a pipe: to be written to, never to be replaced.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+/// Writes a file whole: under a temporary name beside it, then renamed.
+///
+/// # Errors
+/// `output-exists` for an existing file without `force`, `io` when it cannot be written.
+pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    let mut staged = Staged::new(force);
+    staged.add(path, bytes)?;
+    staged.commit()
 }
 
 #[cfg(test)]

@@ -7,18 +7,18 @@ use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
 use serde_json::Value;
 
-use super::{Engine, json};
+use crate::engine::admit::explained;
+use crate::engine::lacking::{needs, why_null, without_rows};
+use crate::engine::{Engine, json};
 use crate::error::Result;
 use crate::registry::SqlFile;
-use crate::schema;
-use crate::sql_text::sql_name;
 
 /// Rows in the order of the header's columns; a row of a view that no trace has is not among them.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     /// Cells, by row.
     pub rows: Vec<Vec<Value>>,
-    /// Why there are none.
+    /// The reason why there are none.
     pub reason: Option<String>,
 }
 
@@ -34,10 +34,8 @@ pub fn rows(
     limit: usize,
 ) -> Result<Rows> {
     let header = &file.header;
-    for input in header.inputs() {
-        engine.make(input)?;
-    }
-    let fail = |e: duckdb::Error| super::run::explained(engine.registry, file, e);
+    engine.make_inputs(file)?;
+    let fail = |e: duckdb::Error| explained(engine.registry, file, e);
     engine.admit_file(file, file.query())?;
     let mut statement = engine.connection.prepare(file.query()).map_err(fail)?;
     let named: Vec<(&str, &dyn ToSql)> =
@@ -66,8 +64,8 @@ fn cells<'a>(
         .collect()
 }
 
-/// What a view lacks: the tables that it, or a public view below it, cannot do without and that are
-/// empty; else what its header says. Helpers require tables that may be empty.
+/// The reason why a view is empty: the empty tables that it, or a public view below it, cannot do
+/// without; else the reason of its header. Helpers require tables that may be empty.
 fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
     let mut tables = BTreeSet::new();
     let mut waiting: Vec<&str> = file.header.requires.iter().map(String::as_str).collect();
@@ -78,20 +76,13 @@ fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
         }
         if let Some(view) = engine.registry.view(name) {
             waiting.extend(view.header.requires.iter().map(String::as_str));
-        } else if schema::table(name).is_some() {
+        } else {
             tables.insert(name);
         }
     }
-    let mut lacking = Vec::new();
-    for table in tables {
-        let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", sql_name(table));
-        if !engine.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
-            lacking.push(table);
-        }
+    let lacking = without_rows(&engine.connection, tables)?;
+    if !lacking.is_empty() {
+        return Ok(needs(&lacking));
     }
-    let said = file.header.nulls.first().cloned();
-    Ok(match &lacking[..] {
-        [] => said.unwrap_or_else(|| "there are no rows".to_owned()),
-        lacking => super::run::needs(lacking),
-    })
+    Ok(why_null(&file.header, "there are no rows"))
 }

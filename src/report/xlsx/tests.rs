@@ -3,7 +3,7 @@ use std::io::{Cursor, Read};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::document::SheetColumn;
+use crate::report::sheet::SheetColumn;
 
 fn sheet(columns: &[&str], rows: Vec<Vec<Value>>) -> Sheet {
     let columns =

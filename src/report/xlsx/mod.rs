@@ -7,6 +7,7 @@
 //!
 //! Large pages go through a temporary file row by row. A sheet's own rows stay in memory.
 
+pub mod books;
 mod names;
 mod plan;
 #[cfg(test)]
@@ -18,10 +19,10 @@ use rust_xlsxwriter::{
     Table, TableColumn, TableStyle, Workbook, Worksheet, XlsxError,
 };
 
-use super::document::Sheet;
+use self::names::Names;
+use self::plan::{Cell, Limits, Plan};
 use crate::error::{Error, Result};
-use names::Names;
-use plan::{Cell, Plan};
+use crate::report::sheet::Sheet;
 
 /// The red, white and green of a colour scale.
 const SCALE: [Color; 3] =
@@ -46,16 +47,16 @@ const BYTES_PER_CELL: u64 = 64;
 /// A page of a workbook.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// Its tab; made fit for Excel where it is not.
+    /// Tab of the page; made fit for Excel where it is not.
     pub name: &'a str,
-    /// Its table. A column called `status` has its words coloured.
+    /// Table of the page. A column called `status` has its words coloured.
     pub sheet: &'a Sheet,
     /// Hidden, until a reader unhides it. The first page is shown where all are hidden.
     pub hidden: bool,
     /// Columns, by name in SQL or heading, that have colours from red over white at 0 to green.
     /// Green is at the upper end, unless less is better in this column.
     pub scales: &'a [&'a str],
-    /// Each heading has a note that says what the column is.
+    /// Whether each heading has a note about its column.
     pub notes: bool,
     /// Bars beside the table.
     pub bars: Option<Bars<'a>>,
@@ -64,7 +65,7 @@ pub struct Page<'a> {
 /// Bars of some columns of a page, a place for each of its first rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Bars<'a> {
-    /// Title, with the unit.
+    /// Title with the unit.
     pub title: &'a str,
     /// Column whose cells name the places.
     pub places: &'a str,
@@ -81,15 +82,15 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What holds for a workbook as a whole.
+/// Properties of a workbook as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Properties<'a> {
     /// Title of the document.
     pub title: &'a str,
-    /// Comment of the document: what it was made from, by which version.
+    /// Comment of the document: its sources, and the version of the program.
     pub comment: &'a str,
-    /// Where the colour scales reach full red and full green, in the unit of their columns; the
-    /// same on both sides of 0, whatever the values are.
+    /// The change at which the colour scales reach full red and full green, in the unit of their
+    /// columns; the same on both sides of 0.
     pub scale: f64,
 }
 
@@ -97,17 +98,6 @@ impl Default for Properties<'_> {
     fn default() -> Self {
         Self { title: "", comment: "", scale: 20.0 }
     }
-}
-
-/// What the format, and memory, can hold; smaller in tests.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// Rows of a page.
-    rows: usize,
-    /// Columns of a page.
-    columns: usize,
-    /// Cells above which a page is written through a temporary file.
-    in_memory: usize,
 }
 
 const LIMITS: Limits = Limits { rows: 1_048_576, columns: 16_384, in_memory: 200_000 };

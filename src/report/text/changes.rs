@@ -3,12 +3,15 @@
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::document::{Comparison, Sheet, SheetColumn};
-use super::section::Block;
-use super::text::text_block;
-use super::units::{human, plain_text};
-use super::{Format, Grid};
 use crate::error::Result;
+use crate::registry::units::{human, plain_text};
+use crate::report::comparison::Comparison;
+use crate::report::grid::Grid;
+use crate::report::grid::format::Format;
+use crate::report::grid::value::cut;
+use crate::report::sheet::Sheet;
+use crate::report::text::section::Block;
+use crate::report::text::text_block;
 
 /// Labels wider than this stand above the tables only.
 const WIDEST_LABEL: usize = 24;
@@ -18,9 +21,6 @@ const MOST_COSTS: usize = 12;
 
 /// Names of kernels are cut to this many columns in the text.
 const WIDEST_NAME: usize = 56;
-
-/// What rows of the dashboard begin with that are times of the devices.
-pub const DEVICES: &str = "GPU_";
 
 /// The runs, the time of their devices, their metrics, what their kernels and operators take, and
 /// of several tests their order.
@@ -61,11 +61,12 @@ pub fn text(comparison: &Comparison) -> String {
         (&RUN_TIMES, "What the devices do with their time in the whole run, mean over ranks.")
     };
     section(&mut out, "TIME OF THE DEVICES", &table(comparison, &names, times, caption));
-    let caption = match tests {
-        1 => {
-            "The largest effect on a step first. change: of the value; of a step: what the change is of a step of the base, + is longer; noise: the standard error of the change that the steps of the runs give."
-        }
-        _ => "The largest effect on a step first; changes of the values.",
+    let caption = if tests == 1 {
+        "The largest effect on a step first. change: of the value; of a step: what the change is \
+         of a step of the base, + is longer; noise: the standard error of the change that the \
+         steps of the runs give."
+    } else {
+        "The largest effect on a step first; changes of the values."
     };
     section(&mut out, "METRICS", &table(comparison, &names, &METRICS, caption));
     if let Some(note) = notes(comparison) {
@@ -87,96 +88,36 @@ pub fn text(comparison: &Comparison) -> String {
     out
 }
 
+/// A section with its title.
 fn section(out: &mut String, title: &str, block: &Block) {
     out.push_str(&format!("\n\n{title}\n{}\n", "-".repeat(title.width())));
     text_block(out, block);
 }
 
-/// The dashboard: rows of the devices, then those metrics that have a better direction.
-pub fn dashboard(times: &Sheet, metrics: &Sheet) -> Sheet {
-    let column = |name: &str, heading: &str, unit: Option<&str>, doc: &str| SheetColumn {
-        name: name.to_owned(),
-        heading: Some(heading.to_owned()),
-        unit: unit.map(str::to_owned),
-        doc: doc.to_owned(),
-        ..SheetColumn::default()
-    };
-    let columns = vec![
-        column(
-            "metric",
-            "Metric",
-            None,
-            "GPU_ and the kind of time, mean over ranks; or a metric.",
-        ),
-        column("base", "Baseline", None, "Value in the baseline."),
-        column("test", "Test", None, "Value in the test."),
-        column(
-            "change_pct",
-            "Change (%) (test - baseline)",
-            Some("pct"),
-            "(test - baseline) / |baseline| x 100.",
-        ),
-        column("status", "Status", None, "Better, Worse or Similar."),
-        column("unit", "Unit", None, "Unit of the values."),
-        column(
-            "effect_pct",
-            "Effect (% of a step)",
-            Some("pct"),
-            "What the change is of a step of the baseline; + is longer.",
-        ),
-        column("note", "Note", None, "What to know of the status."),
-    ];
-    let mut rows = Vec::new();
-    for row in &times.rows {
-        let cell = |name: &str| times.cell(row, name).clone();
-        let kind = cell("type").as_str().map(|kind| format!("{DEVICES}{kind}"));
-        rows.push(vec![
-            kind.into(),
-            cell("base_time_ms"),
-            cell("test_time_ms"),
-            cell("change_pct"),
-            cell("status"),
-            "ms".into(),
-            cell("effect_pct"),
-            Value::Null,
-        ]);
-    }
-    for row in metrics.rows.iter().filter(|row| !metrics.cell(row, "better").is_null()) {
-        rows.push(columns.iter().map(|c| metrics.cell(row, &c.name).clone()).collect());
-    }
-    Sheet {
-        summary: "The comparison at a glance: time of the devices in the whole run, then the metrics by their effect on a step.".to_owned(),
-        reason: rows.is_empty().then(|| "neither run has devices or metrics".to_owned()),
-        columns,
-        rows,
-        ..Sheet::default()
-    }
-}
-
-/// Where a table of several tests finds its cells.
-struct Cells {
+/// A measure of several tests: the sheet and the columns that hold it.
+struct Measure {
     sheet: &'static str,
     base: &'static str,
     test: &'static str,
     change: &'static str,
 }
 
-const RUN_TIMES: Cells = Cells {
+const RUN_TIMES: Measure = Measure {
     sheet: "GPU_Summary_Cmp",
     base: "base_time_ms",
     test: "test_time_ms",
     change: "change_pct",
 };
 
-const STEP_TIMES: Cells = Cells {
+const STEP_TIMES: Measure = Measure {
     sheet: "GPU_Summary_Cmp",
     base: "base_step_ms",
     test: "test_step_ms",
     change: "step_change_pct",
 };
 
-const METRICS: Cells =
-    Cells { sheet: "Metrics_Cmp", base: "base", test: "test", change: "change_pct" };
+const METRICS: Measure =
+    Measure { sheet: "Metrics_Cmp", base: "base", test: "test", change: "change_pct" };
 
 /// Whether every run has steps: then times of the devices are told per step.
 fn is_stepped(comparison: &Comparison) -> bool {
@@ -186,7 +127,7 @@ fn is_stepped(comparison: &Comparison) -> bool {
     })
 }
 
-/// What the notes beside metrics mean, of those that stand there; of one test, whose table has them.
+/// The meaning of the notes that stand beside metrics. Only the table of a single test has notes.
 fn notes(comparison: &Comparison) -> Option<String> {
     let [sheets] = &comparison.sheets[..] else { return None };
     let sheet = sheets.iter().find(|s| s.name == METRICS.sheet)?;
@@ -214,7 +155,7 @@ const NOTES: [(&str, &str); 8] = [
     ("whole run", "there are no steps to compare by"),
 ];
 
-/// What the runs state of themselves, where it is not the same.
+/// The parts of the configurations that are not the same in all runs.
 fn configuration(comparison: &Comparison, names: &[String]) -> Block {
     let known: Vec<Option<&Sheet>> = comparison
         .runs
@@ -250,9 +191,9 @@ fn configuration(comparison: &Comparison, names: &[String]) -> Block {
 
 /// A sheet of all tests, a row for each key: value, change and status of each test; of one test
 /// what the change is of a step, what the metric varies anyway, and what to know of it.
-fn table(comparison: &Comparison, names: &[String], cells: &Cells, caption: &str) -> Block {
+fn table(comparison: &Comparison, names: &[String], measure: &Measure, caption: &str) -> Block {
     let sheets: Vec<&Sheet> =
-        (0..names.len() - 1).filter_map(|test| comparison.sheet(test, cells.sheet)).collect();
+        (0..names.len() - 1).filter_map(|test| comparison.sheet(test, measure.sheet)).collect();
     let Some(first) = sheets.first() else {
         return Block::Note("there is no such comparison".to_owned());
     };
@@ -269,7 +210,7 @@ fn table(comparison: &Comparison, names: &[String], cells: &Cells, caption: &str
         let reason = first.reason.as_deref().unwrap_or("there are no rows");
         return Block::Note(plain_text(reason));
     }
-    let fixed = first.index(cells.base).and_then(|i| first.columns[i].unit.clone());
+    let fixed = first.index(measure.base).and_then(|i| first.columns[i].unit.clone());
     let single = sheets.len() == 1;
     let mut headings = vec![first.columns[0].name.clone(), names[0].clone()];
     let mut numbers = vec![false, true];
@@ -299,10 +240,10 @@ fn table(comparison: &Comparison, names: &[String], cells: &Cells, caption: &str
         let unit = cell(&any, "unit").as_str().map(str::to_owned).or(fixed.clone());
         let shown = |v: &Value| human(v, unit.as_deref());
         let word = |v: Value| v.as_str().map(plain_text).unwrap_or_default();
-        let mut line = vec![human(key, None), shown(&cell(&any, cells.base))];
+        let mut line = vec![human(key, None), shown(&cell(&any, measure.base))];
         for of in &found {
-            line.push(shown(&cell(of, cells.test)));
-            line.push(percent(&cell(of, cells.change), true));
+            line.push(shown(&cell(of, measure.test)));
+            line.push(percent(&cell(of, measure.change), true));
             if single {
                 line.push(percent(&cell(of, "effect_pct"), true));
             }
@@ -323,7 +264,7 @@ fn table(comparison: &Comparison, names: &[String], cells: &Cells, caption: &str
     Block::Table { caption: caption.to_owned(), headings, numbers, rows }
 }
 
-/// What kernels or operators take in both runs, the largest effect first.
+/// The times of kernels or operators in both runs, the largest effect first.
 fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
     let Some(first) = sheet.rows.first() else {
         let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
@@ -335,7 +276,7 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
             Value::Null => "-".to_owned(),
             value => human(value, Some(unit)),
         };
-        let mut line = vec![cut(&human(sheet.cell(row, what), None))];
+        let mut line = vec![cut(&human(sheet.cell(row, what), None), WIDEST_NAME)];
         line.push(shown("base_total_ms", "ms"));
         line.push(shown("test_total_ms", "ms"));
         line.push(percent(sheet.cell(row, "total_change_pct"), true));
@@ -353,7 +294,8 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
     };
     Block::Table {
         caption: format!(
-            "Durations of all kernels in a {unit} of a rank, the largest difference first; mean: of a kernel.{cut}"
+            "Durations of all kernels in a {unit} of a rank, the largest difference first; \
+             mean: of a kernel.{cut}"
         ),
         headings: [
             what,
@@ -371,22 +313,6 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
         numbers: vec![false, true, true, true, true, false, true, true, true],
         rows,
     }
-}
-
-/// A name within [`WIDEST_NAME`]; `…` stands for what is missing.
-fn cut(name: &str) -> String {
-    if name.width() <= WIDEST_NAME {
-        return name.to_owned();
-    }
-    let mut out = String::new();
-    for c in name.chars() {
-        if out.width() + 2 > WIDEST_NAME {
-            break;
-        }
-        out.push(c);
-    }
-    out.push('…');
-    out
 }
 
 fn ranking(sheet: &Sheet) -> Block {

@@ -1,13 +1,14 @@
-//! Which pages a workbook has: of a report, of a comparison, and the names that scripts look for.
+//! The pages of workbooks: of a report, of a comparison, with the names that scripts look for.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::changes;
-use super::document::{Comparison, Document, Sheet, SheetColumn};
-use super::workbook::{Bars, Page, Properties, write};
 use crate::error::Result;
+use crate::report::comparison::{Comparison, DASHBOARD, DEVICES};
+use crate::report::document::Document;
+use crate::report::sheet::{Sheet, SheetColumn};
+use crate::report::xlsx::{Bars, Page, Properties, write};
 
 /// Sheets of one rank of the individual reports: tab, view.
 const INDIVIDUAL: [(&str, &str); 8] = [
@@ -32,7 +33,7 @@ const COLLECTIVE: [&str; 7] = [
     "nccl_long",
 ];
 
-/// The one workbook of a report: what holds for the run first, event-long sheets last.
+/// The one workbook of a report: facts about the run first, sheets with a row for each event last.
 ///
 /// # Errors
 /// `io` when it cannot be built.
@@ -98,7 +99,7 @@ pub fn report_files(document: &Document) -> Result<Vec<(String, Vec<u8>)>> {
 
 /// Pages of a comparison that are shown, and their tabs.
 const SHOWN: [&str; 8] = [
-    "Summary_Dashboard",
+    DASHBOARD,
     "GPU_Summary_Cmp",
     "GPU_ByRank_Cmp",
     "Kernel_Cmp",
@@ -108,8 +109,8 @@ const SHOWN: [&str; 8] = [
     "Metrics_Cmp",
 ];
 
-/// Pages with what was compared, of a kind: tab where they are hidden behind the comparison, tab
-/// in the workbook of their kind, view.
+/// Pages with the rows behind a comparison: tab where they are hidden, tab in the workbook of their
+/// own kind, view.
 type Raw = [(&'static str, &'static str, &'static str)];
 
 /// Time of the devices.
@@ -118,7 +119,7 @@ const RAW_TIMES: &Raw = &[
     ("GPU_AllRanks_Raw", "All_Ranks_Combined", "gpu_timeline_by_rank"),
 ];
 
-/// The same by rank, across: tabs, value.
+/// Time of the devices with a column for each rank: tabs, value.
 const ACROSS: [(&str, &str, &str); 2] = [
     ("GPU_Time_Raw", "Per_Rank_Time_ms", "time_ms"),
     ("GPU_Pct_Raw", "Per_Rank_Percent", "share_pct"),
@@ -134,7 +135,7 @@ const RAW_CALLS: &Raw = &[
 const CALLS: &Raw =
     &[("", "nccl_implicit_sync", "nccl_implicit_sync"), ("", "nccl_long", "nccl_long")];
 
-/// What the workbooks of a comparison read of each run besides what is compared: many rows.
+/// Views of each run, of many rows, that only the workbooks of a comparison need.
 pub const CALL_VIEWS: [&str; 2] = [CALLS[0].2, CALLS[1].2];
 
 /// Columns with colours: changes in percent of columns that have a better direction. Where that
@@ -153,7 +154,7 @@ const SCALES: [&str; 10] = [
 ];
 
 /// Pages whose rows have each their own better direction.
-const MIXED: [&str; 2] = ["Summary_Dashboard", "Metrics_Cmp"];
+const MIXED: [&str; 2] = [DASHBOARD, "Metrics_Cmp"];
 
 /// The one workbook of a comparison of two runs: dashboard first, raw pages hidden at the end.
 ///
@@ -172,7 +173,7 @@ pub fn comparison(comparison: &Comparison, test: usize) -> Result<Vec<u8>> {
     compared_book(comparison, test, &pages)
 }
 
-/// The workbooks of a comparison by name: the whole one, what is compared of it, and its parts.
+/// The workbooks of a comparison by name: its parts, the comparisons alone, and the whole.
 ///
 /// # Errors
 /// `io` when one cannot be built.
@@ -220,7 +221,7 @@ fn compared<'a>(
     let sheet = comparison.sheet(test, name)?;
     let scales: &[&str] = if MIXED.contains(&name) { &[] } else { &SCALES };
     let of_devices = |row: &&Vec<Value>| {
-        row.first().and_then(Value::as_str).is_some_and(|n| n.starts_with(changes::DEVICES))
+        row.first().and_then(Value::as_str).is_some_and(|n| n.starts_with(DEVICES))
     };
     let times = sheet.rows.iter().take_while(of_devices).count();
     let bars = (name == DASHBOARD && times > 0).then_some(Bars {
@@ -232,17 +233,14 @@ fn compared<'a>(
     Some(Page { scales, bars, ..Page::new(tab, sheet) })
 }
 
-/// The page that opens first.
-pub const DASHBOARD: &str = SHOWN[0];
-
-/// What was compared, and its tabs.
+/// The rows of both runs behind a comparison, and their tabs.
 struct RawSheet {
     hidden: &'static str,
     own: &'static str,
     sheet: Sheet,
 }
 
-/// What was compared: the rows of both runs, told apart by the column `source`, the last one.
+/// The rows of both runs behind a comparison, told apart by the last column, `source`.
 fn raw(comparison: &Comparison, test: usize, pages: &Raw) -> Vec<RawSheet> {
     let runs = [&comparison.runs[0], &comparison.runs[test + 1]];
     let mut out = Vec::new();
@@ -290,7 +288,7 @@ fn across(comparison: &Comparison, test: usize) -> Vec<RawSheet> {
         .collect()
 }
 
-/// Which run is which, and what is known of each.
+/// The runs with their roles, and their configurations.
 fn runs(comparison: &Comparison, test: usize) -> Sheet {
     let mut out = Sheet {
         name: "Runs".to_owned(),
@@ -314,12 +312,14 @@ fn runs(comparison: &Comparison, test: usize) -> Sheet {
     out
 }
 
+/// A workbook of a report.
 fn book(document: &Document, pages: &[Page<'_>]) -> Result<Vec<u8>> {
     let title = format!("Report of {}", document.label);
     let comment = format!("ccl-sql {}, trace {}", env!("CARGO_PKG_VERSION"), document.fingerprint);
     write(pages, &Properties { title: &title, comment: &comment, ..Properties::default() })
 }
 
+/// A workbook of a comparison.
 fn compared_book(comparison: &Comparison, test: usize, pages: &[Page<'_>]) -> Result<Vec<u8>> {
     let (base, test) = (&comparison.runs[0], &comparison.runs[test + 1]);
     let title = format!("{} against {}", test.label, base.label);
@@ -347,6 +347,7 @@ fn ranks(document: &Document) -> Vec<(Value, i64)> {
     out.into_iter().map(|(number, rank)| (rank, number)).collect()
 }
 
+/// A sheet without a column.
 fn without(mut sheet: Sheet, column: &str) -> Sheet {
     if let Some(i) = sheet.index(column) {
         sheet.columns.remove(i);
@@ -417,6 +418,7 @@ fn pivot(sheet: &Sheet, keys: &[&str], across: &str, value: &str) -> Sheet {
     Sheet { columns, rows, ..sheet.clone() }
 }
 
+/// A column that has a name alone.
 fn named(name: &str) -> SheetColumn {
     SheetColumn { name: name.to_owned(), ..SheetColumn::default() }
 }

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::Grid;
-
 fn field(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
@@ -19,15 +17,14 @@ fn field(value: &Value) -> String {
 }
 
 /// A header line unless it was written before, then a line per row.
-pub fn write(grid: &Grid, header: bool) -> String {
+pub(super) fn write(columns: &[String], rows: &[Vec<Value>], header: bool) -> String {
     let mut out = String::new();
     if header {
-        let names: Vec<String> =
-            grid.columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
+        let names: Vec<String> = columns.iter().map(|c| field(&Value::from(c.as_str()))).collect();
         out.push_str(&names.join(","));
         out.push('\n');
     }
-    for row in &grid.rows {
+    for row in rows {
         let fields: Vec<String> = row.iter().map(field).collect();
         out.push_str(&fields.join(","));
         out.push('\n');

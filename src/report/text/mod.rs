@@ -1,12 +1,15 @@
 //! Reports as plain text and as Markdown.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+pub mod changes;
+mod section;
 
-use super::Grid;
-use super::document::Document;
-use super::section::{Block, Section, sections};
-use super::table::filled;
-use super::units::plain_text;
+use unicode_width::UnicodeWidthStr;
+
+use self::section::{Block, Section, sections};
+use crate::registry::units::plain_text;
+use crate::report::document::Document;
+use crate::report::grid::markdown::escape;
+use crate::report::grid::value::{cut, filled};
 
 /// Columns at which sentences are broken.
 const WIDTH: usize = 100;
@@ -40,6 +43,7 @@ pub fn markdown(document: &Document) -> String {
     out
 }
 
+/// The line that says what made the report.
 fn made_by(document: &Document) -> String {
     let fingerprint: String = document.fingerprint.chars().take(16).collect();
     format!("made by ccl-sql {} of the trace {fingerprint}\n", env!("CARGO_PKG_VERSION"))
@@ -110,7 +114,7 @@ fn parts(
     out
 }
 
-/// Some columns of a table.
+/// Writes some columns of a table.
 fn table_part(
     out: &mut String,
     headings: &[String],
@@ -130,21 +134,6 @@ fn table_part(
     rows.iter().for_each(|row| line(row));
 }
 
-/// A text that is not wider than `width` on the screen.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut out = String::new();
-    for c in text.chars() {
-        if out.width() + c.width().unwrap_or(0) >= width {
-            break;
-        }
-        out.push(c);
-    }
-    out + "…"
-}
-
 /// Fills a cell with spaces to a width on the screen.
 fn pad(text: &str, width: usize, right: bool) -> String {
     let fill = " ".repeat(width.saturating_sub(text.width()));
@@ -156,7 +145,7 @@ fn wrap(text: &str, indent: &str) -> String {
     filled(text, indent, &format!("{indent}  "), WIDTH)
 }
 
-/// A remark beside what it is of: further lines begin where the first one does.
+/// A remark beside its value: further lines begin where the first one does.
 fn hung(start: &str, remark: &str) -> String {
     // Long values leave no room: then it goes on below.
     let column = if start.width() > WIDTH / 2 { 6 } else { start.width() };
@@ -191,64 +180,9 @@ fn markdown_block(out: &mut String, block: &Block) {
     }
 }
 
-/// A table of Markdown with the values as they are; without its heading where that is written.
-pub(super) fn table(grid: &Grid, heading: bool) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut out = String::new();
-    if heading {
-        out.push_str(&line(grid.columns.iter().map(|c| escape(c)).collect()));
-        out.push_str(&line(grid.columns.iter().map(|_| "---".to_owned()).collect()));
-    }
-    for row in &grid.rows {
-        out.push_str(&line(row.iter().map(|v| escape(&super::table::text(v))).collect()));
-    }
-    out
-}
-
-/// Text that Markdown takes as it stands: no markup, no HTML, no address that would become a link,
-/// no end of a cell.
-fn escape(text: &str) -> String {
-    let text = plain_text(text);
-    let mut out = String::new();
-    let mut before = ' ';
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        let after = rest.clone().next().unwrap_or(' ');
-        match c {
-            '\\' | '`' | '*' | '[' | ']' | '|' | '#' | '~' | '!' | '$' => out.extend(['\\', c]),
-            // Inside of names they stand for themselves.
-            '_' if !before.is_alphanumeric() || !after.is_alphanumeric() => out.push_str("\\_"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '@' => out.push_str("&#64;"),
-            ':' if !after.is_whitespace() => out.push_str("&#58;"),
-            '.' if out.to_ascii_lowercase().ends_with("www") => out.push_str("&#46;"),
-            c => out.push(c),
-        }
-        before = c;
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn markdown_makes_nothing_of_the_text_of_strangers() {
-        for (text, want) in [
-            ("network_load: of 8 ranks", "network_load: of 8 ranks"),
-            ("_a_ __b__ c_", "\\_a\\_ \\_\\_b\\_\\_ c\\_"),
-            ("<script>&amp;", "&lt;script&gt;&amp;amp;"),
-            ("[x](http://evil) ![y](z)", "\\[x\\](http&#58;//evil) \\!\\[y\\](z)"),
-            ("WWW.evil.com a@b.c", "WWW&#46;evil.com a&#64;b.c"),
-            ("a|b\n# c\r\n`d`", "a\\|b \\# c  \\`d\\`"),
-            ("\u{1b}[31m\u{202e}red", "\\[31mred"),
-        ] {
-            assert_eq!(escape(text), want, "{text:?}");
-        }
-    }
 
     #[test]
     fn wide_tables_are_cut_and_broken() {

@@ -6,9 +6,19 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::names::{self, Names};
-use super::{Limits, Sheet};
-use crate::report::document::SheetColumn;
+use crate::report::sheet::{Sheet, SheetColumn};
+use crate::report::xlsx::names::{self, Names};
+
+/// Limits of the format, and of memory; smaller in tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Rows of a page.
+    pub(super) rows: usize,
+    /// Columns of a page.
+    pub(super) columns: usize,
+    /// Cells above which a page is written through a temporary file.
+    pub(super) in_memory: usize,
+}
 
 /// Integers above this are no doubles of their own; Excel has doubles only.
 const EXACT: u64 = 1 << 53;
@@ -49,9 +59,9 @@ pub(super) enum Cell<'a> {
     Bool(bool),
     /// A double.
     Number {
-        /// It.
+        /// The number.
         value: f64,
-        /// Whether it came as an integer.
+        /// Whether the number came as an integer.
         integer: bool,
     },
     /// Text; also ids that would lose digits as doubles, and the JSON of lists and structs.
@@ -117,7 +127,7 @@ impl Column {
         }
     }
 
-    /// Whether it has this name in SQL, or this heading.
+    /// Whether the column has this name in SQL, or this heading.
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name) || self.heading.eq_ignore_ascii_case(name)
     }
@@ -127,7 +137,7 @@ impl Column {
         self.unit.is_some()
     }
 
-    /// What it is, and its unit.
+    /// The note of the heading: a sentence about the column, and its unit.
     pub(super) fn note(&self) -> Option<String> {
         let mut parts = Vec::new();
         parts.extend((!self.doc.is_empty()).then(|| names::line(&self.doc)));
@@ -213,9 +223,9 @@ fn decimals(size: f64) -> usize {
     usize::try_from((5 - exponent(size)).clamp(0, 9)).unwrap_or(0)
 }
 
-/// What a column of the sheet becomes.
+/// The columns of the page that a column of the sheet becomes.
 #[derive(Debug)]
-enum Source {
+enum Spread {
     Cell,
     /// A list of structs with a rank: a column for each rank and field, by rank.
     Ranks {
@@ -224,12 +234,12 @@ enum Source {
     },
 }
 
-/// How a sheet becomes a page.
+/// The plan by which a sheet becomes a page.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) sheet: &'a Sheet,
     pub(super) columns: Vec<Column>,
-    sources: Vec<Source>,
+    spreads: Vec<Spread>,
     /// Columns there would be without the limit.
     wanted: usize,
     /// Cells that are too long.
@@ -238,20 +248,20 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn of(sheet: &'a Sheet, limits: Limits) -> Self {
-        let mut plan = Self { sheet, columns: Vec::new(), sources: Vec::new(), wanted: 0, long: 0 };
+        let mut plan = Self { sheet, columns: Vec::new(), spreads: Vec::new(), wanted: 0, long: 0 };
         let mut headings = Names::default();
         for (i, column) in sheet.columns.iter().enumerate() {
-            let source = plan.source(i, limits);
+            let spread = plan.spread(i, limits);
             let room = limits.columns - plan.columns.len();
-            match &source {
-                Source::Cell => {
+            match &spread {
+                Spread::Cell => {
                     plan.wanted += 1;
                     if room > 0 {
                         let heading = headings.heading(column.heading());
                         plan.columns.push(Column::of(column, heading));
                     }
                 }
-                Source::Ranks { ranks, fields } => {
+                Spread::Ranks { ranks, fields } => {
                     plan.wanted += ranks.len() * fields.len();
                     let pairs = ranks.keys().flat_map(|r| fields.iter().map(move |f| (r, f)));
                     for (rank, field) in pairs.take(room) {
@@ -260,7 +270,7 @@ impl<'a> Plan<'a> {
                     }
                 }
             }
-            plan.sources.push(source);
+            plan.spreads.push(spread);
         }
         let mut cells = Vec::new();
         for row in &sheet.rows {
@@ -278,7 +288,7 @@ impl<'a> Plan<'a> {
 
     /// Ranks and fields where every cell of a column is a list of structs with a rank, no rank
     /// twice in a list.
-    fn source(&self, column: usize, limits: Limits) -> Source {
+    fn spread(&self, column: usize, limits: Limits) -> Spread {
         let mut ranks = BTreeMap::new();
         let mut fields: Vec<String> = Vec::new();
         let mut list = Vec::new();
@@ -288,7 +298,7 @@ impl<'a> Plan<'a> {
                 Value::Array(elements) => {
                     list.clear();
                     for element in elements {
-                        let Some((rank, object)) = ranked(element) else { return Source::Cell };
+                        let Some((rank, object)) = ranked(element) else { return Spread::Cell };
                         list.push(rank);
                         ranks.insert(rank, 0);
                         for name in object.keys().filter(|k| *k != "rank") {
@@ -300,29 +310,29 @@ impl<'a> Plan<'a> {
                     list.sort_unstable();
                     // A page has no room for more fields than this, for a single rank.
                     if list.windows(2).any(|w| w[0] == w[1]) || fields.len() > limits.columns {
-                        return Source::Cell;
+                        return Spread::Cell;
                     }
                 }
-                _ => return Source::Cell,
+                _ => return Spread::Cell,
             }
         }
         if ranks.is_empty() || fields.is_empty() {
-            return Source::Cell;
+            return Spread::Cell;
         }
         for (i, place) in ranks.values_mut().enumerate() {
             *place = i;
         }
-        Source::Ranks { ranks, fields }
+        Spread::Ranks { ranks, fields }
     }
 
     /// The cells of a row in the columns of the page.
     pub(super) fn flatten<'r>(&self, row: &'r [Value], out: &mut Vec<&'r Value>) {
         out.clear();
-        for (i, source) in self.sources.iter().enumerate() {
+        for (i, spread) in self.spreads.iter().enumerate() {
             let value = row.get(i).unwrap_or(&NULL);
-            match source {
-                Source::Cell => out.push(value),
-                Source::Ranks { ranks, fields } => {
+            match spread {
+                Spread::Cell => out.push(value),
+                Spread::Ranks { ranks, fields } => {
                     let start = out.len();
                     let room = self.columns.len().saturating_sub(start);
                     let columns = ranks.len().saturating_mul(fields.len()).min(room);
@@ -342,7 +352,7 @@ impl<'a> Plan<'a> {
         out.truncate(self.columns.len());
     }
 
-    /// What the limits of the format cut.
+    /// Sentences about what the limits of the format cut.
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut out = Vec::new();
         if self.wanted > self.columns.len() {
