@@ -1,4 +1,5 @@
-//! The pages that people read: `README.md`, `docs/*.md`, `sql/README.md` and the recording guide.
+//! The pages that people read: `README.md`, `docs/*.md`, and those of `benches`, `sql` and
+//! `trace_collection`.
 //!
 //! Each ```` ```console ```` block of a page is a session: the test runs its commands in a shell, in
 //! a folder with `trace_collection`, and compares what they print (standard output and standard
@@ -59,7 +60,8 @@ fn pages() -> Vec<Page> {
     let docs = files(&project().join("docs"));
     let docs = docs.iter().filter(|file| file.extension() == Some(OsStr::new("md")));
     let mut paths: Vec<String> = docs.map(|file| format!("docs/{}", name(file))).collect();
-    paths.extend(["README.md", "sql/README.md", "trace_collection/README.md"].map(str::to_owned));
+    let others = ["README.md", "benches/README.md", "sql/README.md", "trace_collection/README.md"];
+    paths.extend(others.map(str::to_owned));
     paths.sort();
     paths.iter().map(|path| page(path)).collect()
 }
