@@ -8,12 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::Path;
 
 use crate::error::Result;
-use crate::ingest::find::names;
 use crate::input::place;
-use crate::readers::bench::{Other, Out, Reading};
+use crate::readers::contract::{Answer, Reading};
 use crate::readers::log::{Log, Severity};
+use crate::readers::share::Share;
 use crate::schema::table;
 use crate::spool::parquet::TableWriter;
 use crate::spool::totals::{Totals, widen};
@@ -62,8 +63,9 @@ fn value(kind: u32, bytes: [u8; 8]) -> Option<f64> {
 pub(super) fn read(
     reading: &Reading<'_>,
     mut reader: Box<dyn Read + Send>,
-    shown: &str,
-) -> Result<Result<Out, Other>> {
+    folder: &Path,
+) -> Result<Result<Share, Answer>> {
+    let shown = reading.place.display();
     let (mut totals, mut log, mut bytes) = (Totals::default(), Log::default(), 0);
     // As much as there is, up to the whole buffer.
     let mut fill = |buffer: &mut [u8], from: usize, bytes: &mut u64| -> Result<usize> {
@@ -76,14 +78,14 @@ pub(super) fn read(
                     *bytes += n as u64;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(place::broken(&e, shown, *bytes)),
+                Err(e) => return Err(place::broken(&e, &shown, *bytes)),
             }
         }
         Ok(have)
     };
     let mut header = [0; HEADER_BYTES];
     if fill(&mut header, 0, &mut bytes)? < HEADER_BYTES {
-        return Ok(Err(Other::What("samples of NVML whose header is cut".to_owned())));
+        return Ok(Err(Answer::other("samples of NVML whose header is cut")));
     }
     let layout = (
         u16::from_le_bytes(array(&header, 4)),
@@ -92,11 +94,11 @@ pub(super) fn read(
     );
     if layout != (VERSION, FIELD_BYTES, HOST_TIME_BYTES) {
         let (version, field, time) = layout;
-        return Ok(Err(Other::What(format!(
+        return Ok(Err(Answer::other(format!(
             "samples of NVML in a form that is not known (version {version}, fields of {field} bytes, times of {time})"
         ))));
     }
-    let device = names::device_in_name(&reading.place.logical());
+    let device = reading.said.device;
     // A file of samples is of one device; where its name does not say which, its number tells its series
     // from those of other files.
     let apart = match device {
@@ -104,7 +106,7 @@ pub(super) fn read(
         None => format!("@{}", reading.source_id),
     };
     let counters = table("counters").expect("the table is in the schema");
-    let path = reading.folder.join("counters.parquet");
+    let path = folder.join("counters.parquet");
     let mut writer = TableWriter::new(counters, &["source", "rank"], path);
     let mut names: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut buffer = vec![0; SAMPLE_BYTES * CHUNK_SAMPLES];
@@ -149,7 +151,7 @@ pub(super) fn read(
     }
     let mut spool = BTreeMap::new();
     spool.extend(writer.finish()?.map(|path| ("counters", path)));
-    Ok(Ok(Out { totals, log, spool, bytes }))
+    Ok(Ok(Share { totals, log, spool, bytes, ..Share::default() }))
 }
 
 #[cfg(test)]
