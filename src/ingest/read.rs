@@ -246,7 +246,8 @@ impl Ask<'_> {
         })
     }
 
-    /// Waits until no other file of many ranks is being read; whoever waits helps the one who reads.
+    /// Waits until no other file of many ranks is being read; whoever waits helps the one who
+    /// reads.
     fn turn(&self) -> Turn<'_> {
         self.pool.wait(|| !self.many_ranks.swap(true, Ordering::AcqRel));
         Turn(self)

@@ -113,8 +113,8 @@ pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// SHA-256 of a file, as hexadecimal digits; of a folder that is one source, over the names and hashes
-/// of its files.
+/// SHA-256 of a file, as hexadecimal digits; of a folder that is one source, over the names and
+/// hashes of its files.
 ///
 /// # Errors
 /// `io` when the file cannot be read.
@@ -199,8 +199,8 @@ pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
     Ok(Opened { reader, file: OnDisk(Some(rest)) })
 }
 
-/// Every byte of a source that holds at most `most`; of a larger one the first text of `too_large` is the
-/// fault, the second the hint.
+/// Every byte of a source that holds at most `most`; of a larger one the first text of `too_large`
+/// is the fault, the second the hint.
 ///
 /// # Errors
 /// `trace-truncated`, `gzip-broken`, `file-unreadable`, `value-too-large`.
@@ -290,8 +290,8 @@ impl Read for ZipMember {
     }
 }
 
-/// Size and modification time of a file, for the fingerprint that a second ingest compares. Of a folder
-/// that is one source: the sizes of its files together, and the last change of any.
+/// Size and modification time of a file, for the fingerprint that a second ingest compares. Of a
+/// folder that is one source: the sizes of its files together, and the last change of any.
 ///
 /// # Errors
 /// `io` when the file cannot be asked.
@@ -313,8 +313,8 @@ pub fn stat(path: &Path) -> Result<(u64, i64)> {
     Ok(out)
 }
 
-/// The path from the root. Folders are resolved; the file itself keeps the name it was given, so that
-/// links under different rank names are different ranks.
+/// The path from the root. Folders are resolved; the file itself keeps the name it was given, so
+/// that links under different rank names are different ranks.
 pub fn absolute(path: &Path) -> PathBuf {
     let resolved = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !path.is_dir() => {

@@ -1,7 +1,7 @@
 //! What is asked of a reader, and what it answers.
 //!
-//! In: a [`Reading`], which says where the file lies, what it is, and what flags and path say of it.
-//! Out: an [`Answer`]. A reader reads no paths and no flags itself.
+//! In: a [`Reading`], which says where the file lies, what it is, and what flags and path say of
+//! it. Out: an [`Answer`]. A reader reads no paths and no flags itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What must hold for any bytes: one function per fuzz target. The targets call them with what the
-//! fuzzer makes up, the ordinary tests with the committed corpus. Each panics when something does not
-//! hold, with both sides in the message.
+//! fuzzer makes up, the ordinary tests with the committed corpus. Each panics when something does
+//! not hold, with both sides in the message.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,10 +29,10 @@ use serde_json::value::RawValue;
 
 /// A trace file: three bytes that say how it is read, then its text.
 ///
-/// The first byte is the size of a segment, less one; the second the size of the pieces in which the
-/// reader gets the text (0 for the whole at once); the third the place where the text is cut short,
-/// in 256ths. How it is read must change nothing, and a part of the text must give no more than the
-/// whole.
+/// The first byte is the size of a segment, less one; the second the size of the pieces in which
+/// the reader gets the text (0 for the whole at once); the third the place where the text is cut
+/// short, in 256ths. How it is read must change nothing, and a part of the text must give no more
+/// than the whole.
 pub fn kineto(data: &[u8]) {
     let Some((&[segment, piece, part], text)) = data.split_first_chunk() else { return };
     let whole = read(text, 0, kineto::SEGMENT_BYTES);
@@ -52,8 +52,8 @@ pub fn kineto(data: &[u8]) {
 
 /// An export of Nsight Systems: its bytes.
 ///
-/// Whatever they are, there is an answer: an error with a code that says what is wrong with the file, or
-/// shares whose rows are as many as they say, each with a start that has a place in time.
+/// Whatever they are, there is an answer: an error with a code that says what is wrong with the
+/// file, or shares whose rows are as many as they say, each with a start that has a place in time.
 pub fn nsys(data: &[u8]) {
     let folder = spool();
     let file = folder.path().join("export.sqlite");
@@ -105,11 +105,11 @@ pub fn xla(data: &[u8]) {
     );
 }
 
-/// An execution trace: a byte that says in which pieces the reader gets the text (0 for the whole at
-/// once), then the text.
+/// An execution trace: a byte that says in which pieces the reader gets the text (0 for the whole
+/// at once), then the text.
 ///
-/// The pieces change nothing; there is a row for each node that counts, whose lists and arguments are
-/// JSON; an error says where.
+/// The pieces change nothing; there is a row for each node that counts, whose lists and arguments
+/// are JSON; an error says where.
 pub fn et(data: &[u8]) {
     let Some((piece, text)) = data.split_first() else { return };
     let read = |piece: u8| {
@@ -157,9 +157,9 @@ pub fn et(data: &[u8]) {
 
 /// A snapshot of memory, or a raw timeline where it begins like JSON: its bytes.
 ///
-/// There is an answer within the memory that the size of the file allows; what a pickle says is the same
-/// whatever stands behind its end, and every beginning of it is refused; rows are as many as they are said
-/// to be.
+/// There is an answer within the memory that the size of the file allows; what a pickle says is the
+/// same whatever stands behind its end, and every beginning of it is refused; rows are as many as
+/// they are said to be.
 pub fn pickle(data: &[u8]) {
     let is_json = data.first() == Some(&b'[');
     let folder = spool();
@@ -240,8 +240,8 @@ fn shares_are_sound(read: Result<Answer>, codes: &[&str]) {
 
 /// A record of a benchmark, a log of gates, or samples where it begins like them: its bytes.
 ///
-/// There is an answer; rows are as many as they are said to be, and of no rank; what is kept as JSON is JSON;
-/// where a file ends is no reason to read other rows before that.
+/// There is an answer; rows are as many as they are said to be, and of no rank; what is kept as
+/// JSON is JSON; where a file ends is no reason to read other rows before that.
 pub fn bench(data: &[u8]) {
     let folder = spool();
     let read = |name: &str, data: &[u8]| {

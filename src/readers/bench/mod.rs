@@ -1,13 +1,13 @@
-//! Reads what benchmarks of inference write: result records of vLLM and SGLang, logs of the gates of
-//! a mixture of experts, and samples of NVLink's counters.
+//! Reads what benchmarks of inference write: result records of vLLM and SGLang, logs of the gates
+//! of a mixture of experts, and samples of NVLink's counters.
 //!
-//! In: JSON objects one after the other (a file of one, or JSON lines), or samples in binary. Out: one
-//! `Share` of no rank, because a benchmark is of the whole job. Not here: which trace it is of
+//! In: JSON objects one after the other (a file of one, or JSON lines), or samples in binary. Out:
+//! one `Share` of no rank, because a benchmark is of the whole job. Not here: which trace it is of
 //! (`ingest::ranks::bench`).
 //!
-//! Traps of the formats: Python writes `NaN` and `Infinity`; SGLang writes the state of the server into
-//! a record; requests that failed stand in the lists of a record with a time to the first token of
-//! 0; the lists of a record are columns, so that a request is spread over the file.
+//! Traps of the formats: Python writes `NaN` and `Infinity`; SGLang writes the state of the server
+//! into a record; requests that failed stand in the lists of a record with a time to the first
+//! token of 0; the lists of a record are columns, so that a request is spread over the file.
 
 mod fields;
 pub(crate) mod kind;

@@ -1,7 +1,7 @@
 //! JSON records of benchmarks of inference, and logs of the gates of a mixture of experts.
 //!
-//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`. Which
-//! objects are records: `kind`; their fields: `fields`.
+//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`.
+//! Which objects are records: `kind`; their fields: `fields`.
 //!
 //! Fields, from the sources of the tools: `vllm bench serve` (vllm/benchmarks/serve.py; before 2025
 //! benchmarks/benchmark_serving.py), `vllm bench latency` and `vllm bench throughput`
@@ -339,8 +339,8 @@ impl Writing<'_> {
         self.requests.end_row()
     }
 
-    /// The gaps between the tokens of a request, in `self.gaps` (as many as are kept, and one more); their
-    /// sum, where each is a usable number.
+    /// The gaps between the tokens of a request, in `self.gaps` (as many as are kept, and one
+    /// more); their sum, where each is a usable number.
     fn gaps(&mut self, raw: Option<&[u8]>, offset: u64) -> Option<i64> {
         self.gaps.clear();
         let raw = raw.filter(|raw| *raw != b"null")?;
@@ -366,7 +366,8 @@ impl Writing<'_> {
         Some(sum)
     }
 
-    /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of them.
+    /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of
+    /// them.
     fn gates(&mut self, fields: &mut Fields<'_>, offset: u64) -> Result<()> {
         let Some(steps) = fields.list(LOADS) else {
             fields.of.remove(LOADS);

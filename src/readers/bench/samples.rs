@@ -1,10 +1,11 @@
-//! Samples of NVLink's counters, as a loop over `nvmlDeviceGetFieldValues` writes them (magic `NVF1`).
+//! Samples of NVLink's counters, as a loop over `nvmlDeviceGetFieldValues` writes them (magic
+//! `NVF1`).
 //!
-//! The layout, little-endian: a header of 12 bytes (magic, version as u16, bytes of a field as u16, bytes
-//! of the host's time as i32), then samples of the host's monotonic time in ns (u64) and one
+//! The layout, little-endian: a header of 12 bytes (magic, version as u16, bytes of a field as u16,
+//! bytes of the host's time as i32), then samples of the host's monotonic time in ns (u64) and one
 //! `nvmlFieldValue_t` of 40 bytes: field (u32), scope (u32, the link), time in us since 1970 (i64),
-//! latency (i64), type of the value (u32), return code (i32), value (8 bytes). Source: nvml.h, and the
-//! public tools that write and read these files.
+//! latency (i64), type of the value (u32), return code (i32), value (8 bytes). Source: nvml.h, and
+//! the public tools that write and read these files.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -99,8 +100,8 @@ pub(super) fn read(
         ))));
     }
     let device = reading.said.device;
-    // A file of samples is of one device; where its name does not say which, its number tells its series
-    // from those of other files.
+    // A file of samples is of one device; where its name does not say which, its number tells its
+    // series from those of other files.
     let apart = match device {
         Some(_) => String::new(),
         None => format!("@{}", reading.source_id),

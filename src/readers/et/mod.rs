@@ -43,8 +43,8 @@ const NODES: Words = Words {
 ///
 /// # Errors
 /// `trace-truncated`, `gzip-broken`, `json-invalid`, `value-too-large` with the offset in the
-/// unpacked file; `io` when the spool cannot be written. With `keep_partial`, the first three become
-/// findings once a complete node was read.
+/// unpacked file; `io` when the spool cannot be written. With `keep_partial`, the first three
+/// become findings once a complete node was read.
 pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     let Opened { reader, file } = place::open(reading.place, reading.watcher)?;
     let share = match read_bytes(reader, reading)? {

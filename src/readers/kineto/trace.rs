@@ -77,9 +77,9 @@ impl Segment {
     }
 }
 
-/// The last place after the first byte where an element seems to start: an object whose first key is
-/// `key`, after a comma after an object. A guess: it may stand inside an element, which shows when
-/// the bytes before it are read.
+/// The last place after the first byte where an element seems to start: an object whose first key
+/// is `key`, after a comma after an object. A guess: it may stand inside an element, which shows
+/// when the bytes before it are read.
 fn last_start(bytes: &[u8], key: &[u8]) -> Option<usize> {
     memchr::memrchr_iter(b'{', bytes).find(|at| {
         let opens = bytes[json::skip_space(bytes, at + 1)..].starts_with(key);
@@ -187,8 +187,8 @@ impl Reader<'_> {
     }
 
     /// Reads the list by segments that the threads of the pool scan, as long as there is more than
-    /// one segment to come; what is left in the window goes on where they end. False when a guess of
-    /// where an element starts was wrong.
+    /// one segment to come; what is left in the window goes on where they end. False when a guess
+    /// of where an element starts was wrong.
     fn segments(&mut self) -> Result<bool> {
         let first = self.document.window.peek();
         let bytes = self.document.window.bytes();

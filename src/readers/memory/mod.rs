@@ -1,13 +1,13 @@
-//! Reads snapshots of PyTorch's memory: pickles of `torch.cuda.memory`, and the raw timelines of its
-//! profiler.
+//! Reads snapshots of PyTorch's memory: pickles of `torch.cuda.memory`, and the raw timelines of
+//! its profiler.
 //!
-//! In: a pickle (protocol 2 to 5; nothing of it is ever run, see [`pickle`]), or a JSON list. Out: one
-//! [`Share`], because a snapshot is of one process. Not here: which rank it is
+//! In: a pickle (protocol 2 to 5; nothing of it is ever run, see [`pickle`]), or a JSON list. Out:
+//! one [`Share`], because a snapshot is of one process. Not here: which rank it is
 //! (`ingest::ranks::memory`).
 //!
 //! Traps of the format: sizes in events are the requested ones, sizes of blocks are rounded up; the
-//! list of events is a ring, so that blocks may be freed whose allocation is no longer in it; NCCL and
-//! whatever else does not go through PyTorch's allocator is not in it at all.
+//! list of events is a ring, so that blocks may be freed whose allocation is no longer in it; NCCL
+//! and whatever else does not go through PyTorch's allocator is not in it at all.
 
 pub mod pickle;
 mod snapshot;
@@ -39,8 +39,9 @@ const TOO_LARGE: [&str; 2] = [
 ///
 /// # Errors
 /// `pickle-code`, `pickle-invalid`, `json-invalid`, `trace-truncated`, `gzip-broken`,
-/// `value-too-large`, `file-unreadable` for the file; `io` when the spool cannot be written. A pickle
-/// that cannot be read and that nothing marks as a snapshot is an error only where the user named it.
+/// `value-too-large`, `file-unreadable` for the file; `io` when the spool cannot be written. A
+/// pickle that cannot be read and that nothing marks as a snapshot is an error only where the user
+/// named it.
 pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     let (shown, folder) = (reading.place.display(), (reading.folder)(0)?);
     let Opened { reader, file } = place::open(reading.place, reading.watcher)?;

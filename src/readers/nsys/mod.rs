@@ -1,13 +1,14 @@
 //! Reads the SQLite export of one report of NVIDIA Nsight Systems.
 //!
-//! In: a database of any schema from 2020 on, plain, gzip or in a zip archive, or a report that `nsys`
-//! turns into one. Out: a `Share` for each rank that the file holds (a process and the device that it
-//! drives), and one for what is of no rank. Not here: which rank each of them is (`ingest::ranks::nsys`).
+//! In: a database of any schema from 2020 on, plain, gzip or in a zip archive, or a report that
+//! `nsys` turns into one. Out: a `Share` for each rank that the file holds (a process and the
+//! device that it drives), and one for what is of no rank. Not here: which rank each of them is
+//! (`ingest::ranks::nsys`).
 //!
-//! Traps of the format (section numbers of the format notes): tables and columns come and go with the
-//! version (1), so they are looked up; ids of correlations and domains are unique only within a process
-//! (4, 5); a grouped launch of NCCL serves several calls (6); the environment lies in the file twice,
-//! secrets included (7).
+//! Traps of the format (section numbers of the format notes): tables and columns come and go with
+//! the version (1), so they are looked up; ids of correlations and domains are unique only within a
+//! process (4, 5); a grouped launch of NCCL serves several calls (6); the environment lies in the
+//! file twice, secrets included (7).
 
 mod context;
 mod database;
@@ -34,8 +35,9 @@ use crate::readers::nsys::gather::Gather;
 ///
 /// # Errors
 /// `trace-truncated`, `database-corrupt`, `database-locked`, `gzip-broken`, `value-too-large`,
-/// `nsys-unusable` for the file; `nsys-missing` for a report without the program that reads it; `io`
-/// when the spool cannot be written. With `keep_partial`, a damaged part of the database is a finding.
+/// `nsys-unusable` for the file; `nsys-missing` for a report without the program that reads it;
+/// `io` when the spool cannot be written. With `keep_partial`, a damaged part of the database is a
+/// finding.
 pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     let (place, pool) = (reading.place, reading.pool);
     let shown = place.display();

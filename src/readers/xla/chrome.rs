@@ -1,10 +1,10 @@
-//! Reads the Chrome form of an XLA profile (`*.trace.json`): the same events, as converters of xprof and
-//! jaxlib print them.
+//! Reads the Chrome form of an XLA profile (`*.trace.json`): the same events, as converters of
+//! xprof and jaxlib print them.
 //!
-//! Two passes: names, programs and clocks first, then rows. What only the XPlane form has (HLO, the time
-//! at which the profile began, properties of the devices) is not there. Traps of the format (section 4
-//! of the format notes): all arguments are text; the list ends with an empty object; operations whose
-//! line time is zero are instants; digits beyond the clock's are noise.
+//! Two passes: names, programs and clocks first, then rows. What only the XPlane form has (HLO, the
+//! time at which the profile began, properties of the devices) is not there. Traps of the format
+//! (section 4 of the format notes): all arguments are text; the list ends with an empty object;
+//! operations whose line time is zero are instants; digits beyond the clock's are noise.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -42,8 +42,8 @@ const MAX_OPERATIONS: usize = 100_000;
 /// Reads the file; what it is, when it is none.
 ///
 /// # Errors
-/// `trace-truncated`, `gzip-broken`, `json-invalid` with the place in the unpacked file; `io` when the
-/// spool cannot be written. With `keep_partial`, the complete events before the fault are kept.
+/// `trace-truncated`, `gzip-broken`, `json-invalid` with the place in the unpacked file; `io` when
+/// the spool cannot be written. With `keep_partial`, the complete events before the fault are kept.
 pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, String)> {
     let mut known = Known::default();
     let mut log = Log::default();

@@ -1,8 +1,8 @@
 //! Reads profiles of XLA: of JAX and PyTorch/XLA, on TPUs, GPUs and CPUs.
 //!
-//! In: an XPlane file (`*.xplane.pb`), or the Chrome form of it (`*.trace.json`). Out: a `Share` for
-//! each device that computes, and one for what is of the host. Not here: which rank each is when the
-//! file does not say it (`ingest::ranks::xla`).
+//! In: an XPlane file (`*.xplane.pb`), or the Chrome form of it (`*.trace.json`). Out: a `Share`
+//! for each device that computes, and one for what is of the host. Not here: which rank each is
+//! when the file does not say it (`ingest::ranks::xla`).
 
 mod chrome;
 mod event;
@@ -23,8 +23,8 @@ use crate::error::Result;
 use crate::input::unpacked::Local;
 use crate::readers::contract::{Answer, Kind, Reading};
 
-/// What is wrong with a file in protocol buffers as a whole; None where nothing is, or where the file
-/// cannot be looked at as it lies (packed, or not to be opened): reading it will tell.
+/// What is wrong with a file in protocol buffers as a whole; None where nothing is, or where the
+/// file cannot be looked at as it lies (packed, or not to be opened): reading it will tell.
 pub fn fault(file: &Path) -> Option<String> {
     let is_packed = file.extension().is_some_and(|e| e == "gz");
     if is_packed { None } else { xplane::fault(file).ok().flatten() }
