@@ -129,7 +129,8 @@ def make(source, target, rank, world, size, compress):
             out.write(block)
             written += len(block)
             copy += 1
-        out.write(('\n  ],\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": %d\n}\n' % base).encode())
+        end = '\n  ],\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": %d\n}\n' % base
+        out.write(end.encode())
     print("%s\t%d\t%d" % (target, written, rows))
 
 

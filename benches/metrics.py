@@ -3,10 +3,10 @@
 
     benches/metrics.py [JOB...] [--source PATH] [--dir DIR] [--runs 3] [--binary PATH]
 
-For each JOB (a folder or file), and for a job of 8 ranks and 1 GB made of SOURCE as in benches/run.py:
-`ccl-sql metric --all` on the ingested trace and `json.load` of its files in Python, in turn; medians
-of wall time, CPU time and peak memory, their ratio, the slowest metrics by themselves, and how many
-answer. JOB files that are no JSON are measured without the peer.
+For each JOB (a folder or file), and for a job of 8 ranks and 1 GB made of SOURCE as in
+benches/run.py: `ccl-sql metric --all` on the ingested trace and `json.load` of its files in Python,
+in turn. Prints medians of wall time, CPU time and peak memory, their ratio, the slowest metrics by
+themselves, and how many answer. JOB files that are no JSON are measured without the peer.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from run import ROOT, Bench, make, measure, target
+from run import EXAMPLE, Bench, make, measure, parse
 
 LOAD = """
 import gzip, json, sys
@@ -41,7 +41,8 @@ def bench(job, options):
     found = Bench(options.binary, options.dir)
     cases = [("ccl-sql metric --all", lambda: measure([*every, "-q"]))]
     if files:
-        cases.append(("json.load of the files", lambda: measure([sys.executable, "-c", LOAD, *files])))
+        load = [sys.executable, "-c", LOAD, *files]
+        cases.append(("json.load of the files", lambda: measure(load)))
     found.run(cases, options.runs)
     found.ratio("metric --all / json.load, CPU (at most 1)", cases[0][0], cases[-1][0], 1)
     results = json.loads(out.read_text())
@@ -58,11 +59,8 @@ def bench(job, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("jobs", type=Path, nargs="*")
-    parser.add_argument("--source", type=Path, default=ROOT / "trace_collection/llama-tiny-fsdp2-tp2-4")
-    parser.add_argument("--dir", type=Path, default=target() / "bench")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
-    options = parser.parse_args()
+    parser.add_argument("--source", type=Path, default=EXAMPLE)
+    options = parse(parser, runs=3)
     made = options.dir / options.source.name.split(".")[0]
     made.mkdir(parents=True, exist_ok=True)
     make(options.source, made / "plain", 8, 128)

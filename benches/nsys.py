@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures ingest of a large Nsight Systems export against Python's sqlite3 writing the same tables.
+"""Measures ingest of a large Nsight Systems export against Python's sqlite3 with the same tables.
 
     benches/nsys.py SOURCE [--megabytes 1000] [--dir DIR] [--runs 5] [--binary PATH]
 
-SOURCE is an SQLite export. Its events are repeated, later each time and with other correlations, until
-the file has the size asked for; strings and target information stay. Then runs in turn, several times:
-`ccl-sql ingest`, and Python reading every table of events and writing it as CSV. Prints medians of wall
-time, CPU time and peak memory, and megabytes of the file per second and per CPU second. The events of
-every ingest are compared with the rows of the file.
+SOURCE is an SQLite export. Its events are repeated, later each time and with other correlations,
+until the file has the size asked for; strings and target information stay. Then runs in turn,
+several times: `ccl-sql ingest`, and Python reading every table of events and writing it as CSV.
+Prints medians of wall time, CPU time and peak memory, and megabytes of the file per second and per
+CPU second. The events of every ingest are compared with the rows of the file.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from run import Bench, target
+from run import Bench, measure, parse
 
 EXPORT = """
 import csv, sqlite3, sys
@@ -52,10 +52,9 @@ def make(source, out, megabytes):
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
     connection.text_factory = bytes
-    for kind, name in connection.execute(
-            "SELECT type, name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL").fetchall():
+    indexes = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    for (name,) in connection.execute(indexes).fetchall():
         connection.execute(f'DROP INDEX "{name.decode()}"')
-    tables = {}
     connection.text_factory = str
     tables = tables_of(connection)
     times = {"start", "end", "timestamp"}
@@ -91,10 +90,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("source", type=Path)
     parser.add_argument("--megabytes", type=int, default=1000)
-    parser.add_argument("--dir", type=Path, default=target() / "bench")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
-    options = parser.parse_args()
+    options = parse(parser, runs=5)
     folder = options.dir / f"nsys-{options.source.stem}"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{options.megabytes}.sqlite"
@@ -103,19 +99,18 @@ def main():
     connection = sqlite3.connect(f"file:{file}?immutable=1", uri=True)
     tables = tables_of(connection)
     rows = sum(connection.execute(f'SELECT count(*) FROM "{t}"').fetchone()[0] for t in tables)
-    size = file.stat().st_size / 1e6
-    print(f"{size:.0f} MB, {rows} events; medians of {options.runs} runs")
+    size = file.stat().st_size
+    print(f"{size / 1e6:.0f} MB, {rows} events; medians of {options.runs} runs")
     bench = Bench(options.binary, folder)
     out = folder / "csv"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
     command = [sys.executable, "-c", EXPORT, file, out, *tables]
-    from run import measure
     ours, theirs = "ccl-sql ingest", "Python sqlite3 to CSV"
     bench.run([bench.ingest(ours, file, rows), (theirs, lambda: measure(command))], options.runs)
-    for name in (ours, theirs):
-        wall, cpu, _ = bench.results[name]
-        print(f"{name:44} {size / wall:8.0f} MB/s {size / cpu:8.0f} MB per CPU second (at least 100)")
+    # Of ours at least 100 MB per CPU second.
+    bench.speed(ours, size)
+    bench.speed(theirs, size)
     bench.ratio("ingest / Python sqlite3, wall", ours, theirs, 0)
     for data in ("data", "csv"):
         shutil.rmtree(folder / data, ignore_errors=True)

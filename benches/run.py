@@ -3,12 +3,12 @@
 
     benches/run.py [--source PATH] [--dir DIR] [--runs 5] [--growth] [--binary PATH]
 
-Makes a job of 8 ranks with 1 GB of Kineto JSON out of SOURCE (a Kineto file or a folder of them; the
-default is an example of this repository), plain and gzipped, and one file of the same size. Then runs
-in turn, several times: `ccl-sql ingest`, `gzip -dc`, DuckDB's `read_json` to Parquet (through
-`ccl-sql sql`), and where Python has them orjson and HolisticTraceAnalysis. Prints medians of wall
-time, CPU time and peak memory, and the ratios that matter. `--growth` adds files of 100 MB, 1 GB and
-4 GB. The rows of every ingest are compared with what was written.
+Makes a job of 8 ranks with 1 GB of Kineto JSON out of SOURCE (a Kineto file or a folder of them;
+the default is an example of this repository), plain and gzipped, and one file of the same size.
+Then runs in turn, several times: `ccl-sql ingest`, `gzip -dc`, DuckDB's `read_json` to Parquet
+(through `ccl-sql sql`), and where Python has them orjson and HolisticTraceAnalysis. Prints medians
+of wall time, CPU time and peak memory, and the ratios that matter. `--growth` adds files of 100 MB,
+1 GB and 4 GB. The rows of every ingest are compared with what was written.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
+EXAMPLE = HERE.parent / "trace_collection/llama-tiny-fsdp2-tp2-4"
 
 
 def target():
@@ -30,10 +30,19 @@ def target():
     return Path(os.environ.get("CARGO_TARGET_DIR", cache + "/ccl-sql/target"))
 
 
+def parse(parser, runs):
+    """The options that all benchmarks have, beside those of `parser`."""
+    parser.add_argument("--dir", type=Path, default=target() / "bench")
+    parser.add_argument("--runs", type=int, default=runs)
+    parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
+    return parser.parse_args()
+
+
 def measure(command, **options):
     """Wall seconds, CPU seconds and peak bytes of a command and its children."""
     start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
     stderr = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.monotonic() - start
@@ -129,6 +138,12 @@ class Bench:
             wall, cpu, peak = self.results[name]
             print(f"{name:44} {wall:8.2f} s wall {cpu:8.2f} s CPU {peak / 1e6:8.0f} MB", flush=True)
 
+    def speed(self, name, size):
+        """Megabytes of an input of `size` bytes by time."""
+        wall, cpu, _ = self.results[name]
+        rates = f"{size / 1e6 / wall:8.1f} MB/s {size / 1e6 / cpu:8.1f} MB per CPU second"
+        print(f"{name:44} {rates}")
+
     def ratio(self, text, a, b, column):
         if a in self.results and b in self.results:
             value = self.results[a][column] / self.results[b][column]
@@ -137,12 +152,9 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--source", type=Path, default=ROOT / "trace_collection/llama-tiny-fsdp2-tp2-4")
-    parser.add_argument("--dir", type=Path, default=target() / "bench")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--source", type=Path, default=EXAMPLE)
     parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
-    options = parser.parse_args()
+    options = parse(parser, runs=5)
     folder = options.dir / options.source.name.split(".")[0]
     folder.mkdir(parents=True, exist_ok=True)
     plain, packed, single = folder / "plain", folder / "gzip", folder / "single"
@@ -180,9 +192,7 @@ def main():
         bench.run([bench.ingest(name, job, make(options.source, job, 1, mb))
                    for name, job, mb in jobs], options.runs)
         for name, job, _ in jobs:
-            size = sum(file.stat().st_size for file in job.iterdir())
-            wall, cpu, _ = bench.results[name]
-            print(f"{name:44} {size / 1e6 / wall:8.0f} MB/s {size / 1e6 / cpu:8.0f} MB per CPU second")
+            bench.speed(name, sum(file.stat().st_size for file in job.iterdir()))
     shutil.rmtree(folder / "data", ignore_errors=True)
     shutil.rmtree(folder / "duckdb", ignore_errors=True)
 

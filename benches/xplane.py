@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Measures ingest of a large XPlane file against xprof's own converter, in one run.
 
-    benches/xplane.py SOURCE [--megabytes 1000] [--dir DIR] [--runs 5] [--binary PATH] [--python PATH]
+    benches/xplane.py SOURCE [--megabytes 1000] [--python PATH] [--dir DIR] [--runs 5]
+                      [--binary PATH]
 
-SOURCE is a `.xplane.pb` file. The events of its lines are repeated, later each time, until the file has
-the size asked for; names and programs stay. Then runs in turn, several times: `ccl-sql ingest`, and, where the Python at PATH has the package `xprof`, its converters into the tables
-`overview_page` and `trace_viewer`. Prints medians of wall time, CPU time and peak memory, and megabytes
-of the file per second and per CPU second. The events of every ingest are compared with those written (the
-two halves of an asynchronous operation are one).
+SOURCE is a `.xplane.pb` file. The events of its lines are repeated, later each time, until the file
+has the size asked for; names and programs stay. Then runs in turn, several times: `ccl-sql ingest`,
+and, where the Python at PATH has the package `xprof`, its converters into the tables
+`overview_page` and `trace_viewer`. Prints medians of wall time, CPU time and peak memory, and
+megabytes of the file per second and per CPU second. The events of every ingest are compared with
+those written (the two halves of an asynchronous operation are one).
 """
 
 import argparse
@@ -15,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from run import Bench, target
+from run import Bench, parse
 
 CONVERT = """
 import sys
@@ -147,11 +149,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("source", type=Path)
     parser.add_argument("--megabytes", type=int, default=1000)
-    parser.add_argument("--dir", type=Path, default=target() / "bench")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
     parser.add_argument("--python", default=sys.executable)
-    options = parser.parse_args()
+    options = parse(parser, runs=5)
     folder = options.dir / f"xplane-{options.source.name.split('.')[0]}-{options.megabytes}"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "job.xplane.pb"
@@ -168,9 +167,8 @@ def main():
     else:
         print(f"left out: xprof ({options.python} has no such package)")
     bench.run(cases, options.runs)
-    size = file.stat().st_size / 1e6
-    for name, (wall, cpu, _) in bench.results.items():
-        print(f"{name:44} {size / wall:8.1f} MB/s {size / cpu:8.1f} MB per CPU second")
+    for name in bench.results:
+        bench.speed(name, file.stat().st_size)
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
-/// What to try in place of a name that is not there: the nearest one, those that hold the word or one
+/// Suggestions in place of a name that is not there: the nearest one, those that hold the word or one
 /// near to it, or `otherwise`.
 pub fn suggest(word: &str, names: &[&str], otherwise: &str) -> String {
     if let Some(near) = nearest(word, names.iter().copied()) {

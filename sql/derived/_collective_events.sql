@@ -567,34 +567,26 @@ WITH
         INNER JOIN plausible AS c ON c.event_id = f.event_id
         LEFT JOIN grouped AS g ON g.event_id = f.event_id
         LEFT JOIN widths AS w ON w.dtype = replace(lower(c.dtype), 'c10::', '')
-    ),
-
-    final AS (
-        SELECT
-            source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns,
-            operation, stall_ns, collective, collective_raw, coll_source, dtype, seq,
-            pg_name, pg_desc, pg_ranks,
-            -- An all-gather says its group by output over input.
-            coalesce(
-                stated_size,
-                CASE WHEN collective = 'all_gather' AND in_elems > 0 AND out_elems % in_elems = 0
-                        AND out_elems > in_elems
-                    THEN out_elems // in_elems END
-            ) AS stated_size,
-            in_elems, out_elems,
-            in_bytes, out_bytes,
-            root_rank,
-            -- The pairs of XLA name ranks of the job, others name places in the group.
-            CASE WHEN source = 'xla' AND pg_ranks IS NOT NULL
-                THEN nullif(list_position(pg_ranks, peer_rank), 0) - 1
-                ELSE peer_rank END AS peer_rank,
-            group_rank, in_split, out_split, size_source
-        FROM sized
     )
 
 SELECT
-    source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns, collective,
-    collective_raw, coll_source, dtype, seq, pg_name, pg_desc, pg_ranks, stated_size, in_elems,
-    out_elems, in_bytes, out_bytes, root_rank, peer_rank, group_rank, in_split, out_split, size_source
-FROM final
+    source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns,
+    operation, stall_ns, collective, collective_raw, coll_source, dtype, seq,
+    pg_name, pg_desc, pg_ranks,
+    -- An all-gather says its group by output over input.
+    coalesce(
+        stated_size,
+        CASE WHEN collective = 'all_gather' AND in_elems > 0 AND out_elems % in_elems = 0
+                AND out_elems > in_elems
+            THEN out_elems // in_elems END
+    ) AS stated_size,
+    in_elems, out_elems,
+    in_bytes, out_bytes,
+    root_rank,
+    -- The pairs of XLA name ranks of the job, others name places in the group.
+    CASE WHEN source = 'xla' AND pg_ranks IS NOT NULL
+        THEN nullif(list_position(pg_ranks, peer_rank), 0) - 1
+        ELSE peer_rank END AS peer_rank,
+    group_rank, in_split, out_split, size_source
+FROM sized
 ORDER BY rank, ts_ns, event_id

@@ -181,19 +181,14 @@ WITH
                 ORDER BY source, first_start_ns, pg_key, series, call_place, repeat
             ) AS collective_id
         FROM complete
-    ),
-
-    final AS (
-        SELECT p.event_id, n.collective_id, p.matched_by
-        FROM placed AS p
-        INNER JOIN numbered AS n
-            ON n.source = p.source
-            AND n.pg_key = p.pg_key
-            AND n.series = p.series
-            AND n.call_place = p.call_place
-            AND n.repeat = p.repeat
     )
 
-SELECT event_id, collective_id, matched_by
-FROM final
-ORDER BY event_id
+SELECT p.event_id, n.collective_id, p.matched_by
+FROM placed AS p
+INNER JOIN numbered AS n
+    ON n.source = p.source
+    AND n.pg_key = p.pg_key
+    AND n.series = p.series
+    AND n.call_place = p.call_place
+    AND n.repeat = p.repeat
+ORDER BY p.event_id

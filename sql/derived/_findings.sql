@@ -96,7 +96,7 @@ WITH
         WHERE is_inside
     ),
 
-    final AS (
+    counts AS (
         SELECT
             CAST(NULL AS BIGINT) AS source_id,
             'calls-apart' AS code,
@@ -155,6 +155,6 @@ SELECT
     finding_count AS "count",
     CAST(NULL AS BIGINT) AS first_offset,
     message
-FROM final
+FROM counts
 WHERE finding_count > 0
 ORDER BY code, source_id

@@ -82,21 +82,13 @@ WITH
             c.matched_by
         FROM calls AS c
         LEFT JOIN bus_factors AS f ON f.collective = c.collective
-    ),
-
-    final AS (
-        SELECT
-            source, collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype,
-            first_start_ns, last_start_ns, first_end_ns, last_end_ns, transfer_ns,
-            start_skew_ns, end_skew_ns, mean_wait_ns, last_rank, algo_bw_gb_per_s,
-            algo_bw_gb_per_s * bus_factor AS bus_bw_gb_per_s,
-            link, step, matched_by
-        FROM rated
     )
 
 SELECT
     source, collective_id, pg_id, collective, group_size, ranks_seen, message_bytes, dtype,
-    first_start_ns, last_start_ns, first_end_ns, last_end_ns, transfer_ns, start_skew_ns, end_skew_ns, mean_wait_ns,
-    last_rank, algo_bw_gb_per_s, bus_bw_gb_per_s, link, step, matched_by
-FROM final
+    first_start_ns, last_start_ns, first_end_ns, last_end_ns, transfer_ns,
+    start_skew_ns, end_skew_ns, mean_wait_ns, last_rank, algo_bw_gb_per_s,
+    algo_bw_gb_per_s * bus_factor AS bus_bw_gb_per_s,
+    link, step, matched_by
+FROM rated
 ORDER BY collective_id

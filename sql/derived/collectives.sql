@@ -111,32 +111,23 @@ WITH
                 ELSE coalesce(in_bytes, out_bytes)
             END AS message_bytes
         FROM grouped
-    ),
-
-    final AS (
-        SELECT
-            source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
-            group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes,
-            CASE
-                WHEN sends_nothing THEN message_bytes * 0
-                WHEN collective = 'all_reduce'
-                    THEN TRY_CAST(2 * CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
-                WHEN leaving_split IS NOT NULL
-                    THEN CAST(CAST(message_bytes AS HUGEINT) * leaving_split // list_sum(in_split) AS BIGINT)
-                WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all', 'gather', 'scatter')
-                    THEN TRY_CAST(CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
-                WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv')
-                    THEN message_bytes
-            END AS wire_bytes,
-            seq, root_rank, peer_rank, in_split, out_split, coll_source, size_source, group_source,
-            collective_id, step, stall_ns
-        FROM sized
     )
 
 SELECT
     source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
-    group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes, wire_bytes, seq,
-    root_rank, peer_rank, in_split, out_split, coll_source, size_source, group_source, collective_id,
-    step, stall_ns
-FROM final
+    group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, message_bytes,
+    CASE
+        WHEN sends_nothing THEN message_bytes * 0
+        WHEN collective = 'all_reduce'
+            THEN TRY_CAST(2 * CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
+        WHEN leaving_split IS NOT NULL
+            THEN CAST(CAST(message_bytes AS HUGEINT) * leaving_split // list_sum(in_split) AS BIGINT)
+        WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all', 'gather', 'scatter')
+            THEN TRY_CAST(CAST(message_bytes AS HUGEINT) * (group_size - 1) // group_size AS BIGINT)
+        WHEN collective IN ('broadcast', 'reduce', 'send', 'recv', 'send_recv')
+            THEN message_bytes
+    END AS wire_bytes,
+    seq, root_rank, peer_rank, in_split, out_split, coll_source, size_source, group_source,
+    collective_id, step, stall_ns
+FROM sized
 ORDER BY rank, ts_ns, event_id

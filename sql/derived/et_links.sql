@@ -128,17 +128,12 @@ WITH
         SELECT rank, source_id, node_id, event_id
         FROM in_order
         QUALIFY row_number() OVER (PARTITION BY event_id ORDER BY source_id) = 1
-    ),
-
-    final AS (
-        SELECT rank, source_id, node_id, event_id, 'record_id' AS linked_by
-        FROM by_id
-        UNION ALL
-        SELECT o.rank, o.source_id, o.node_id, o.event_id, 'order'
-        FROM by_order AS o
-        ANTI JOIN by_id AS i ON i.event_id = o.event_id
     )
 
-SELECT rank, source_id, node_id, event_id, linked_by
-FROM final
+SELECT rank, source_id, node_id, event_id, 'record_id' AS linked_by
+FROM by_id
+UNION ALL
+SELECT o.rank, o.source_id, o.node_id, o.event_id, 'order'
+FROM by_order AS o
+ANTI JOIN by_id AS i ON i.event_id = o.event_id
 ORDER BY rank, event_id

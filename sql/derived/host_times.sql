@@ -83,22 +83,17 @@ WITH
     working AS (
         SELECT DISTINCT source, rank
         FROM operators
-    ),
-
-    final AS (
-        SELECT
-            w.source, w.rank, w.step,
-            coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'main') AS BIGINT), 0) AS main_op_ns,
-            coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'exposed') AS BIGINT), 0) AS exposed_op_ns,
-            coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'all') AS BIGINT), 0) AS op_self_ns
-        FROM windows AS w
-        INNER JOIN working AS r ON r.source = w.source AND r.rank = w.rank
-        LEFT JOIN stepped AS p
-            ON p.source = w.source AND p.rank = w.rank AND p.step IS NOT DISTINCT FROM w.step
-            AND p.window_ns = w.start_ns
-        GROUP BY w.source, w.rank, w.step
     )
 
-SELECT source, rank, step, main_op_ns, exposed_op_ns, op_self_ns
-FROM final
-ORDER BY source, rank, step
+SELECT
+    w.source, w.rank, w.step,
+    coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'main') AS BIGINT), 0) AS main_op_ns,
+    coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'exposed') AS BIGINT), 0) AS exposed_op_ns,
+    coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'all') AS BIGINT), 0) AS op_self_ns
+FROM windows AS w
+INNER JOIN working AS r ON r.source = w.source AND r.rank = w.rank
+LEFT JOIN stepped AS p
+    ON p.source = w.source AND p.rank = w.rank AND p.step IS NOT DISTINCT FROM w.step
+    AND p.window_ns = w.start_ns
+GROUP BY w.source, w.rank, w.step
+ORDER BY w.source, w.rank, w.step

@@ -38,29 +38,24 @@ WITH
             string_split(replace(replace(replace(lower(pg_desc), '-', '_'), ':', '_'), ' ', '_'), '_')
                 AS words
         FROM distinct_groups
-    ),
-
-    final AS (
-        SELECT
-            row_number() OVER (ORDER BY ranks NULLS LAST, pg_name) AS pg_id,
-            pg_name,
-            pg_desc,
-            group_size,
-            ranks,
-            CASE
-                WHEN (list_contains(words, 'ep') OR list_contains(words, 'expert'))
-                    AND NOT list_contains(words, 'data') THEN 'ep'
-                WHEN list_contains(words, 'dp') OR list_contains(words, 'fsdp')
-                    OR list_contains(words, 'ddp') OR list_contains(words, 'hsdp')
-                    OR list_contains(words, 'data') OR list_contains(words, 'shard')
-                    OR list_contains(words, 'replicate') THEN 'dp'
-                WHEN list_contains(words, 'tp') OR list_contains(words, 'tensor') THEN 'tp'
-                WHEN list_contains(words, 'pp') OR list_contains(words, 'pipeline') THEN 'pp'
-                WHEN list_contains(words, 'cp') OR list_contains(words, 'context') THEN 'cp'
-            END AS dim
-        FROM worded
     )
 
-SELECT pg_id, pg_name, pg_desc, group_size, ranks, dim
-FROM final
+SELECT
+    row_number() OVER (ORDER BY ranks NULLS LAST, pg_name) AS pg_id,
+    pg_name,
+    pg_desc,
+    group_size,
+    ranks,
+    CASE
+        WHEN (list_contains(words, 'ep') OR list_contains(words, 'expert'))
+            AND NOT list_contains(words, 'data') THEN 'ep'
+        WHEN list_contains(words, 'dp') OR list_contains(words, 'fsdp')
+            OR list_contains(words, 'ddp') OR list_contains(words, 'hsdp')
+            OR list_contains(words, 'data') OR list_contains(words, 'shard')
+            OR list_contains(words, 'replicate') THEN 'dp'
+        WHEN list_contains(words, 'tp') OR list_contains(words, 'tensor') THEN 'tp'
+        WHEN list_contains(words, 'pp') OR list_contains(words, 'pipeline') THEN 'pp'
+        WHEN list_contains(words, 'cp') OR list_contains(words, 'context') THEN 'cp'
+    END AS dim
+FROM worded
 ORDER BY pg_id

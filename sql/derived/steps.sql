@@ -19,7 +19,7 @@ WITH
             )
     ),
 
-    final AS (
+    marked AS (
         SELECT
             source,
             rank,
@@ -34,6 +34,6 @@ WITH
     )
 
 SELECT source, rank, step, ts_ns, dur_ns, marker
-FROM final
+FROM marked
 WHERE step IS NOT NULL
 ORDER BY rank, ts_ns, step

@@ -1,19 +1,20 @@
-//! The command line: types only, with their help.
+//! The command line: its types, with their help.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use clap_complete::engine::ArgValueCompleter;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
-use super::completions::{areas, metrics, names, traces};
+use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::report::Format as Form;
 
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
 #[derive(Debug, Parser)]
 #[command(name = "ccl-sql", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// Options of every command.
@@ -65,13 +66,13 @@ pub struct Global {
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
     /// Form of errors and notes on standard error; JSON is an object a line
-    #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = Errors::Text)]
-    pub errors: Errors,
+    #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = ErrorForm::Text)]
+    pub errors: ErrorForm,
 }
 
 /// Forms of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Errors {
+pub enum ErrorForm {
     /// Sentences
     Text,
     /// level, code, message, where, facts, hint
@@ -142,9 +143,8 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql report llama-tiny-fsdp2-tp2-4 -o report.html")]
     Report(ReportArgs),
     /// Set runs beside a baseline: table, CSV, JSON, a page or workbooks
-    #[command(
-        after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads -o final_analysis_report.xlsx"
-    )]
+    #[command(after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads \
+                            -o final_analysis_report.xlsx")]
     Compare(CompareArgs),
     /// Write a leaderboard over traces: a folder of pages that works from disk
     #[command(after_help = "Example: ccl-sql board -o board")]
@@ -165,17 +165,15 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql shell")]
     Shell(ShellArgs),
     /// Run SQL on the tables
-    #[command(
-        after_help = "Example: ccl-sql sql \"SELECT collective, count(*) FROM collectives GROUP BY collective\""
-    )]
+    #[command(after_help = "Example: ccl-sql sql \
+                            \"SELECT collective, count(*) FROM collectives GROUP BY collective\"")]
     Sql(SqlArgs),
     /// Lint the SQL files of metrics and views
     #[command(after_help = "Example: ccl-sql check --sql-dir my-metrics")]
     Check(CheckArgs),
     /// Print a completion script for a shell
-    #[command(
-        after_help = "Example: ccl-sql completions bash > ~/.local/share/bash-completion/completions/ccl-sql"
-    )]
+    #[command(after_help = "Example: ccl-sql completions bash \
+                            > ~/.local/share/bash-completion/completions/ccl-sql")]
     Completions(CompletionsArgs),
     /// Print the manual page, of the program or of a command
     #[command(after_help = "Example: ccl-sql man metric | man -l -")]
@@ -233,13 +231,13 @@ pub struct IngestArgs {
     /// Folders or files with traces; all below a folder is looked at
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
-    /// What is said of the traces.
+    /// Options of reading the traces.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// What is said of traces that are read: by `ingest`, and by the commands that are given a path. It is
-/// kept with the trace, and holds until something else is said.
+/// Options of reading traces: of `ingest`, and of the commands that are given a path. They are kept
+/// with the trace, and hold until others are given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of reading traces, kept until others are given")]
 pub struct ReadingArgs {
@@ -335,7 +333,7 @@ pub struct MetricArgs {
     /// Only traces of this profiler
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
-    /// What is said of traces that are given by path.
+    /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
@@ -356,7 +354,7 @@ pub struct ReportArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
-    /// What is said of traces that are given by path.
+    /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
@@ -364,7 +362,8 @@ pub struct ReportArgs {
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Baseline: an ingested trace, or the folder of a run, which is ingested first where it is not yet
+    /// Baseline: an ingested trace, or the folder of a run, which is ingested first where it is not
+    /// yet
     #[arg(value_name = "BASE", add = ArgValueCompleter::new(traces))]
     pub base: String,
     /// Runs to compare with it
@@ -373,7 +372,8 @@ pub struct CompareArgs {
     /// Changes up to PCT percent are Similar
     #[arg(long, value_name = "PCT", default_value_t = 1.0, value_parser = percent)]
     pub threshold: f64,
-    /// Exit with 1 where a metric changes more: 'avg_step_time > +3%', 'mfu < -2%' (of the baseline)
+    /// Exit with 1 where a metric changes more: 'avg_step_time > +3%', 'mfu < -2%' (of the
+    /// baseline)
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Vec<String>,
     /// Metric that ranks several tests [default: the first of step time, iteration time, time of
@@ -386,12 +386,12 @@ pub struct CompareArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
-    /// What is said of traces that are given by path.
+    /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// What can be listed.
+/// Things that can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// Metrics: unit, version, ranges needed, summary
@@ -490,7 +490,7 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Command that the page is of; with -o DIR/ all pages are written
-    #[arg(add = ArgValueCompleter::new(super::completions::commands))]
+    #[arg(add = ArgValueCompleter::new(commands))]
     pub command: Option<String>,
 }
 
@@ -499,4 +499,71 @@ pub struct ManArgs {
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
+}
+
+/// The command line. The short help of a command shows the options of that command; those of all
+/// commands are folded into a line.
+pub fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    let global: Vec<String> = command
+        .get_arguments()
+        .filter(|a| a.is_global_set() && !a.is_hide_set())
+        .filter_map(|a| a.get_long().map(|long| format!("--{long}")))
+        .collect();
+    let fold = format!("Options of every command (--help explains them): {}", global.join(" "));
+    let names: Vec<String> = command.get_subcommands().map(|s| s.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(name, |sub| {
+            let example = sub.get_after_help().cloned().unwrap_or_default();
+            let long = example.clone();
+            sub.mut_args(|arg| {
+                let is_global = arg.is_global_set();
+                arg.hide_short_help(is_global)
+            })
+            .after_help(format!("{fold}\n\n{example}"))
+            .after_long_help(long)
+        });
+    }
+    command
+}
+
+/// Names of commands, for a shell that completes one.
+fn commands(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let command = command();
+    let words = command
+        .get_subcommands()
+        .map(|c| (c.get_name().to_owned(), c.get_about().map(ToString::to_string)));
+    beginning(words, typed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_short_help_of_a_command_is_of_that_command() {
+        for sub in command().get_subcommands_mut().filter(|s| s.get_name() != "help") {
+            let (short, long) = (sub.render_help().to_string(), sub.render_long_help().to_string());
+            assert!(!short.contains("--memory-limit <SIZE>"), "{short}");
+            assert!(short.contains("--memory-limit"), "{short}");
+            assert!(long.contains("--memory-limit <SIZE>"), "{long}");
+        }
+    }
+
+    #[test]
+    fn every_subcommand_has_an_example() {
+        for sub in Cli::command().get_subcommands() {
+            let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let first = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Example: ccl-sql"), "{}", sub.get_name());
+            assert!(first.len() <= 80, "{first}");
+        }
+    }
 }

@@ -1,16 +1,17 @@
-//! `check`: lints the SQL files; in the project's own folder also the lock, the generated documents
-//! and the golden cases, which `--write` refreshes.
+//! `check`: lints the SQL files; in the project's own folder also the width of their headers, the
+//! lock, the generated documents and the golden cases. `--write` mends all but the last.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
-use super::Context;
-use super::args::CheckArgs;
+use crate::cli::args::CheckArgs;
+use crate::cli::context::Context;
 use crate::engine::{empty_tables, lint_probe};
 use crate::error::{Error, Result, io};
-use crate::registry::{docs, lint};
+use crate::registry::wrap::{COLUMNS, wrapped};
+use crate::registry::{lint, pages};
 use crate::sql_text::sql_name;
 
 /// Runs the command.
@@ -35,7 +36,7 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
         (None, false) => {}
     }
     if let Some(root) = &project {
-        for file in registry.metrics().filter(|f| f.path.starts_with("sql/")) {
+        for file in registry.metrics().filter(|f| !f.of_user) {
             let golden = root.join("tests/golden").join(&file.header.name);
             if !golden.is_dir() {
                 faults.push(
@@ -113,13 +114,27 @@ fn project() -> Option<PathBuf> {
 fn generated(context: &Context) -> Vec<(&'static str, String)> {
     vec![
         ("sql/metrics.lock", lint::lock(&context.registry)),
-        ("docs/metrics.md", docs::metrics_page(&context.registry)),
-        ("docs/event_tables.md", docs::tables_page(&context.registry)),
+        ("docs/metrics.md", pages::metrics(&context.registry)),
+        ("docs/event_tables.md", pages::event_tables()),
+        ("docs/views.md", pages::views(&context.registry)),
     ]
 }
 
+/// The project's SQL files whose header has a line that is too long, as they lie on the disk: path,
+/// text with the header wrapped.
+fn too_long(context: &Context, root: &Path) -> Vec<(PathBuf, String)> {
+    let ours = context.registry.files().filter(|f| !f.of_user);
+    ours.filter_map(|file| {
+        let text = std::fs::read_to_string(root.join(&file.path)).ok()?;
+        let wrapped = wrapped(&text);
+        (wrapped != text).then(|| (PathBuf::from(&file.path), wrapped))
+    })
+    .collect()
+}
+
 fn write(context: &Context, root: &Path) -> Result<()> {
-    for (path, text) in generated(context) {
+    let generated = generated(context).into_iter().map(|(path, text)| (path.into(), text));
+    for (path, text) in too_long(context, root).into_iter().chain(generated) {
         let path = root.join(path);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| io(folder, &e))?;
@@ -133,7 +148,13 @@ fn stale(context: &Context, root: &Path) -> Vec<Error> {
     if context.global.sql_dir.is_some() {
         return Vec::new();
     }
-    let mut out = Vec::new();
+    let long = |path: &Path| {
+        let message = format!("a line of the header is longer than {COLUMNS} columns");
+        Error::new("check-failed", message)
+            .at(path.display().to_string())
+            .hint("`ccl-sql check --write` wraps it")
+    };
+    let mut out: Vec<Error> = too_long(context, root).iter().map(|(path, _)| long(path)).collect();
     for (path, text) in generated(context) {
         let old = std::fs::read_to_string(root.join(path)).unwrap_or_default();
         if old == text {

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Context;
-use super::args::{ListArgs, ShowArgs, What};
-use super::output::table_form;
-use super::{select, trace};
+use crate::cli::args::{ListArgs, ShowArgs, What};
+use crate::cli::context::Context;
+use crate::cli::output::table_form;
+use crate::cli::{select, trace};
 use crate::error::{Error, Result, nearest};
 use crate::functions::FUNCTIONS;
+use crate::registry::areas::{area_heading, area_order};
 use crate::registry::{SqlFile, docs};
 use crate::report::{Entry, Format, Grid, entries, pretty};
 use crate::schema::{self, Made, TABLES};
@@ -84,12 +85,16 @@ fn known_area(context: &Context, what: What, area: &str) -> Result<()> {
 /// Names with what they are, in groups.
 fn people(grid: &Grid, what: What, width: Option<usize>) -> String {
     let word = |row: &[Value], i: usize| row[i].as_str().unwrap_or("-").to_owned();
-    let mut rows: Vec<Entry> = grid
-        .rows
-        .iter()
+    let mut listed: Vec<&Vec<Value>> = grid.rows.iter().collect();
+    if what == What::Metrics {
+        listed
+            .sort_by_key(|row| (area_order(row[1].as_str().unwrap_or_default()), row[0].as_str()));
+    }
+    let rows: Vec<Entry> = listed
+        .into_iter()
         .map(|row| match what {
             What::Metrics => Entry {
-                group: word(row, 1),
+                group: area_heading(&word(row, 1)),
                 name: word(row, 0),
                 kind: word(row, 2),
                 text: word(row, 6),
@@ -108,9 +113,6 @@ fn people(grid: &Grid, what: What, width: Option<usize>) -> String {
             },
         })
         .collect();
-    if what == What::Metrics {
-        rows.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
-    }
     entries(&rows, width)
 }
 

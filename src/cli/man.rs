@@ -1,13 +1,13 @@
 //! `man`: the manual page of the program, of a command, or all of them into a folder.
 
-use super::Context;
-use super::args::ManArgs;
-use super::output::{Files, Target, target};
+use crate::cli::args::{ManArgs, command};
+use crate::cli::context::Context;
+use crate::cli::output::{Files, Target, target};
 use crate::error::{Error, Result, nearest};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ManArgs) -> Result<()> {
-    let command = super::command();
+    let command = command();
     match (&args.command, target(context)?) {
         (None, Target::Folder(folder)) => {
             let mut files = Files::new(context);
@@ -40,6 +40,7 @@ pub fn run(context: &Context, args: &ManArgs) -> Result<()> {
     }
 }
 
+/// The manual page of a command.
 fn page(command: clap::Command, title: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.display_name(title.to_owned()))

@@ -1,5 +1,5 @@
-//! Options that earlier tools had: `--metric NAME`, `--list-metrics`, `--output-json`. They work, and a
-//! line says the form of today.
+//! Options that earlier tools had: `--metric NAME`, `--list-metrics`, `--output-json`. They work,
+//! and a line says the form of today.
 
 use std::ffi::{OsStr, OsString};
 
@@ -54,9 +54,10 @@ pub fn rewritten(args: impl Iterator<Item = OsString>) -> (Vec<OsString>, Option
 fn shown(arg: &OsStr) -> String {
     let text = arg.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./=:,@%+".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.into_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a result goes, and in which form.
+//! The place and the form of a result.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
-use super::Context;
+use crate::cli::context::Context;
 use crate::error::{Error, Result};
 use crate::report::Format;
-use crate::report::files::{Staged, vacant};
+use crate::report::staged::{Staged, vacant};
 
-/// Where it goes.
+/// The place of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// Standard output.
     Stdout,
     /// One file.
     File(PathBuf),
-    /// Files in a folder, by names of ours.
+    /// A folder, in which the program names the files.
     Folder(PathBuf),
 }
 
-/// What `-o` names: a folder where it ends in a slash, or is one.
+/// The place that `-o` names: a folder where it ends in a slash, or is one.
 ///
 /// # Errors
-/// `output-exists` where a file is there already: better said before the work than after it.
+/// `output-exists` where a file is there already: the user learns it before the work.
 pub fn target(context: &Context) -> Result<Target> {
     match context.global.output.as_ref().filter(|p| p.as_os_str() != "-") {
         None => Ok(Target::Stdout),
@@ -39,11 +39,11 @@ pub fn target(context: &Context) -> Result<Target> {
     }
 }
 
-/// The form asked for; else what the ending of the file says, else `default`.
+/// The form asked for; else the form of the ending of the file, else `default`.
 ///
 /// # Errors
-/// `usage` for one that is not among `allowed` or that the ending contradicts, `output-terminal` for
-/// a workbook or Parquet to a terminal.
+/// `usage` for a form that is not among `allowed` or that the ending contradicts; `output-terminal`
+/// for a workbook or Parquet to a terminal.
 pub fn form(
     context: &Context,
     command: &str,
@@ -53,9 +53,10 @@ pub fn form(
 ) -> Result<Format> {
     let names = || {
         let names: Vec<&str> = allowed.iter().map(|f| name(*f)).collect();
-        let other = match allowed.contains(&Format::Html) {
-            true => "",
-            false => "; `ccl-sql report` writes pages and workbooks",
+        let other = if allowed.contains(&Format::Html) {
+            ""
+        } else {
+            "; `ccl-sql report` writes pages and workbooks"
         };
         format!("its forms: {}{other}", names.join(", "))
     };
@@ -103,7 +104,7 @@ pub fn form(
     Ok(format)
 }
 
-/// The form of what is a single table, as [`form`] has it; text is the table for people.
+/// The form of a single table, as [`form`] has it; text is the table for people.
 ///
 /// # Errors
 /// As [`form`], and `usage` for a folder.
@@ -176,7 +177,7 @@ pub fn ending(format: Format) -> String {
     format!(".{}", endings(format).first().copied().unwrap_or("txt"))
 }
 
-/// Names in a folder: none is given twice.
+/// Names of files in a folder, each given once.
 #[derive(Debug)]
 pub struct Names {
     folder: PathBuf,
@@ -184,7 +185,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// No names yet.
+    /// A folder in which no name is given yet.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), taken: BTreeSet::new() }
     }
@@ -215,7 +216,7 @@ pub fn safe(text: &str) -> String {
     if trimmed.is_empty() { "unnamed".to_owned() } else { trimmed.to_owned() }
 }
 
-/// Files on their way to their places, and what is said when they are there.
+/// Files on their way to their places, and the notes for when they are there.
 pub struct Files<'c> {
     context: &'c Context,
     staged: Staged,
@@ -223,12 +224,12 @@ pub struct Files<'c> {
 }
 
 impl<'c> Files<'c> {
-    /// No files yet.
+    /// An output without files.
     pub fn new(context: &'c Context) -> Self {
         Self { context, staged: Staged::new(context.global.force), notes: Vec::new() }
     }
 
-    /// Makes the folder of a target: that it cannot be is better known before the work than after.
+    /// Makes the folder of a target: a folder that cannot be made is an error before the work.
     ///
     /// # Errors
     /// `io`.

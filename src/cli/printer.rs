@@ -4,15 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use serde_json::json;
-use unicode_width::UnicodeWidthStr;
 
-use super::args::{Color, Errors, Global};
-use super::progress;
+use crate::cli::args::{Color, ErrorForm, Format, Global};
+use crate::cli::progress;
+use crate::cli::terminal::{clean, columns, wrapped};
 use crate::error::{Error, Result};
-use crate::report::{self, Layout};
-
-/// Longest cell of a table of the shell, in columns of the terminal; other forms never cut.
-pub const MAX_CELL: usize = 72;
+use crate::report;
+use crate::report::grid::table::Layout;
+use crate::report::staged::write_file;
 
 /// Rows of a nested table of a card on a terminal.
 const CARD_ROWS: usize = 20;
@@ -37,11 +36,13 @@ impl Printer {
         Self { global: global.clone(), color }
     }
 
+    /// A line to standard error.
     fn stderr(&self, text: &str) {
         // Nobody is left to tell when stderr is closed.
         progress::beside(|| drop(writeln!(std::io::stderr(), "{text}")));
     }
 
+    /// A message whose first word has a colour.
     fn labelled(&self, text: &str, label: &str, code: &str) {
         let text = wrapped(text);
         match text.strip_prefix(label) {
@@ -50,35 +51,35 @@ impl Printer {
         }
     }
 
-    /// An error.
+    /// Prints an error.
     pub fn error(&self, error: &Error) {
         match self.global.errors {
-            Errors::Text => self.labelled(&clean(&error.render("error")), "error", "1;31"),
-            Errors::Json => fault(error),
+            ErrorForm::Text => self.labelled(&clean(&error.render("error")), "error", "1;31"),
+            ErrorForm::Json => fault(error),
         }
     }
 
-    /// A line of a summary.
+    /// Prints a line of a summary.
     pub fn note(&self, text: &str) {
         if self.global.quiet {
             return;
         }
         match self.global.errors {
-            Errors::Text => self.labelled(&clean(text), "warning", "1;33"),
-            Errors::Json => {
+            ErrorForm::Text => self.labelled(&clean(text), "warning", "1;33"),
+            ErrorForm::Json => {
                 self.stderr(&clean(&json!({"level": "note", "message": text}).to_string()));
             }
         }
     }
 
-    /// Whether to say more.
+    /// Whether the user wants to know more.
     pub fn verbose(&self) -> bool {
         self.global.verbose && !self.global.quiet
     }
 
     /// The format asked for.
     pub fn asked(&self) -> Option<report::Format> {
-        self.global.format.map(super::args::Format::form)
+        self.global.format.map(Format::form)
     }
 
     /// The file that a result goes to.
@@ -113,14 +114,14 @@ impl Printer {
         Some(columns(std::io::stdout()).unwrap_or(80))
     }
 
-    /// A result to its place.
+    /// Writes a result to its place.
     ///
     /// # Errors
     /// `output-exists`, `io`.
     pub fn result(&self, bytes: &[u8]) -> Result<()> {
         match self.file() {
             Some(path) => {
-                report::write_file(path, bytes, self.global.force)?;
+                write_file(path, bytes, self.global.force)?;
                 self.note(&format!("wrote {}", path.display()));
                 Ok(())
             }
@@ -128,7 +129,7 @@ impl Printer {
         }
     }
 
-    /// Bytes to stdout; false when nobody reads there any more.
+    /// Writes bytes to stdout; false when nobody reads there any more.
     ///
     /// # Errors
     /// `io`.
@@ -143,68 +144,7 @@ impl Printer {
     }
 }
 
-/// An error for programs, where no options could be read.
+/// Prints an error for programs, where no options could be read.
 pub fn fault(error: &Error) {
     progress::beside(|| drop(writeln!(std::io::stderr(), "{}", clean(&error.json().to_string()))));
-}
-
-fn columns(of: impl std::os::fd::AsFd) -> Option<usize> {
-    terminal_size::terminal_size_of(of).map(|(width, _)| usize::from(width.0)).filter(|w| *w > 0)
-}
-
-/// A message in lines of the terminal that it goes to; as it is where there is none.
-fn wrapped(text: &str) -> String {
-    if !std::io::stderr().is_terminal() {
-        return text.to_owned();
-    }
-    match columns(std::io::stderr()) {
-        Some(width) => wrap(text, width.max(40)),
-        None => text.to_owned(),
-    }
-}
-
-/// Long lines broken at spaces; further ones begin a little to the right.
-fn wrap(text: &str, width: usize) -> String {
-    let mut out: Vec<String> = Vec::new();
-    for line in text.lines() {
-        let words = line.trim_start();
-        let indent = line.len() - words.len();
-        let mut current = " ".repeat(indent);
-        let mut begun = false;
-        for word in words.split(' ') {
-            if begun && current.width() + 1 + word.width() > width {
-                out.push(std::mem::replace(&mut current, " ".repeat(indent + 2)));
-            } else if begun {
-                current.push(' ');
-            }
-            current.push_str(word);
-            begun = true;
-        }
-        out.push(current);
-    }
-    out.join("\n")
-}
-
-/// Messages quote traces of strangers: no control character but the line break goes out.
-pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_broken_at_spaces() {
-        assert_eq!(wrap("note: a b c", 40), "note: a b c");
-        assert_eq!(
-            wrap("error[x]: y\n  --> place\nhint: z", 40),
-            "error[x]: y\n  --> place\nhint: z"
-        );
-        let long = format!("note: {}", "word ".repeat(20).trim_end());
-        let lines = wrap(&long, 40);
-        assert!(lines.lines().all(|l| l.width() <= 40), "{lines}");
-        assert!(lines.lines().skip(1).all(|l| l.starts_with("  word")), "{lines}");
-        assert_eq!(lines.split_whitespace().count(), 21);
-    }
 }

@@ -1,4 +1,5 @@
-//! How far an ingest or a batch of metrics is: one line on a terminal, nothing anywhere else.
+//! The progress of an ingest or of a batch of metrics: one line on a terminal, nothing anywhere
+//! else.
 //!
 //! The line is drawn over again and again. Whatever else is written to the terminal goes through
 //! [`beside`], or a dead copy of the line would stay above it.
@@ -11,7 +12,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGINT;
 
-use super::printer::clean;
+use crate::cli::terminal::clean;
 use crate::input::progress::{Watch, Watcher};
 
 /// The bar on the screen.
@@ -47,7 +48,7 @@ fn clear() {
     }
 }
 
-/// Does something that writes to the terminal, with the bar out of the way.
+/// Calls `write`, which writes to the terminal, with the bar out of the way.
 pub fn beside<T>(write: impl FnOnce() -> T) -> T {
     let bar = shown().clone();
     match bar {
@@ -56,7 +57,7 @@ pub fn beside<T>(write: impl FnOnce() -> T) -> T {
     }
 }
 
-/// From now on Ctrl-C leaves a clean line, and `say` is told whether an ingest was under way.
+/// Makes Ctrl-C leave a clean line; `say` is told whether an ingest was under way.
 pub fn listen(say: impl FnOnce(bool) + Send + 'static) {
     // Without the listener Ctrl-C still ends the program.
     let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT]) else { return };
@@ -70,13 +71,13 @@ pub fn listen(say: impl FnOnce(bool) + Send + 'static) {
     });
 }
 
-/// A bar for each job, in bytes of its files; None where nobody looks.
+/// A bar for each job, in bytes of its files; no bar where nobody looks.
 struct Bar {
     visible: bool,
     job: Mutex<Option<ProgressBar>>,
 }
 
-/// The watcher for an ingest; it draws nothing where stderr is no terminal, or the user wants quiet.
+/// The watcher of an ingest. It draws nothing where stderr is no terminal, or the user wants quiet.
 pub fn watcher(quiet: bool) -> Watcher {
     let visible = !quiet && std::io::stderr().is_terminal();
     Watcher::new(Arc::new(Bar { visible, job: Mutex::new(None) }))
@@ -121,7 +122,7 @@ impl Watch for Bar {
     }
 }
 
-/// How far a batch of metrics is.
+/// The progress of a batch of metrics.
 pub struct Steps(Option<ProgressBar>);
 
 impl Steps {
@@ -131,7 +132,7 @@ impl Steps {
         Self(visible.then(|| draw(total as u64, "{prefix} [{bar:30}] {pos}/{len} {msg}")))
     }
 
-    /// The next one begins.
+    /// Begins the next step.
     pub fn next(&self, trace: &str, metric: &str) {
         if let Some(bar) = &self.0 {
             bar.inc(1);
@@ -140,7 +141,7 @@ impl Steps {
         }
     }
 
-    /// The last `count` ones are done again.
+    /// Takes back the last `count` steps, which are done again.
     pub fn back(&self, count: usize) {
         if let Some(bar) = &self.0 {
             bar.set_position(bar.position().saturating_sub(count as u64));

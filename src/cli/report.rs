@@ -2,170 +2,54 @@
 
 use serde_json::Value;
 
-use super::Context;
-use super::args::ReportArgs;
-use super::batch::{Answers, Batch};
-use super::output::{Files, Names, Target, ending, form, safe, target, timestamp};
-use super::select::traces;
-use crate::engine::run::{MetricResult, Params, check_params};
-use crate::engine::{Engine, sheet};
+use crate::cli::answers::Batch;
+use crate::cli::args::ReportArgs;
+use crate::cli::context::Context;
+use crate::cli::errors::Errors;
+use crate::cli::output::{Files, Names, Target, ending, form, safe, target, timestamp};
+use crate::cli::select::traces;
+use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
-use crate::report::document::{Document, MOST_ROWS, Metric};
-use crate::report::{Format, books, html, pretty, text};
-
-/// What reports for people show.
-const TEXT_SHEETS: [&str; 14] = [
-    "configuration",
-    "time_per_step",
-    "trace_findings",
-    "gpu_timeline",
-    "overlap_summary",
-    "overlap_by_rank",
-    "network_load",
-    "network_by_rank",
-    "hockney_fits",
-    "traffic",
-    "message_sizes",
-    "straggler_summary",
-    "kernel_class_times",
-    "copy_summary",
-];
-
-/// What the JSON report and the page show besides.
-const PAGE_SHEETS: [&str; 12] = [
-    "gpu_timeline_by_rank",
-    "step_overlap",
-    "step_overlap_mean",
-    "step_timeline",
-    "step_short_events",
-    "collective_sizes",
-    "nccl_summary_implicit_sync",
-    "nccl_summary_all2allv",
-    "kernel_summary",
-    "ops_summary",
-    "short_kernels_summary",
-    "memory_timeline",
-];
-
-/// What a workbook holds besides the sheets of the text.
-const BOOK_SHEETS: [&str; 19] = [
-    "gpu_timeline_by_rank",
-    "step_overlap",
-    "collective_sizes",
-    "nccl_long",
-    "nccl_summary_long",
-    "nccl_implicit_sync",
-    "nccl_summary_implicit_sync",
-    "nccl_all2allv",
-    "nccl_summary_all2allv",
-    "kernel_summary_by_rank",
-    "ops_summary_by_category",
-    "ops_summary_by_category_by_rank",
-    "ops_summary_by_rank",
-    "ops_unique_args",
-    "ops_unique_args_by_rank",
-    "short_kernel_histogram",
-    "short_kernel_histogram_by_rank",
-    "short_kernels_summary",
-    "short_kernels_summary_by_rank",
-];
+use crate::report::document::Document;
+use crate::report::sheets::{shown_metrics, views};
+use crate::report::xlsx::books;
+use crate::report::{Format, html, pretty, text};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Vec<Error>> {
-    let one = |e: Error| vec![e];
-    let target = target(context).map_err(one)?;
+pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
+    let target = target(context)?;
     let forms = [Format::Text, Format::Markdown, Format::Json, Format::Html, Format::Xlsx];
-    let format = form(context, "report", &target, &forms, Format::Text).map_err(one)?;
+    let format = form(context, "report", &target, &forms, Format::Text)?;
     let traces = traces(context, &args.wanted(), &args.reading)?;
     let single = matches!(format, Format::Html | Format::Xlsx) || matches!(target, Target::File(_));
     if single && !matches!(target, Target::Folder(_)) && traces.len() > 1 {
         let message = format!("a report is of one trace, and there are {}", traces.len());
-        return Err(one(Error::new("usage", message)
+        return Err(Error::new("usage", message)
             .facts(traces.join(", "))
-            .hint("name one with --trace, or write all into a folder: -o DIR/")));
+            .hint("name one with --trace, or write all into a folder: -o DIR/")
+            .into());
     }
-    let shown = shown_metrics(context).map_err(one)?;
+    let shown = shown_metrics(&context.registry, &context.settings())?;
     let files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
     let params: Params = args.param.iter().cloned().collect();
-    check_params(&files, &params).map_err(one)?;
-    let views = views(context, format).map_err(one)?;
-    let directories = context.directories(&traces).map_err(one)?;
+    check_params(&files, &params)?;
+    let views = views(&context.registry, format)?;
+    let directories = context.directories(&traces)?;
     let mut batch =
         Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
-    let mut out = Output::new(context, target, format, directories.len()).map_err(one)?;
+    let mut out = Output::new(context, target, format, directories.len())?;
     let mut errors = Vec::new();
     for directory in &directories {
-        let answers = batch.trace(directory).map_err(one)?;
-        let (document, _) = document(answers, &shown, &files, &views, &mut errors);
-        out.add(&document).map_err(one)?;
+        let (document, _) = batch.trace(directory)?.document(&shown, &files, &views, &mut errors);
+        out.add(&document)?;
     }
     drop(batch);
-    out.finish().map_err(one)?;
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    out.finish()?;
+    Errors(errors).result()
 }
 
-/// The document of a trace, of the first of the metrics that were asked, and what all of them said.
-/// What failed is said in it, and is among `errors`.
-pub fn document(
-    answers: Answers,
-    shown: &[(String, &SqlFile)],
-    files: &[&SqlFile],
-    views: &[&SqlFile],
-    errors: &mut Vec<Error>,
-) -> (Document, Vec<MetricResult>) {
-    let (trace, fingerprint) = (answers.manifest.trace.clone(), answers.manifest.fingerprint());
-    let (results, sheets) = answers.known(files, views, errors);
-    let metrics = shown
-        .iter()
-        .zip(&results)
-        .map(|((section, file), result)| Metric::new(file, section, result.clone()))
-        .collect();
-    (Document { label: trace.clone(), trace, fingerprint, sheets, metrics }, results)
-}
-
-/// Metrics of a report by section, as the view `report_metrics` lists them.
-///
-/// # Errors
-/// `sql`, `metric-unknown` where the list names a metric that is not there.
-pub fn shown_metrics(context: &Context) -> Result<Vec<(String, &SqlFile)>> {
-    let registry = &context.registry;
-    let engine = Engine::open(&[], registry, &context.settings())?;
-    let file = view(context, "report_metrics")?;
-    let rows = sheet::rows(&engine, file, &[], MOST_ROWS)?.rows;
-    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
-    rows.iter().map(|row| Ok((text(&row[1]), registry.metric(&text(&row[2]))?))).collect()
-}
-
-/// A view that a report shows.
-///
-/// # Errors
-/// `sql-file` where it is not there.
-pub fn view<'c>(context: &'c Context, name: &str) -> Result<&'c SqlFile> {
-    context.registry.view(name).ok_or_else(|| {
-        Error::new("sql-file", format!("there is no view `{name}`"))
-            .hint("the folder of SQL files in CCL_SQL_TREE lacks it")
-    })
-}
-
-/// The views of a page.
-///
-/// # Errors
-/// `sql-file`.
-pub fn page_views(context: &Context) -> Result<Vec<&SqlFile>> {
-    views(context, Format::Html)
-}
-
-fn views(context: &Context, format: Format) -> Result<Vec<&SqlFile>> {
-    let more: &[&str] = match format {
-        Format::Json | Format::Html => &PAGE_SHEETS,
-        Format::Xlsx => &BOOK_SHEETS,
-        _ => &[],
-    };
-    TEXT_SHEETS.iter().chain(more).map(|name| view(context, name)).collect()
-}
-
-/// Collects what goes out: text one after the other, JSON as one document, or files.
+/// Collects the output: text one after the other, JSON as one document, or files.
 struct Output<'c> {
     context: &'c Context,
     target: Target,
@@ -173,9 +57,9 @@ struct Output<'c> {
     bytes: Vec<u8>,
     documents: Vec<Value>,
     files: Files<'c>,
-    /// Names in the folder, and the time that they hold.
+    /// Names in the folder, and the time of day in them.
     names: Option<(Names, String)>,
-    /// Traces that there will be.
+    /// Number of all traces.
     traces: usize,
 }
 
@@ -245,7 +129,7 @@ fn rendered(document: &Document, format: Format) -> Result<Vec<u8>> {
     })
 }
 
-/// `<time>_<model>_dpXxY_tpZ_gpuN`; what nobody stated is left out.
+/// `<time>_<model>_dpXxY_tpZ_gpuN`; parts that nobody stated are left out.
 fn stem(document: &Document, time: &str) -> String {
     let fact = |column| match document.fact("configuration", column) {
         Value::Null => None,

@@ -1,29 +1,31 @@
-//! Which traces are meant: names, beginnings, patterns and paths.
+//! The traces that words mean: names, beginnings, patterns and paths.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Context;
-use super::args::ReadingArgs;
-use super::ingest::{ingest_paths, options};
+use crate::cli::args::ReadingArgs;
+use crate::cli::context::Context;
+use crate::cli::errors::Errors;
+use crate::cli::reading::{ingest_paths, options};
 use crate::error::{Error, Result, nearest};
 use crate::input::place::absolute;
 use crate::store::Found;
+use crate::store::manifest::Manifest;
 use crate::store::names::valid_name;
 
-/// A trace and all names that find it.
-struct Known {
-    /// Its name.
+/// A trace with all names that find it.
+struct NamedTrace {
+    /// Name of the trace.
     name: String,
-    /// Names that it had before.
+    /// Names that the trace had before.
     aliases: Vec<String>,
-    /// The folder of its job.
+    /// Folder of the job.
     root: PathBuf,
-    /// The files that it was made from.
+    /// Files that the trace was made from.
     sources: Vec<PathBuf>,
 }
 
-impl Known {
+impl NamedTrace {
     fn of(found: Found) -> Self {
         let manifest = found.manifest;
         Self {
@@ -39,10 +41,10 @@ impl Known {
     }
 }
 
-/// All traces that can be named. Of one whose manifest is lost only the name is known.
-fn known(context: &Context) -> Vec<Known> {
-    let mut out: Vec<Known> = context.store.found().into_iter().map(Known::of).collect();
-    let lost = |name: String| Known {
+/// The traces that can be named. A trace whose manifest is lost is known by its name alone.
+fn known(context: &Context) -> Vec<NamedTrace> {
+    let mut out: Vec<NamedTrace> = context.store.found().into_iter().map(NamedTrace::of).collect();
+    let lost = |name: String| NamedTrace {
         name,
         aliases: Vec::new(),
         root: PathBuf::new(),
@@ -54,17 +56,17 @@ fn known(context: &Context) -> Vec<Known> {
     out
 }
 
-/// What a word means.
+/// The meaning of a word.
 #[derive(Debug, PartialEq, Eq)]
-enum Meant {
-    /// These traces, by their names.
+enum Meaning {
+    /// Traces by their names.
     Traces(Vec<String>),
     /// A file or folder, which is ingested where it is not yet.
     Path(PathBuf),
 }
 
-/// Names of the traces asked for, each once, sorted; a path that is not ingested is ingested first. Without
-/// any all traces, but for those that are damaged: they are said.
+/// Names of the traces asked for, each once, sorted. A path that is not ingested is ingested first.
+/// Without any word all traces are meant, except damaged ones, which are said.
 ///
 /// # Errors
 /// `trace-unknown`, `usage`, and those of an ingest.
@@ -72,16 +74,15 @@ pub fn traces(
     context: &Context,
     wanted: &[String],
     reading: &ReadingArgs,
-) -> Result<Vec<String>, Vec<Error>> {
+) -> Result<Vec<String>, Errors> {
     let mut out = BTreeSet::new();
     if wanted.is_empty() {
         if *reading != ReadingArgs::default() {
-            return Err(vec![
-                Error::new("usage", "options of reading traces are given, and no trace")
-                    .hint("name the trace or the path that they are of"),
-            ]);
+            return Err(Error::new("usage", "options of reading traces are given, and no trace")
+                .hint("name the trace or the path that they are of")
+                .into());
         }
-        return all(context).map_err(|e| vec![e]);
+        return Ok(all(context)?);
     }
     for traces in each(context, wanted, reading)? {
         out.extend(traces);
@@ -89,7 +90,7 @@ pub fn traces(
     Ok(out.into_iter().collect())
 }
 
-/// All traces that are whole.
+/// The traces that are whole.
 fn all(context: &Context) -> Result<Vec<String>> {
     let mut out = context.store.traces();
     if out.is_empty() {
@@ -99,7 +100,7 @@ fn all(context: &Context) -> Result<Vec<String>> {
     }
     let damaged = |name: &String| {
         let directory = context.store.directory(name);
-        crate::store::manifest::Manifest::read(&directory).err()
+        Manifest::read(&directory).err()
     };
     let broken: Vec<(String, Error)> =
         out.iter().filter_map(|name| Some((name.clone(), damaged(name)?))).collect();
@@ -113,8 +114,9 @@ fn all(context: &Context) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// The traces of each word, in the order of the words. Paths are ingested all together, so that their
-/// names are told apart; what is neither name nor path is said before anything is read.
+/// The traces of each word, in the order of the words. Paths are ingested all together, so that
+/// their names are told apart. A word that is neither name nor path is an error before anything is
+/// read.
 ///
 /// # Errors
 /// As [`traces`].
@@ -122,9 +124,9 @@ pub fn each(
     context: &Context,
     wanted: &[String],
     reading: &ReadingArgs,
-) -> Result<Vec<Vec<String>>, Vec<Error>> {
+) -> Result<Vec<Vec<String>>, Errors> {
     let known = known(context);
-    let mut meant: Vec<(usize, Meant)> = Vec::new();
+    let mut meant: Vec<(usize, Meaning)> = Vec::new();
     let mut errors = Vec::new();
     for (at, word) in wanted.iter().enumerate() {
         match meaning(word, &known) {
@@ -132,42 +134,30 @@ pub fn each(
             Err(error) => errors.push(error.at(context.store.path.display().to_string())),
         }
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
+    Errors(errors).result()?;
     if *reading != ReadingArgs::default() {
         for (_, one) in &mut meant {
-            reread(one, &known, reading).map_err(|e| vec![e])?;
+            reread(one, &known, reading)?;
         }
     }
     let mut paths: Vec<PathBuf> = Vec::new();
     for (_, one) in &meant {
-        if let Meant::Path(path) = one
+        if let Meaning::Path(path) = one
             && !paths.contains(path)
         {
             paths.push(path.clone());
         }
     }
-    let made: Vec<Known> = match paths.is_empty() {
-        true => Vec::new(),
-        false => {
-            let outcome = ingest_paths(context, &paths, &options(context, reading))?;
-            if !outcome.errors.is_empty() {
-                return Err(outcome.errors);
-            }
-            let names: BTreeSet<String> = outcome.traces.into_iter().map(|t| t.trace).collect();
-            self::known(context).into_iter().filter(|k| names.contains(&k.name)).collect()
-        }
-    };
+    let made = if paths.is_empty() { Vec::new() } else { ingested(context, &paths, reading)? };
     let mut out = vec![Vec::new(); wanted.len()];
     for (at, one) in meant {
         match one {
-            Meant::Traces(names) => out[at].extend(names),
-            Meant::Path(path) => {
+            Meaning::Traces(names) => out[at].extend(names),
+            Meaning::Path(path) => {
                 let found = of_path(&path, &made);
                 if found.is_empty() {
                     let error = Error::new("nothing-found", "no trace was found");
-                    return Err(vec![error.at(path.display().to_string())]);
+                    return Err(error.at(path.display().to_string()).into());
                 }
                 out[at].extend(found);
             }
@@ -176,10 +166,22 @@ pub fn each(
     Ok(out)
 }
 
-/// A trace that is named is read again where something new is said of it: by one of its files, of which
-/// the ingest knows what it belongs to.
-fn reread(meant: &mut Meant, known: &[Known], reading: &ReadingArgs) -> Result<()> {
-    let Meant::Traces(names) = meant else { return Ok(()) };
+/// Ingests paths; gives the traces that they made.
+fn ingested(
+    context: &Context,
+    paths: &[PathBuf],
+    reading: &ReadingArgs,
+) -> Result<Vec<NamedTrace>, Errors> {
+    let outcome = ingest_paths(context, paths, &options(context, reading))?;
+    Errors(outcome.errors).result()?;
+    let names: BTreeSet<String> = outcome.traces.into_iter().map(|t| t.trace).collect();
+    Ok(known(context).into_iter().filter(|k| names.contains(&k.name)).collect())
+}
+
+/// Has a trace that is named read again, for options that are given: by one of its files, from
+/// which the ingest finds the whole job.
+fn reread(meant: &mut Meaning, known: &[NamedTrace], reading: &ReadingArgs) -> Result<()> {
+    let Meaning::Traces(names) = meant else { return Ok(()) };
     let [name] = &names[..] else {
         return Err(Error::new("usage", "options of reading traces are of one trace each")
             .facts(format!("these are {}: {}", names.len(), names.join(", "))));
@@ -191,7 +193,7 @@ fn reread(meant: &mut Meant, known: &[Known], reading: &ReadingArgs) -> Result<(
     let sources = known.iter().filter(|k| k.name == *name).flat_map(|k| &k.sources);
     match sources.into_iter().find(|path| path.exists()) {
         Some(path) => {
-            *meant = Meant::Path(path.clone());
+            *meant = Meaning::Path(path.clone());
             Ok(())
         }
         None => Err(Error::new("file-unreadable", "the files of the trace are gone")
@@ -201,36 +203,36 @@ fn reread(meant: &mut Meant, known: &[Known], reading: &ReadingArgs) -> Result<(
 }
 
 /// The traces that were made from a path, or of which it is a part.
-fn of_path(path: &Path, known: &[Known]) -> Vec<String> {
+fn of_path(path: &Path, known: &[NamedTrace]) -> Vec<String> {
     let path = absolute(path);
-    let is_of = |k: &&Known| {
+    let is_of = |k: &&NamedTrace| {
         k.root.starts_with(&path) || k.sources.iter().any(|source| source.starts_with(&path))
     };
     known.iter().filter(is_of).map(|k| k.name.clone()).collect()
 }
 
-/// What a word means: a name; a path; the files of a trace that are gone; a list with commas; a pattern;
-/// the beginning of names.
-fn meaning(word: &str, known: &[Known]) -> Result<Vec<Meant>> {
-    let one = |meant: Meant| Ok(vec![meant]);
+/// The meaning of a word: a name; a path; the files of a trace that are gone; a list with commas; a
+/// pattern; the beginning of names.
+fn meaning(word: &str, known: &[NamedTrace]) -> Result<Vec<Meaning>> {
+    let one = |meant: Meaning| Ok(vec![meant]);
     if known.iter().any(|k| k.name == word) {
-        return one(Meant::Traces(vec![word.to_owned()]));
+        return one(Meaning::Traces(vec![word.to_owned()]));
     }
     let path = Path::new(word);
     if !word.is_empty() && path.exists() {
-        return one(Meant::Path(path.to_owned()));
+        return one(Meaning::Path(path.to_owned()));
     }
-    let is_alias = |k: &&Known| k.aliases.iter().any(|alias| alias == word);
+    let is_alias = |k: &&NamedTrace| k.aliases.iter().any(|alias| alias == word);
     if let Some(k) = known.iter().find(is_alias) {
-        return one(Meant::Traces(vec![k.name.clone()]));
+        return one(Meaning::Traces(vec![k.name.clone()]));
     }
     let gone = if word.is_empty() { Vec::new() } else { of_path(path, known) };
     if !gone.is_empty() {
-        return one(Meant::Traces(gone));
+        return one(Meaning::Traces(gone));
     }
     if word.contains(',') {
         let parts = word.split(',').filter(|part| !part.is_empty());
-        let lists: Result<Vec<Vec<Meant>>> = parts.map(|part| meaning(part, known)).collect();
+        let lists: Result<Vec<Vec<Meaning>>> = parts.map(|part| meaning(part, known)).collect();
         return Ok(lists?.into_iter().flatten().collect());
     }
     let of = |fits: &dyn Fn(&str) -> bool| -> Vec<String> {
@@ -238,20 +240,19 @@ fn meaning(word: &str, known: &[Known]) -> Result<Vec<Meant>> {
     };
     let is_pattern = word.contains(['*', '?']);
     let below = format!("{word}.");
-    let found = match is_pattern {
-        true => of(&|name| fits(word.as_bytes(), name.as_bytes())),
+    let found = if is_pattern {
+        of(&|name| fits(word.as_bytes(), name.as_bytes()))
+    } else {
         // The run of an iteration means all of them.
-        false => of(&|name| name.starts_with(&below)),
+        of(&|name| name.starts_with(&below))
     };
     if !found.is_empty() {
-        return one(Meant::Traces(found));
+        return one(Meaning::Traces(found));
     }
-    let begins = match is_pattern || word.is_empty() {
-        true => Vec::new(),
-        false => of(&|name| name.starts_with(word)),
-    };
+    let begins =
+        if is_pattern || word.is_empty() { Vec::new() } else { of(&|name| name.starts_with(word)) };
     match &begins[..] {
-        [_] => one(Meant::Traces(begins)),
+        [_] => one(Meaning::Traces(begins)),
         [] => Err(unknown(word, known)),
         _ => Err(Error::new("trace-unknown", format!("several traces begin with `{word}`"))
             .facts(shown(&begins))
@@ -259,7 +260,7 @@ fn meaning(word: &str, known: &[Known]) -> Result<Vec<Meant>> {
     }
 }
 
-/// Some names, and how many more there are.
+/// The first names, and the number of the others.
 fn shown(names: &[String]) -> String {
     let first = names[..names.len().min(8)].join(", ");
     match names.len().saturating_sub(8) {
@@ -268,9 +269,10 @@ fn shown(names: &[String]) -> String {
     }
 }
 
-fn unknown(word: &str, known: &[Known]) -> Error {
+/// The error of a word that means no trace, with the nearest name.
+fn unknown(word: &str, known: &[NamedTrace]) -> Error {
     let error = Error::new("trace-unknown", format!("there is no trace `{word}`"));
-    match nearest(word, known.iter().flat_map(Known::names)) {
+    match nearest(word, known.iter().flat_map(NamedTrace::names)) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None if known.is_empty() => error.hint("ingest one first: ccl-sql ingest PATH"),
         None => error.hint("`ccl-sql list traces` shows them all"),
@@ -279,7 +281,7 @@ fn unknown(word: &str, known: &[Known]) -> Error {
 
 /// Whether a name fits a pattern: `*` is any text, `?` one byte.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // Where the last star stands, and how much of the name it has taken.
+    // The place of the last star, and how much of the name it has taken.
     let (mut at, mut place, mut star) = (0, 0, None);
     while place < name.len() {
         match pattern.get(at) {
@@ -308,12 +310,13 @@ pub fn named(context: &Context, word: &str) -> Option<String> {
     }
     let known = known(context);
     let of_path = of_path(Path::new(word), &known);
-    let names = match of_path.is_empty() {
-        false => of_path,
-        true => match meaning(word, &known).ok()?.pop()? {
-            Meant::Traces(names) => names,
-            Meant::Path(_) => return None,
-        },
+    let names = if of_path.is_empty() {
+        match meaning(word, &known).ok()?.pop()? {
+            Meaning::Traces(names) => names,
+            Meaning::Path(_) => return None,
+        }
+    } else {
+        of_path
     };
     match &names[..] {
         [one] => Some(one.clone()),
@@ -343,8 +346,8 @@ pub fn exact(context: &Context, name: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn known(names: &[(&str, &[&str])]) -> Vec<Known> {
-        let one = |(name, aliases): &(&str, &[&str])| Known {
+    fn known(names: &[(&str, &[&str])]) -> Vec<NamedTrace> {
+        let one = |(name, aliases): &(&str, &[&str])| NamedTrace {
             name: (*name).to_owned(),
             aliases: aliases.iter().map(|a| (*a).to_owned()).collect(),
             root: format!("/gone/{name}").into(),
@@ -353,12 +356,12 @@ mod tests {
         names.iter().map(one).collect()
     }
 
-    fn found(word: &str, known: &[Known]) -> Vec<String> {
+    fn found(word: &str, known: &[NamedTrace]) -> Vec<String> {
         let all = meaning(word, known).expect("it means something");
         all.into_iter()
             .flat_map(|meant| match meant {
-                Meant::Traces(names) => names,
-                Meant::Path(path) => panic!("{} is a path", path.display()),
+                Meaning::Traces(names) => names,
+                Meaning::Path(path) => panic!("{} is a path", path.display()),
             })
             .collect()
     }

@@ -4,15 +4,16 @@ use std::io::Read;
 
 use arrow::array::RecordBatch;
 
-use super::Context;
-use super::args::SqlArgs;
-use super::output::table_form;
-use super::shell::split::{Splitter, Task};
-use super::shell::{asks, plan};
+use crate::cli::args::SqlArgs;
+use crate::cli::context::Context;
+use crate::cli::output::table_form;
+use crate::cli::split::{Splitter, Task};
+use crate::cli::statement::{asks, open, plan};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::report::stream::Stream;
-use crate::report::{Format, Grid, table_of};
+use crate::report::grid::stream::Stream;
+use crate::report::grid::table::table_of;
+use crate::report::{Format, Grid};
 
 /// Rows of a table that a terminal shows.
 const TERMINAL_ROWS: usize = 1000;
@@ -49,7 +50,7 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
     for (i, sql) in statements.iter().enumerate() {
         let done = sink.statement(&engine, sql);
         if let Err(error) = done {
-            // What came before the fault was asked for too.
+            // The results before the fault were asked for too.
             sink.end()?;
             return Err(match statements.len() {
                 1 => error,
@@ -80,7 +81,7 @@ fn statements(text: &str) -> Result<Vec<String>> {
     Ok(statements)
 }
 
-/// Where results go, one after the other.
+/// The place of the results, one after the other.
 struct Sink<'c> {
     context: &'c Context,
     format: Format,
@@ -88,18 +89,19 @@ struct Sink<'c> {
     several: bool,
     results: usize,
     waiting: Vec<u8>,
-    /// Whether anybody reads.
+    /// Whether anybody reads the results.
     open: bool,
 }
 
 impl Sink<'_> {
+    /// Runs a statement and writes its rows.
     fn statement(&mut self, engine: &Engine<'_>, sql: &str) -> Result<()> {
         engine.admit(sql)?;
         let mut statement = engine.connection.prepare(sql)?;
         let mut batches = statement.stream_arrow([])?;
         let schema = batches.get_schema();
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        // What DuckDB gives for a statement that has no result is none of the user's data.
+        // The rows that DuckDB gives for a statement without a result are none of the user's data.
         if !asks(sql) && matches!(names[..], ["Count" | "Success"]) {
             for batch in batches {
                 let grid = Grid::of_batches(vec![batch?]);
@@ -149,7 +151,7 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// What parts a result from the one before.
+    /// Writes the separator between a result and the one before.
     fn begin(&mut self) {
         match (self.format, self.results) {
             (Format::Json, 0) if self.several => self.waiting.extend(b"[\n"),
@@ -171,6 +173,7 @@ impl Sink<'_> {
         Ok(self.open)
     }
 
+    /// Writes the end of the output.
     fn end(&mut self) -> Result<()> {
         if self.several && self.format == Format::Json && self.results > 0 {
             self.write(b"]\n")?;
@@ -199,15 +202,4 @@ fn first(
         out.push(batch);
     }
     Ok((out, false))
-}
-
-/// A connection on all traces, with every table and view.
-pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
-    let directories = context.directories(&context.store.traces())?;
-    let engine = Engine::open(&directories, &context.registry, &context.settings())?;
-    if sandbox {
-        engine.lock_down()?;
-    }
-    engine.make_all()?;
-    Ok(engine)
 }

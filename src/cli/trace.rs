@@ -1,19 +1,17 @@
-//! What a trace is: `show TRACE`, and what changes it: `rename`, `remove`.
+//! The description of a trace, for `show TRACE`.
 
 use serde_json::{Map, Value, json};
 
-use super::Context;
-use super::args::{RemoveArgs, RenameArgs};
-use super::output::table_form;
-use super::select::exact;
+use crate::cli::context::Context;
+use crate::cli::output::table_form;
+use crate::cli::terminal::clean;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::report::{Format, Grid, pretty};
 use crate::schema::SCHEMA_VERSION;
 use crate::store::manifest::{Manifest, Source, Stored};
-use crate::store::names::valid_name;
 
-/// What of a trace its tables say, with the query that says it.
+/// Parts of the description that the tables hold, with their queries.
 const TABLES: [(&str, &str); 4] = [
     (
         "ranks",
@@ -38,7 +36,7 @@ const TABLES: [(&str, &str); 4] = [
 /// Longest cell: a finding says in a sentence what was seen, and a path may be long.
 const LONGEST_CELL: usize = 400;
 
-/// Prints what a trace is.
+/// Prints the description of a trace.
 ///
 /// # Errors
 /// `trace-unknown` for one that cannot be understood, `sql`, `io`.
@@ -75,7 +73,7 @@ fn query(engine: &Engine<'_>, sql: &str) -> Result<Grid> {
     Ok(Grid::of_batches(statement.query_arrow([])?.collect()))
 }
 
-/// What is said of the trace as a whole; what nobody said is left out.
+/// Facts about the trace as a whole; those that nobody stated are left out.
 fn facts(manifest: &Manifest, unusable: Option<String>) -> Map<String, Value> {
     let text = |path: &std::path::Path| Value::from(path.display().to_string());
     let mut out = Map::new();
@@ -124,7 +122,7 @@ fn facts(manifest: &Manifest, unusable: Option<String>) -> Map<String, Value> {
     out
 }
 
-/// The files, those of no use among them.
+/// The files of the trace, and those that were set aside.
 fn sources(manifest: &Manifest) -> Grid {
     let row = |s: &Source, role: &str| {
         vec![
@@ -146,6 +144,7 @@ fn sources(manifest: &Manifest) -> Grid {
     )
 }
 
+/// The description as one JSON object.
 fn as_json(mut facts: Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest) -> Value {
     for (name, grid) in grids {
         let rows = grid.objects();
@@ -159,6 +158,7 @@ fn as_json(mut facts: Map<String, Value>, grids: &[(&str, Grid)], manifest: &Man
     Value::Object(facts)
 }
 
+/// The description as text.
 fn text(facts: &Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest) -> Result<String> {
     let shown = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -202,44 +202,5 @@ fn text(facts: &Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest)
         out.push_str(&format!("  {table:<24} {rows:>12}\n"));
     }
     // Paths and findings quote what strangers wrote.
-    Ok(super::printer::clean(&out))
-}
-
-/// Runs `rename`.
-///
-/// # Errors
-/// `trace-unknown`, `name-clash`, `usage`, `io`.
-pub fn rename(context: &Context, args: &RenameArgs) -> Result<()> {
-    let from = exact(context, &args.from)?;
-    valid_name(&args.to)?;
-    let turn = context.store.turn();
-    context.store.rename(&from, &args.to, true, true)?;
-    drop(turn);
-    context.printer.note(&format!("{from} is {} now; the old name still finds it", args.to));
-    Ok(())
-}
-
-/// Runs `remove`: all of the traces, or none where one is not there.
-///
-/// # Errors
-/// `trace-unknown`, `usage`, `io`.
-pub fn remove(context: &Context, args: &RemoveArgs) -> Result<(), Vec<Error>> {
-    let mut names = std::collections::BTreeSet::new();
-    let mut errors = Vec::new();
-    for trace in &args.traces {
-        match exact(context, trace) {
-            Ok(name) => _ = names.insert(name),
-            Err(error) => errors.push(error),
-        }
-    }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    for name in names {
-        let turn = context.store.turn();
-        context.store.remove(&name).map_err(|e| vec![e])?;
-        drop(turn);
-        context.printer.note(&format!("{name}: removed"));
-    }
-    Ok(())
+    Ok(clean(&out))
 }

@@ -9,7 +9,7 @@ use crate::registry::header::Header;
 use crate::schema;
 use crate::sql_text::{sql_name, sql_string};
 
-/// How derived tables are written.
+/// Options of `COPY` for derived tables.
 const COPY_OPTIONS: &str =
     "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880, PARQUET_VERSION v2";
 

@@ -12,14 +12,14 @@ mod refresh;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use duckdb::{Config, Connection};
+use duckdb::Connection;
 
 use crate::derive::busy::busy_intervals;
 use crate::derive::files::{
     WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
 };
-use crate::engine::select;
-use crate::error::{Error, Result, io};
+use crate::engine::{Settings, connect, select};
+use crate::error::{Result, io};
 use crate::registry::header::Header;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
@@ -49,7 +49,7 @@ pub struct ToDerive<'a> {
 
 /// Makes the derived tables by the SQL of a registry.
 pub struct Derive<'r> {
-    /// Where the SQL comes from.
+    /// Registry of the SQL files.
     pub registry: &'r Registry,
     /// Memory for sorting and joining, as DuckDB writes sizes; empty for the default.
     pub memory_limit: String,
@@ -63,26 +63,12 @@ const MEMORY_MB: usize = 160;
 impl Derive<'_> {
     /// A DuckDB connection for sorting and joining: bounded memory, spilling into the workspace.
     fn connection(&self, work: &Path) -> Result<Connection> {
-        let limit = match &*self.memory_limit {
-            "" => &format!("{MEMORY_MB}MB"),
-            given => given,
-        };
-        let mut config = Config::default()
-            .max_memory(limit)
-            .map_err(|_| {
-                Error::new("usage", format!("{limit:?} is no size of memory"))
-                    .hint("write a number and a unit: --memory-limit 1GB")
-            })?
-            .enable_autoload_extension(false)?;
-        if self.threads > 0 {
-            config = config.threads(i64::try_from(self.threads).unwrap_or(1))?;
-        }
-        let connection = Connection::open_in_memory_with_flags(config)?;
-        connection.execute_batch(&format!(
-            "SET temp_directory = {}; SET enable_progress_bar = false;",
-            sql_string(&work.join("spill").to_string_lossy())
-        ))?;
-        crate::functions::register(&connection)?;
+        let given = &self.memory_limit;
+        let memory_limit = if given.is_empty() { format!("{MEMORY_MB}MB") } else { given.clone() };
+        let settings = Settings { threads: self.threads, memory_limit, ..Settings::default() };
+        let connection = connect(&settings)?;
+        let spill = sql_string(&work.join("spill").to_string_lossy());
+        connection.execute_batch(&format!("SET temp_directory = {spill}"))?;
         Ok(connection)
     }
 

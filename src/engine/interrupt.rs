@@ -1,4 +1,4 @@
-//! Stopping a query from another thread: which connections there are, and whether something runs.
+//! Stopping queries from another thread: the open connections, and whether something runs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -7,22 +7,22 @@ use duckdb::{Connection, InterruptHandle};
 
 use crate::error::Error;
 
-/// How long to wait before a connection is told once more.
+/// Time until a connection is told once more.
 const AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the connections that are open; a closed one has let go of its handle.
+    /// Handles of the open connections; a closed one has let go of its handle.
     handles: Vec<Weak<InterruptHandle>>,
     running: bool,
     asked: bool,
 }
 
-/// Shared by whoever runs queries and whoever wants to stop them.
+/// A means to stop queries, shared by those who run and those who stop them.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<Mutex<State>>);
 
-/// While this lives, something runs that may be stopped.
+/// A guard: while it lives, something runs that may be stopped.
 #[derive(Debug)]
 pub struct Running<'i>(&'i Interrupt);
 
@@ -45,7 +45,7 @@ impl Interrupt {
         state.handles.push(Arc::downgrade(&connection.interrupt_handle()));
     }
 
-    /// Something begins to run, and nobody has asked for its end yet.
+    /// Says that something begins to run, whose end nobody has asked for yet.
     pub fn begin(&self) -> Running<'_> {
         let mut state = self.state();
         state.running = true;

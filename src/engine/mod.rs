@@ -1,21 +1,29 @@
 //! DuckDB over trace directories: tables as views of Parquet files, the views of `sql/views`, the
 //! SQL functions, and the lock that metrics run behind.
 
+mod admit;
+mod connect;
 pub mod interrupt;
 pub mod json;
-pub mod run;
-pub mod sheet;
+mod lacking;
+pub mod metric;
+mod probe;
+mod remarks;
+pub mod rows;
+mod tables;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use duckdb::{Config, Connection};
-use serde_json::Value;
+use duckdb::Connection;
 
-use self::interrupt::Interrupt;
+use self::admit::{explained, one_select, select_only};
+pub use self::connect::{Settings, connect};
+pub use self::probe::lint_probe;
+use self::tables::empty_table;
+pub use self::tables::{empty_tables, select};
 use crate::error::{Error, Result};
-use crate::registry::lint::Probe;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
@@ -28,21 +36,22 @@ pub struct Engine<'r> {
     pub connection: Connection,
     registry: &'r Registry,
     directories: Vec<PathBuf>,
-    shown: RefCell<Vec<Shown>>,
+    shown: RefCell<Vec<Selection>>,
     /// Views whose rows are kept while a trace is shown, once they were asked for.
     kept: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
-    /// Where queries put what they cannot hold; declared after the connection, which goes first.
+    /// The folder for rows that queries cannot hold in memory; declared after the connection, which
+    /// is dropped first.
     _scratch: Option<Scratch>,
 }
 
-/// What the tables hold.
+/// A trace whose rows the tables hold.
 #[derive(Debug, Clone)]
-pub struct Shown {
-    /// Directory of a trace.
+pub struct Selection {
+    /// Directory of the trace.
     pub directory: PathBuf,
-    /// Of it, only rows of this profiler.
+    /// The one profiler whose rows are wanted; None for all rows of the trace.
     pub source: Option<String>,
 }
 
@@ -50,24 +59,12 @@ pub struct Shown {
 pub type ResultRow<'a> =
     (&'a str, i64, &'a str, u32, Option<&'a str>, Option<&'a str>, Option<f64>);
 
-/// Limits of a connection.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Threads; 0 for one per core.
-    pub threads: usize,
-    /// Memory limit, as DuckDB writes sizes; empty for DuckDB's own default.
-    pub memory_limit: String,
-    /// The data directory, below which queries put what they cannot hold in memory.
-    pub data: PathBuf,
-    /// Who may stop the queries.
-    pub interrupt: Interrupt,
-}
-
-/// Most that the queries of a connection put on disk, as DuckDB writes sizes.
+/// Most bytes that the queries of a connection put on disk, as DuckDB writes sizes.
 const MOST_SPILLED: &str = "16GB";
 
 impl<'r> Engine<'r> {
-    /// Over the trace directories given; tables and views are made when they are asked for.
+    /// An engine over the trace directories given; tables and views are made when they are asked
+    /// for.
     ///
     /// # Errors
     /// `sql` when DuckDB does not start, `usage` for an unusable memory limit.
@@ -76,22 +73,11 @@ impl<'r> Engine<'r> {
         registry: &'r Registry,
         settings: &Settings,
     ) -> Result<Self> {
-        let mut config = Config::default().enable_autoload_extension(false)?;
-        if settings.threads > 0 {
-            config = config.threads(i64::try_from(settings.threads).unwrap_or(1))?;
-        }
-        if !settings.memory_limit.is_empty() {
-            config = config.max_memory(&settings.memory_limit).map_err(|_| {
-                Error::new("usage", format!("{:?} is no size of memory", settings.memory_limit))
-                    .hint("write a number and a unit: --memory-limit 1GB")
-            })?;
-        }
-        let connection = Connection::open_in_memory_with_flags(config)?;
-        // An ASOF join of what is thought to be few rows becomes a loop over all pairs, and what is
-        // thought is often wrong.
+        let connection = connect(settings)?;
+        // DuckDB makes an ASOF join of few rows a loop over all pairs, and its guess of their
+        // number is often wrong.
         connection.execute_batch(
-            "SET enable_progress_bar = false; SET preserve_insertion_order = true; \
-             SET asof_loop_join_threshold = 0;",
+            "SET preserve_insertion_order = true; SET asof_loop_join_threshold = 0;",
         )?;
         // DuckDB's own choice is a folder in whatever directory the program runs in.
         let scratch = Scratch::below(&[&settings.data, &std::env::temp_dir()]);
@@ -100,14 +86,16 @@ impl<'r> Engine<'r> {
             "SET temp_directory = {}; SET max_temp_directory_size = '{MOST_SPILLED}';",
             sql_string(&spill)
         ))?;
-        crate::functions::register(&connection)?;
         settings.interrupt.watch(&connection);
         Ok(Self {
             connection,
             registry,
             directories: directories.to_vec(),
             shown: RefCell::new(
-                directories.iter().map(|d| Shown { directory: d.clone(), source: None }).collect(),
+                directories
+                    .iter()
+                    .map(|d| Selection { directory: d.clone(), source: None })
+                    .collect(),
             ),
             kept: BTreeSet::new(),
             made: RefCell::new(BTreeSet::new()),
@@ -122,11 +110,11 @@ impl<'r> Engine<'r> {
         Self { kept: kept(self.registry, files), ..self }
     }
 
-    /// From now on the tables hold these traces only.
+    /// Makes the tables hold these traces only.
     ///
     /// # Errors
     /// `sql` when DuckDB cannot forget what it showed before.
-    pub fn show(&self, traces: Vec<Shown>) -> Result<()> {
+    pub fn show(&self, traces: Vec<Selection>) -> Result<()> {
         for name in std::mem::take(&mut *self.made.borrow_mut()) {
             let kind = if self.kept.contains(&name) { "TABLE" } else { "VIEW" };
             self.connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", sql_name(&name)))?;
@@ -165,24 +153,31 @@ impl<'r> Engine<'r> {
             Error::new("sql-file", format!("there is no table or view `{name}`"))
                 .hint("`ccl-sql list tables` shows them")
         })?;
-        for input in view.header.inputs() {
-            self.make(input)?;
-        }
+        self.make_inputs(view)?;
         // A view of a user's folder could hold more than a query.
         self.admit_file(view, view.query())?;
         let kind = if self.kept.contains(name) { "TABLE" } else { "VIEW" };
         let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
-        self.connection.execute_batch(&sql).map_err(|e| run::explained(self.registry, view, e))
+        self.connection.execute_batch(&sql).map_err(|e| explained(self.registry, view, e))
     }
 
+    /// Makes the tables and views that a file reads.
+    ///
+    /// # Errors
+    /// As [`Engine::make`].
+    pub fn make_inputs(&self, file: &SqlFile) -> Result<()> {
+        file.header.inputs().try_for_each(|input| self.make(input))
+    }
+
+    /// Makes a table of the schema: a view over the files of the traces shown.
     fn make_table(&self, table: &Table) -> Result<()> {
         let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
             shown.iter().flat_map(|s| schema::files(&s.directory, table)).collect();
         let mut query = select(table, &files);
-        // What a memory snapshot says stands beside what any profiler says.
+        // Rows of memory snapshots stand beside those of any profiler.
         if table.columns.iter().any(|c| c.name == "source") && !table.name.starts_with("memory_") {
-            // So do the counters that another program sampled beside it.
+            // So do counters that another program sampled beside the profiler.
             let sampled = if table.name == "counters" { " OR source = 'bench'" } else { "" };
             let one = shown.len() == 1;
             let limits: Vec<String> = shown
@@ -217,8 +212,8 @@ impl<'r> Engine<'r> {
         Ok(())
     }
 
-    /// Refuses whatever is not `SELECT`, once the connection is locked: the lock keeps strange files
-    /// away, but `COPY` could still write over those of the traces.
+    /// Refuses statements other than `SELECT`, once the connection is locked: the lock keeps
+    /// strange files away, but `COPY` could still write over those of the traces.
     ///
     /// # Errors
     /// `sql` for any other statement, or one that cannot be parsed.
@@ -246,8 +241,8 @@ impl<'r> Engine<'r> {
     /// # Errors
     /// `sql` when DuckDB refuses.
     pub fn lock_down(&self) -> Result<()> {
-        // A folder is named twice: as it is, for the files, and as a pattern that stands for itself,
-        // for the text of `read_parquet`.
+        // A folder is named twice: as it is, for the files; and as a pattern that stands for
+        // itself, for the text of `read_parquet`.
         let folders: Vec<String> = self
             .directories
             .iter()
@@ -264,7 +259,8 @@ impl<'r> Engine<'r> {
     }
 }
 
-/// The views marked `@materialize` that at least two of `files`, or of the views that they read, need.
+/// The views marked `@materialize` that at least two files need: two of `files`, or of the views
+/// that these read.
 fn kept(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
     let mut readers: BTreeMap<String, usize> = BTreeMap::new();
     let mut waiting: Vec<&str> = files.iter().flat_map(|f| f.header.inputs()).collect();
@@ -284,124 +280,6 @@ fn kept(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
         })
         .map(|(name, _)| name)
         .collect()
-}
-
-/// A `SELECT` that gives a table its columns from files; without files, no rows of the right types.
-pub fn select(table: &Table, files: &[PathBuf]) -> String {
-    let columns: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
-    if files.is_empty() {
-        let columns: Vec<String> = table
-            .columns
-            .iter()
-            .map(|c| format!("NULL::{} AS {}", c.ty.sql(), sql_name(c.name)))
-            .collect();
-        return format!("SELECT NULL::VARCHAR AS trace, {} WHERE false", columns.join(", "));
-    }
-    let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
-    let columns: Vec<String> = columns.iter().map(|c| sql_name(c)).collect();
-    let types = if table.by_rank { "'trace': VARCHAR, 'rank': BIGINT" } else { "'trace': VARCHAR" };
-    format!(
-        "SELECT trace, {} FROM read_parquet([{}], hive_partitioning = true, hive_types = {{{types}}})",
-        columns.join(", "),
-        list.join(", ")
-    )
-}
-
-/// Empty tables of the schema, as tables: what the lint checks queries against.
-///
-/// # Errors
-/// `sql` when DuckDB does not start.
-pub fn empty_tables(connection: &Connection) -> Result<()> {
-    for table in TABLES.iter().chain([&schema::RESULTS]) {
-        empty_table(connection, table)?;
-    }
-    Ok(())
-}
-
-fn empty_table(connection: &Connection, table: &Table) -> Result<()> {
-    let columns: Vec<String> = std::iter::once("trace VARCHAR".to_owned())
-        .chain(table.columns.iter().map(|c| format!("{} {}", sql_name(c.name), c.ty.sql())))
-        .collect();
-    let sql = format!("CREATE TABLE {} ({})", table.name, columns.join(", "));
-    Ok(connection.execute_batch(&sql)?)
-}
-
-/// The syntax tree of `SELECT` statements; `{"error": true, ...}` for anything else.
-fn syntax_tree(connection: &Connection, sql: &str) -> Result<Value> {
-    let text: String =
-        connection.query_row("SELECT json_serialize_sql(?)", [sql], |row| row.get(0))?;
-    Ok(serde_json::from_str(&text).unwrap_or_default())
-}
-
-/// Refuses a text that is not one `SELECT`: what a file of a metric or view may hold.
-///
-/// # Errors
-/// `sql` for any other statement, several, or one that cannot be parsed.
-pub fn one_select(connection: &Connection, sql: &str) -> Result<()> {
-    match select_only(connection, sql)? {
-        1 => Ok(()),
-        n => Err(Error::new("sql", format!("the file holds {n} statements, and should hold one"))),
-    }
-}
-
-/// The number of statements of a text; refuses any that is no `SELECT`.
-fn select_only(connection: &Connection, sql: &str) -> Result<usize> {
-    let tree = syntax_tree(connection, sql)?;
-    if tree.get("error").and_then(Value::as_bool) != Some(true) {
-        return Ok(tree.get("statements").and_then(Value::as_array).map_or(0, Vec::len));
-    }
-    let why = tree.get("error_message").and_then(Value::as_str).unwrap_or_default();
-    if !why.contains("Only SELECT") {
-        // A slip in a SELECT: the parser's own words.
-        return Err(Error::new("sql", why));
-    }
-    Err(Error::new("sql", "only SELECT runs here")
-        .hint("metrics, views and --sandbox change nothing; leave --sandbox away to write"))
-}
-
-/// What the lint needs to know of a query, on empty tables.
-///
-/// # Errors
-/// `sql` when DuckDB itself fails; a query that is wrong is in the probe.
-pub fn lint_probe(connection: &Connection, file: &SqlFile) -> Result<Probe> {
-    let tree = |sql: &str| syntax_tree(connection, sql);
-    let mut probe = Probe { tree: tree(file.query())?, ..Probe::default() };
-    let header = &file.header;
-    let expressions = header.checks.iter().chain(&header.warns).map(|pair| &pair.left);
-    for expression in expressions.chain(&header.answer) {
-        probe.expression_trees.push(tree(&format!("SELECT ({expression})"))?);
-    }
-    if probe.tree.get("error").and_then(Value::as_bool) == Some(true) {
-        return Ok(probe);
-    }
-    match described(connection, file, &mut probe) {
-        Ok(()) => {}
-        Err(e) => probe.error = Some(e.message),
-    }
-    Ok(probe)
-}
-
-fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Result<()> {
-    let statement = connection.prepare(file.query())?;
-    for i in 1..=statement.parameter_count() {
-        probe.params.push(statement.parameter_name(i)?);
-    }
-    // Parameters take the type of their declaration, so that DESCRIBE can bind.
-    let typed = |sql: &str| {
-        file.header.params.iter().fold(sql.to_owned(), |sql, param| {
-            sql.replace(&format!("${}", param.name), &format!("CAST(NULL AS {})", param.ty))
-        })
-    };
-    let mut describe = connection.prepare(&format!("DESCRIBE {}", typed(file.query())))?;
-    let mut rows = describe.query([])?;
-    while let Some(row) = rows.next()? {
-        probe.columns.push((row.get(0)?, row.get(1)?));
-    }
-    for check in &file.header.checks {
-        connection.prepare(&format!("SELECT CAST(({}) AS BOOLEAN)", check.left))?;
-    }
-    connection.prepare(&typed(&run::with_remarks(file)))?;
-    Ok(())
 }
 
 /// Directories of traces by name.

@@ -53,7 +53,7 @@ pub fn length(intervals: &[Interval]) -> i64 {
     i64::try_from(sum).unwrap_or(i64::MAX)
 }
 
-/// What lies in both; both arguments are unions (see [`union`]), and so is the result.
+/// The intersection; both arguments are unions (see [`union`]), and so is the result.
 pub fn intersect(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let (mut i, mut k) = (0, 0);
     let mut out = Vec::new();
@@ -72,7 +72,7 @@ pub fn intersect(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     out
 }
 
-/// What lies in `a` and not in `b`; both arguments are unions, and so is the result.
+/// The difference `a` without `b`; both arguments are unions, and so is the result.
 pub fn subtract(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut k = 0;

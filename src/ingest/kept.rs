@@ -9,9 +9,8 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::ingest::card::Given;
 use crate::ingest::card::fields::Card;
-use crate::ingest::find::walk::{Candidate, place_of, source_of};
+use crate::ingest::find::walk::Candidate;
 use crate::ingest::find::{Root, roots};
-use crate::ingest::known::is_same;
 use crate::ingest::options::{Options, Outcome};
 use crate::input::place::absolute;
 use crate::store::manifest::{Asked, Kept, KeptFile, Manifest, Source, Stored};
@@ -19,7 +18,7 @@ use crate::store::names::names_of;
 use crate::store::{Found, Store};
 
 impl Kept {
-    /// What options say of the trace of a root.
+    /// The words of the options about the trace of a job.
     pub(crate) fn of(root: &Root, paths: &[PathBuf], options: &Options, given: &Given) -> Self {
         let stored = |path: &PathBuf| Stored(absolute(path));
         let file = |path: &Path, value: &Value| KeptFile {
@@ -118,7 +117,7 @@ impl Kept {
 
 /// The paths that hold files of a root, none of them below another.
 pub(crate) fn holding(root: &Root, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let files: Vec<PathBuf> = root.candidates.iter().map(|c| absolute(&c.place.file)).collect();
+    let files: Vec<PathBuf> = root.candidates.iter().map(|c| c.file.clone()).collect();
     let holds = |path: &PathBuf| files.iter().any(|file| file.starts_with(path));
     outermost(paths.iter().map(|path| absolute(path)).filter(holds))
 }
@@ -143,7 +142,7 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// What must have moved for one path to become another: what both end with is the same.
+    /// The folder that must have moved for one path to become another: both end alike.
     fn between(before: &Path, now: &Path) -> Self {
         let (mut from, mut to) = (before, now);
         while let (Some(a), Some(b)) = (from.file_name(), to.file_name())
@@ -155,7 +154,7 @@ impl Move {
         Self { from: from.to_owned(), to: to.to_owned() }
     }
 
-    /// Where a path is now.
+    /// The path that a path has now.
     pub(crate) fn of(&self, path: &Path) -> PathBuf {
         path.strip_prefix(&self.from).map_or_else(|_| path.to_owned(), |rest| self.to.join(rest))
     }
@@ -178,11 +177,11 @@ impl Move {
 /// A trace that was made from the files of a job before.
 pub(crate) struct Before {
     pub(crate) directory: PathBuf,
-    /// Its manifest, with the paths of now.
+    /// Manifest of the trace, with the paths of now.
     pub(crate) manifest: Manifest,
-    /// Why its tables cannot be used.
+    /// The damage of its tables.
     pub(crate) damage: Option<String>,
-    /// Where its files were.
+    /// The move of its files, where they lay elsewhere.
     pub(crate) moved: Option<Move>,
 }
 
@@ -284,7 +283,7 @@ pub(crate) fn jobs(
 /// Whether the files that are named are one of the traces that lie side by side in a folder: then the
 /// others have nothing to do with it.
 fn is_alone(root: &Root, manifest: &Manifest) -> bool {
-    let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    let files: BTreeSet<PathBuf> = root.candidates.iter().map(|c| c.absolute.clone()).collect();
     root.candidates.iter().all(|c| c.direct)
         && manifest.label() != root.path
         && manifest.sources.iter().all(|s| files.contains(&s.absolute))
@@ -326,7 +325,7 @@ fn traces_before(
     options: &Options,
     outcome: &mut Outcome,
 ) -> Vec<Before> {
-    let files: BTreeSet<PathBuf> = root.candidates.iter().map(place_of).collect();
+    let files: BTreeSet<PathBuf> = root.candidates.iter().map(|c| c.absolute.clone()).collect();
     let is_direct = root.candidates.iter().all(|c| c.direct);
     let is_part = |m: &Manifest| {
         files.iter().all(|f| m.sources.iter().chain(&m.set_aside).any(|s| s.absolute == *f))
@@ -408,14 +407,14 @@ fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Befor
     let mut pairs = Vec::new();
     for source in &found.manifest.sources {
         let path = moved.of(&source.absolute);
-        let candidate = root.candidates.iter().find(|c| place_of(c) == path)?;
-        let now = source_of(candidate, 0).ok().filter(|now| now.bytes == source.bytes)?;
+        let candidate = root.candidates.iter().find(|c| c.absolute == path)?;
+        let now = candidate.source(0).filter(|now| now.bytes == source.bytes)?;
         pairs.push((now, candidate, source));
     }
     // The bytes last: they may have to be read.
     let same = |(now, candidate, source): &(Source, &Candidate, &Source)| {
         let now = Source { rank_flag: source.rank_flag, ..now.clone() };
-        is_same(&now, candidate, source)
+        candidate.is_same(&now, source)
     };
     if !pairs.iter().all(same) {
         return None;

@@ -9,12 +9,11 @@ use crate::error::Result;
 use crate::ingest::card::beside::card_sources;
 use crate::ingest::card::fields::Card;
 use crate::ingest::find::Root;
-use crate::ingest::find::walk::{Candidate, source_of};
-use crate::ingest::kept::{self, Move};
-use crate::ingest::options::{Options, Summary};
+use crate::ingest::find::walk::Candidate;
+use crate::ingest::kept::{Job, Move};
+use crate::ingest::options::Summary;
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::records::{self, ReadFile, Record, Rows, placed};
-use crate::input::place;
 use crate::schema::SCHEMA_VERSION;
 use crate::store::Store;
 use crate::store::files::link_tree;
@@ -24,9 +23,9 @@ use crate::store::workspace::{Workspace, spool_name};
 /// A trace that this version may go on with.
 pub(crate) struct Held {
     pub(crate) directory: PathBuf,
-    /// Its manifest, with the paths of now.
+    /// Manifest of the trace, with the paths of now.
     pub(crate) manifest: Manifest,
-    /// Where its files were.
+    /// The move of its files, where they lay elsewhere.
     moved: Option<Move>,
 }
 
@@ -38,22 +37,16 @@ pub(crate) struct Earlier {
     pub(crate) unchanged: bool,
 }
 
-/// Whether the file is the one that was read.
-pub(crate) fn is_same(now: &Source, candidate: &Candidate, then: &Source) -> bool {
-    now.bytes == then.bytes
-        && now.rank_flag == then.rank_flag
-        && (now.mtime_ns == then.mtime_ns
-            || !then.sha256.is_empty()
-                && place::sha256(&candidate.place.file).is_ok_and(|h| h == then.sha256))
-}
-
 impl Earlier {
-    /// Looks for them.
-    pub(crate) fn find(job: &kept::Job, card: Option<&Card>) -> Self {
+    /// Finds the traces that were made from the files of a job; none where all is to be made again.
+    pub(crate) fn find(job: &Job, card: Option<&Card>) -> Self {
         let mut out = Self::default();
+        if job.options.force {
+            return out;
+        }
         let mut now = BTreeMap::new();
         for (i, candidate) in job.root.candidates.iter().enumerate() {
-            let Ok(source) = source_of(candidate, i as i64) else { return out };
+            let Some(source) = candidate.source(i as i64) else { return out };
             now.insert(source.absolute.clone(), (source, candidate));
         }
         // What was given before and is gone stays as it was read.
@@ -79,7 +72,7 @@ impl Earlier {
                 && manifest.sources.iter().all(is_known);
             for source in manifest.sources.iter().chain(&manifest.set_aside) {
                 let Some((current, candidate)) = now.get(&source.absolute) else { continue };
-                same = same && is_same(current, candidate, source);
+                same = same && candidate.is_same(current, source);
                 covered.insert(source.absolute.clone());
             }
             out.unchanged &= same;
@@ -182,14 +175,13 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Looks for them in the earlier traces and in what interrupted ingests left.
-    pub(crate) fn find(
-        root: &Root,
-        earlier: &Earlier,
-        work: &Workspace,
-        options: &Options,
-    ) -> Result<Self> {
+    /// Finds the known files in the earlier traces and in what interrupted ingests left.
+    pub(crate) fn find(job: &Job, earlier: &Earlier, work: &Workspace) -> Result<Self> {
+        let (root, options) = (&job.root, &job.options);
         let mut out = Self::default();
+        if options.force {
+            return Ok(out);
+        }
         let mut records: BTreeMap<PathBuf, Vec<ReadFile>> = BTreeMap::new();
         for held in &earlier.traces {
             let mut of_trace = records::read(&held.directory);
@@ -225,14 +217,14 @@ impl Known {
         }
         let mut taken = BTreeSet::new();
         for candidate in &root.candidates {
-            let Ok(now) = source_of(candidate, 0) else { continue };
+            let Some(now) = candidate.source(0) else { continue };
             // So many shares as the file has, of one reading.
             let fits = |records: &[&Record], taken: &BTreeSet<i64>| {
                 let Some(first) = records.first() else { return false };
                 let id = first.source.source_id;
                 records.len() == first.facts.shares
                     && records.iter().all(|r| r.source.source_id == id)
-                    && is_same(&now, candidate, &first.source)
+                    && candidate.is_same(&now, &first.source)
                     && !taken.contains(&id)
             };
             let (of_trace, of_left) = (
@@ -261,8 +253,7 @@ impl Known {
         // scratch and one in pieces give the same numbers.
         let mut above = root.candidates.len() as i64..;
         for (i, candidate) in root.candidates.iter().enumerate() {
-            let known = source_of(candidate, 0).ok();
-            let known = known.and_then(|s| out.files.get(&s.absolute)?.first());
+            let known = out.files.get(&candidate.absolute).and_then(|files| files.first());
             let id = match known {
                 Some(file) => file.record.source.source_id,
                 None if !taken.contains(&(i as i64)) => i as i64,
@@ -278,14 +269,19 @@ impl Known {
         self.ids.get(candidate).copied().unwrap_or(candidate as i64)
     }
 
-    /// Whether a candidate is known.
-    pub(crate) fn has(&self, candidate: &Candidate) -> bool {
-        source_of(candidate, 0).is_ok_and(|now| self.files.contains_key(&now.absolute))
+    /// Bytes on disk of the files that are not known.
+    pub(crate) fn bytes_to_read(&self, root: &Root) -> u64 {
+        root.candidates.iter().filter(|c| !self.has(c)).map(Candidate::bytes).sum()
     }
 
-    /// What is known of a candidate.
+    /// Whether a candidate is known.
+    pub(crate) fn has(&self, candidate: &Candidate) -> bool {
+        self.files.contains_key(&candidate.absolute)
+    }
+
+    /// The known files of a candidate.
     pub(crate) fn of(&self, candidate: &Candidate) -> Option<Vec<ReadFile>> {
-        let now = source_of(candidate, 0).ok()?;
+        let now = candidate.source(0)?;
         let mut files = self.files.get(&now.absolute)?.clone();
         for file in &mut files {
             file.record.facts.path.clone_from(&now.path);
@@ -295,7 +291,7 @@ impl Known {
         Some(files)
     }
 
-    /// Remembers what was read now.
+    /// Keeps the files that were read now.
     pub(crate) fn add(&mut self, files: &[ReadFile]) {
         self.files.clear();
         for file in files {
@@ -304,7 +300,7 @@ impl Known {
         }
     }
 
-    /// Has these read again.
+    /// Forgets files, which are then read again.
     pub(crate) fn forget(&mut self, files: &[PathBuf]) {
         for file in files {
             self.files.remove(file);

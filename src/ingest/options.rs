@@ -7,7 +7,7 @@ use crate::input::progress::Watcher;
 use crate::readers::log;
 use crate::store::manifest::Asked;
 
-/// What the user asked for.
+/// The options of an ingest.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Name of the trace (`--name`).
@@ -28,9 +28,9 @@ pub struct Options {
     pub force: bool,
     /// Do not wait until the tables are on the disk.
     pub no_sync: bool,
-    /// What changes the rows of a file.
+    /// Options that change the rows of a file.
     pub asked: Asked,
-    /// Who is told how far it is.
+    /// The watcher that is told of progress.
     pub watcher: Watcher,
 }
 
@@ -44,18 +44,18 @@ impl Options {
 /// One trace after an ingest.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Its name.
+    /// Name of the trace.
     pub trace: String,
-    /// Where it came from.
+    /// The path that its name comes from.
     pub origin: PathBuf,
     /// Profilers that its files are of.
     pub sources: Vec<String>,
-    /// Its ranks.
+    /// Number of ranks.
     pub ranks: usize,
     /// Ranks that were read; the others are as they were, or had been read by an ingest that was
     /// interrupted.
     pub ranks_read: usize,
-    /// Its events.
+    /// Number of events.
     pub events: u64,
     /// Uncompressed bytes read.
     pub bytes: u64,
@@ -76,6 +76,6 @@ pub struct Outcome {
     pub errors: Vec<Error>,
     /// Files in folders that are no traces, with the reason.
     pub set_aside: Vec<(String, String)>,
-    /// What a user should know of names, and of what was said of a trace before.
+    /// Notes for the user on names, and on options of an earlier ingest.
     pub notes: Vec<String>,
 }

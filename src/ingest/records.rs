@@ -14,7 +14,7 @@ use crate::spool::totals::Totals;
 use crate::store::manifest::{Asked, Source};
 use crate::store::workspace::RECORDS;
 
-/// Where the rows of a file lie.
+/// The place of the rows of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
     /// In this folder, as the reader wrote them.
@@ -26,9 +26,9 @@ pub enum Rows {
 /// One file that was read, now or before.
 #[derive(Debug, Clone)]
 pub struct ReadFile {
-    /// What is known of it.
+    /// The record of the file.
     pub record: Record,
-    /// Where its rows lie.
+    /// The place of its rows.
     pub rows: Rows,
     /// Whether it was read now, and not by an ingest before.
     pub read_now: bool,
@@ -47,21 +47,21 @@ const READER_VERSION: u32 = 5;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     reader_version: u32,
-    /// What the user asked for.
+    /// Options that change the rows.
     pub asked: Asked,
-    /// Its entry in the manifest (the rank is filled when the job is known).
+    /// Entry of the file in the manifest (the rank is filled when the job is known).
     pub source: Source,
-    /// What the split knew of it.
+    /// Facts that say its trace and rank.
     pub facts: Facts,
     /// Counts and spans.
     pub totals: Totals,
     /// Findings.
     pub log: Log,
-    /// What `ranks` says of it.
+    /// The row of the table `ranks`.
     pub row: RankRow,
     /// Uncompressed bytes read.
     pub bytes: u64,
-    /// What must still be added to relative times in the files below.
+    /// Nanoseconds that must still be added to relative times in the files below.
     pub pending_base_ns: i64,
     /// File of each table that has rows: its name in the folder of the record; for a table whose
     /// files hold many ranks, in a trace directory, its name in the folder of the table.

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-/// Why a value has no end.
+/// The reason why a value has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The bytes end inside the value.
@@ -18,7 +18,7 @@ pub enum Stop {
     Invalid(usize),
 }
 
-/// What [`Scanner::mend`] changed, counted.
+/// Changes of [`Scanner::mend`], counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mended {
     /// Control characters inside strings, now `\u00XX`.
@@ -52,9 +52,9 @@ impl Default for Scanner {
 /// A value at the front of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// Its length there.
+    /// Length of the value there.
     pub length: usize,
-    /// What was changed where it had to be mended.
+    /// Changes, where the value had to be mended.
     pub mended: Option<Mended>,
 }
 
@@ -517,7 +517,7 @@ pub fn elements_of(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     places(array).map(|place| &array[place])
 }
 
-/// Where the elements of a strict JSON array stand.
+/// The ranges of the elements of a strict JSON array.
 fn places(b: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut scanner = Scanner::default();
     let mut at = skip_space(b, 0) + 1;

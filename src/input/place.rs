@@ -18,7 +18,7 @@ use crate::input::progress::Watcher;
 /// Bytes that the window asks for at a time.
 pub(crate) const CHUNK: usize = 1 << 20;
 
-/// Where the bytes of a source lie.
+/// The place of the bytes of a source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The file as the user named it.
@@ -225,7 +225,7 @@ pub fn whole(
     Ok(bytes)
 }
 
-/// Why a source cannot be read on after so many bytes.
+/// The error of a source that cannot be read on after so many bytes.
 pub fn broken(e: &io::Error, shown: &str, bytes: u64) -> Error {
     let (code, what) = match e.kind() {
         io::ErrorKind::UnexpectedEof => ("trace-truncated", "the compressed file ends early"),

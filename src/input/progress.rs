@@ -7,9 +7,9 @@ use std::sync::Arc;
 pub trait Watch: Send + Sync {
     /// A job of so many bytes on disk starts.
     fn start(&self, job: &str, bytes: u64);
-    /// So many more bytes of its files were read.
+    /// More bytes of the files of a trace were read.
     fn read(&self, bytes: u64);
-    /// Its files are read; this is done now.
+    /// The files of a trace are read; this phase begins.
     fn phase(&self, what: &'static str);
     /// The job is done, or has failed.
     fn end(&self);

@@ -10,16 +10,16 @@ use crate::input::place::{self, Opened, Place};
 use crate::input::progress::Watcher;
 use crate::pool::{Pool, lock};
 
-/// How many bytes a file has, by its first 100 bytes; what follows them is not of the file.
+/// The size of a file by its first 100 bytes; bytes beyond it are not of the file.
 pub type SizeOf = fn(&[u8]) -> Option<u64>;
 
 /// A file that can be read at any place.
 pub struct Local {
-    /// Where it lies.
+    /// Path of the file or of its copy.
     pub path: PathBuf,
     /// Whether it lies in the workspace.
     pub is_copy: bool,
-    /// Why the copy is not all of it.
+    /// The fault for which the copy is not all of it.
     pub cut: Option<Error>,
     hash: Hash,
 }

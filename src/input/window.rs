@@ -9,7 +9,7 @@ use crate::input::place::CHUNK;
 /// call stack); the limit keeps memory bounded against files that were made to exhaust it.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// Why the bytes of a source ended.
+/// The way in which the bytes of a source ended.
 #[derive(Debug)]
 pub enum End {
     /// The regular end.
@@ -32,7 +32,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Its bytes.
+    /// Bytes in the window.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.from..self.to]
     }
@@ -148,7 +148,7 @@ impl Window {
         }
     }
 
-    /// Why there is no more; None while there may be.
+    /// The end of the source; None while there may be more.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }

@@ -1,7 +1,8 @@
 //! The header of an SQL file: one `-- @tag` a line, then one `SELECT`.
 //!
-//! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view`, `@derived` or `@comparison` with
-//! the name; then the tags below in any order. Comments after the header belong to the query.
+//! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view`, `@derived` or `@comparison`
+//! with the name; then the tags below in any order. A line of `--` and at least four blanks
+//! continues the tag above. Comments after the header belong to the query.
 
 use crate::error::{Error, Result};
 
@@ -16,6 +17,18 @@ pub enum Kind {
     Derived,
     /// A table that sets traces beside each other.
     Comparison,
+}
+
+impl Kind {
+    /// The tag that begins the header of a file of this kind.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Metric => "metric",
+            Self::View => "view",
+            Self::Derived => "derived",
+            Self::Comparison => "comparison",
+        }
+    }
 }
 
 /// `@param name TYPE default | text`.
@@ -125,7 +138,7 @@ impl Header {
         self.value_column()?.unit.as_deref()
     }
 
-    /// Whether it is data of ours: a view of rows that it holds itself, which derived tables may read too.
+    /// Whether the file is data: a view of rows that it holds itself, which derived tables may read.
     pub fn is_data(&self) -> bool {
         self.kind == Kind::View && self.inputs().next().is_none()
     }
@@ -136,18 +149,192 @@ impl Header {
     }
 }
 
-fn fault(path: &str, line: usize, message: impl Into<String>) -> Error {
-    Error::new("metric-header", message)
-        .at(format!("{path}:{line}"))
-        .hint("see sql/README.md for the grammar of the header")
+/// One tag of a header.
+#[derive(Debug)]
+pub struct Tag<'a> {
+    /// The name, without `@`.
+    pub name: &'a str,
+    /// The text: that of the line of the tag, and of the lines that continue it.
+    pub text: String,
+    /// Number of the line of the tag, from 1 on.
+    pub line: usize,
+    /// Number of lines of the tag.
+    pub lines: usize,
 }
 
-/// An expression may hold bars (`||`), so its message stands after the last one; elsewhere the
-/// text may (`|comm|`), so it begins after the first.
-fn pair(text: &str, expression: bool) -> Option<Pair> {
-    let (left, right) = if expression { text.rsplit_once('|')? } else { text.split_once('|')? };
-    let (left, right) = (left.trim().to_owned(), right.trim().to_owned());
-    (!left.is_empty() && !right.is_empty()).then_some(Pair { left, right })
+/// The text of a line that continues the tag above: `--` and at least four blanks.
+fn continuation(line: &str) -> Option<&str> {
+    line.strip_prefix("--    ").map(str::trim)
+}
+
+/// The tags at the top of `text`, in order.
+///
+/// # Errors
+/// The number of a line that is no part of a tag, and why.
+pub fn tags(text: &str) -> Result<Vec<Tag<'_>>, (usize, String)> {
+    let mut tags: Vec<Tag<'_>> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let Some(comment) = line.strip_prefix("--") else { break };
+        if let (Some(more), Some(tag)) = (continuation(line), tags.last_mut()) {
+            tag.text = format!("{} {more}", tag.text).trim().to_owned();
+            tag.lines += 1;
+            continue;
+        }
+        let Some(tag) = comment.trim_start().strip_prefix('@') else {
+            return Err((number, "a line of the header is no tag".to_owned()));
+        };
+        let (name, rest) = tag.split_once(char::is_whitespace).unwrap_or((tag, ""));
+        tags.push(Tag { name, text: rest.trim().to_owned(), line: number, lines: 1 });
+    }
+    if let Some(tag) = tags.iter().find(|tag| tag.text.is_empty()) {
+        return Err((tag.line, format!("@{} has no text", tag.name)));
+    }
+    Ok(tags)
+}
+
+/// How the text of a tag is read, and where it goes.
+enum Read {
+    /// Once: one text.
+    Text(fn(&mut Header) -> &mut String),
+    /// Once: anything else.
+    Once(fn(&mut Header, &str) -> Result<(), String>),
+    /// Each time: words.
+    Words(fn(&mut Header) -> &mut Vec<String>),
+    /// Each time: a text.
+    Texts(fn(&mut Header) -> &mut Vec<String>),
+    /// Each time: `column | text`. The text may hold bars (`|comm|`), so it begins after the first.
+    Notes(fn(&mut Header) -> &mut Vec<Pair>),
+    /// Each time: `expression | message`. The expression may hold bars (`||`), so its message
+    /// stands after the last one.
+    Conditions(fn(&mut Header) -> &mut Vec<Pair>),
+    /// Each time: anything else that stands before a bar.
+    Each(fn(&mut Header, Pair) -> Result<(), String>),
+}
+
+/// Every tag but the first of a header.
+const TAGS: [(&str, Read); 22] = [
+    ("version", Read::Once(version)),
+    ("area", Read::Text(|h| &mut h.area)),
+    ("summary", Read::Text(|h| &mut h.summary)),
+    ("grain", Read::Once(|h, text| set(&mut h.grain, words(text)))),
+    ("requires", Read::Words(|h| &mut h.requires)),
+    ("reads", Read::Words(|h| &mut h.reads)),
+    ("value", Read::Once(|h, text| set(&mut h.value, Some(text.to_owned())))),
+    ("check", Read::Conditions(|h| &mut h.checks)),
+    ("coverage", Read::Notes(|h| &mut h.coverage)),
+    ("warn", Read::Conditions(|h| &mut h.warns)),
+    ("answer", Read::Once(|h, text| set(&mut h.answer, Some(text.to_owned())))),
+    ("param", Read::Each(param)),
+    ("column", Read::Each(column)),
+    ("heading", Read::Notes(|h| &mut h.headings)),
+    ("null", Read::Texts(|h| &mut h.nulls)),
+    ("caveat", Read::Texts(|h| &mut h.caveats)),
+    ("profilers", Read::Once(profilers)),
+    ("materialize", Read::Once(materialize)),
+    ("nvtx", Read::Text(|h| &mut h.nvtx)),
+    ("partition", Read::Once(partition)),
+    ("alias", Read::Words(|h| &mut h.aliases)),
+    ("source", Read::Texts(|h| &mut h.sources)),
+];
+
+/// Tags that are of metrics alone.
+const OF_METRICS: [&str; 2] = ["warn", "answer"];
+
+impl Read {
+    fn repeats(&self) -> bool {
+        !matches!(self, Self::Text(_) | Self::Once(_))
+    }
+
+    fn read(&self, header: &mut Header, text: &str) -> Result<(), String> {
+        match self {
+            Self::Text(field) => text.clone_into(field(header)),
+            Self::Once(read) => read(header, text)?,
+            Self::Words(field) => field(header).extend(words(text)),
+            Self::Texts(field) => field(header).push(text.to_owned()),
+            Self::Notes(field) => field(header).push(pair(text.split_once('|'))?),
+            Self::Conditions(field) => field(header).push(pair(text.rsplit_once('|'))?),
+            Self::Each(read) => read(header, pair(text.split_once('|'))?)?,
+        }
+        Ok(())
+    }
+}
+
+fn set<T>(field: &mut T, value: T) -> Result<(), String> {
+    *field = value;
+    Ok(())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn pair(parts: Option<(&str, &str)>) -> Result<Pair, String> {
+    parts
+        .map(|(left, right)| Pair { left: left.trim().to_owned(), right: right.trim().to_owned() })
+        .filter(|pair| !pair.left.is_empty() && !pair.right.is_empty())
+        .ok_or_else(|| "needs `left | right`".to_owned())
+}
+
+fn version(header: &mut Header, text: &str) -> Result<(), String> {
+    let version = text.parse().ok().filter(|v| *v > 0);
+    set(&mut header.version, version.ok_or("is no integer from 1 on")?)
+}
+
+fn profilers(header: &mut Header, text: &str) -> Result<(), String> {
+    let names = words(text);
+    match names.iter().find(|name| !PROFILERS.contains(&name.as_str())) {
+        Some(other) => Err(format!("knows no `{other}`")),
+        None => set(&mut header.profilers, names),
+    }
+}
+
+fn partition(header: &mut Header, text: &str) -> Result<(), String> {
+    if text != "rank" || header.kind != Kind::Derived {
+        return Err("is `rank`, and for derived tables".to_owned());
+    }
+    set(&mut header.by_rank, true)
+}
+
+fn materialize(header: &mut Header, text: &str) -> Result<(), String> {
+    if text != "session" || header.kind != Kind::View {
+        return Err("is `session`, and for views".to_owned());
+    }
+    set(&mut header.materialize, true)
+}
+
+fn param(header: &mut Header, pair: Pair) -> Result<(), String> {
+    let parts: Vec<&str> = pair.left.split_whitespace().collect();
+    let [name, ty, default] = parts[..] else {
+        return Err("needs `name TYPE default | text`".to_owned());
+    };
+    header.params.push(Param {
+        name: name.to_owned(),
+        ty: ty.to_owned(),
+        default: (default != "NULL").then(|| default.to_owned()),
+        doc: pair.right,
+    });
+    Ok(())
+}
+
+fn column(header: &mut Header, pair: Pair) -> Result<(), String> {
+    let parts: Vec<&str> = pair.left.split_whitespace().collect();
+    let (name, ty, role, unit, better) = match parts[..] {
+        [name, ty, role, unit] => (name, ty, role, unit, None),
+        [name, ty, role, unit, better] => (name, ty, role, unit, Some(better)),
+        _ => return Err("needs `name TYPE dim|value unit [higher|lower] | text`".to_owned()),
+    };
+    if !matches!(role, "dim" | "value") || !matches!(better, None | Some("higher" | "lower")) {
+        return Err("has an unknown role or direction".to_owned());
+    }
+    header.columns.push(Column {
+        name: name.to_owned(),
+        ty: ty.to_owned(),
+        dim: role == "dim",
+        unit: (unit != "-").then(|| unit.to_owned()),
+        better: better.map(str::to_owned),
+        doc: pair.right,
+    });
+    Ok(())
 }
 
 /// A snake-case name; one leading underscore marks a helper.
@@ -162,200 +349,93 @@ pub fn is_name(name: &str) -> bool {
 /// # Errors
 /// `metric-header` with path and line: no such tag, a tag twice, or one that lacks a part.
 pub fn parse(path: &str, text: &str) -> Result<Header> {
-    let mut header: Option<Header> = None;
-    let mut seen: Vec<String> = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let number = number + 1;
-        let Some(comment) = line.strip_prefix("--") else { break };
-        let Some(tag) = comment.trim_start().strip_prefix('@') else {
-            return Err(fault(path, number, "a line of the header is no tag"));
-        };
-        let (tag, rest) = tag.split_once(char::is_whitespace).unwrap_or((tag, ""));
-        let rest = rest.trim();
-        if rest.is_empty() {
-            return Err(fault(path, number, format!("@{tag} has no text")));
-        }
-        let Some(h) = header.as_mut() else {
-            let kind = match tag {
-                "metric" => Kind::Metric,
-                "view" => Kind::View,
-                "derived" => Kind::Derived,
-                "comparison" => Kind::Comparison,
-                _ => {
-                    return Err(fault(
-                        path,
-                        number,
-                        "the first tag is not @metric, @view, @derived or @comparison",
-                    ));
-                }
-            };
-            // A metric may keep the spelling that a seed set (hockney_inverse_beta_Bps).
-            if !is_name(rest) {
-                return Err(fault(path, number, format!("`{rest}` is no snake-case name")));
-            }
-            header = Some(Header {
-                kind,
-                name: rest.to_owned(),
-                version: 1,
-                area: String::new(),
-                summary: String::new(),
-                grain: Vec::new(),
-                requires: Vec::new(),
-                reads: Vec::new(),
-                value: None,
-                checks: Vec::new(),
-                coverage: Vec::new(),
-                warns: Vec::new(),
-                answer: None,
-                params: Vec::new(),
-                columns: Vec::new(),
-                aliases: Vec::new(),
-                caveats: Vec::new(),
-                headings: Vec::new(),
-                nulls: Vec::new(),
-                sources: Vec::new(),
-                by_rank: false,
-                materialize: false,
-                profilers: PROFILERS[..3].iter().map(|p| (*p).to_owned()).collect(),
-                nvtx: "none".to_owned(),
-            });
-            continue;
-        };
-        let words = || rest.split_whitespace().map(str::to_owned);
-        let repeatable = matches!(
-            tag,
-            "check"
-                | "coverage"
-                | "warn"
-                | "param"
-                | "column"
-                | "alias"
-                | "caveat"
-                | "heading"
-                | "null"
-                | "source"
-                | "requires"
-                | "reads"
-        );
-        if !repeatable {
-            if seen.iter().any(|s| s == tag) {
-                return Err(fault(path, number, format!("@{tag} comes twice")));
-            }
-            seen.push(tag.to_owned());
-        }
-        let no_bar = || fault(path, number, format!("@{tag} needs `left | right`"));
-        match tag {
-            "version" => {
-                h.version = rest
-                    .parse()
-                    .ok()
-                    .filter(|v| *v > 0)
-                    .ok_or_else(|| fault(path, number, "@version is no integer from 1 on"))?;
-            }
-            "area" => h.area = rest.to_owned(),
-            "summary" => h.summary = rest.to_owned(),
-            "grain" => h.grain = words().collect(),
-            "requires" => h.requires.extend(words()),
-            "reads" => h.reads.extend(words()),
-            "value" => h.value = Some(rest.to_owned()),
-            "nvtx" => h.nvtx = rest.to_owned(),
-            "partition" if rest == "rank" && h.kind == Kind::Derived => h.by_rank = true,
-            "partition" => {
-                return Err(fault(path, number, "@partition is `rank`, and for derived tables"));
-            }
-            "materialize" if rest == "session" && h.kind == Kind::View => h.materialize = true,
-            "materialize" => {
-                return Err(fault(path, number, "@materialize is `session`, and for views"));
-            }
-            "profilers" => {
-                h.profilers = words().collect();
-                if let Some(other) = h.profilers.iter().find(|p| !PROFILERS.contains(&p.as_str())) {
-                    return Err(fault(path, number, format!("@profilers: `{other}` is none")));
-                }
-            }
-            "check" => h.checks.push(pair(rest, true).ok_or_else(no_bar)?),
-            "coverage" => h.coverage.push(pair(rest, false).ok_or_else(no_bar)?),
-            "warn" if h.kind == Kind::Metric => {
-                h.warns.push(pair(rest, true).ok_or_else(no_bar)?);
-            }
-            "answer" if h.kind == Kind::Metric => h.answer = Some(rest.to_owned()),
-            "warn" | "answer" => return Err(fault(path, number, format!("@{tag} is for metrics"))),
-            "alias" => h.aliases.extend(words()),
-            "caveat" => h.caveats.push(rest.to_owned()),
-            "heading" => h.headings.push(pair(rest, false).ok_or_else(no_bar)?),
-            "null" => h.nulls.push(rest.to_owned()),
-            "source" => h.sources.push(rest.to_owned()),
-            "param" => {
-                let Pair { left, right: doc } = pair(rest, false).ok_or_else(no_bar)?;
-                let parts: Vec<&str> = left.split_whitespace().collect();
-                let [name, ty, default] = parts[..] else {
-                    return Err(fault(path, number, "@param needs `name TYPE default | text`"));
-                };
-                h.params.push(Param {
-                    name: name.to_owned(),
-                    ty: ty.to_owned(),
-                    default: (default != "NULL").then(|| default.to_owned()),
-                    doc,
-                });
-            }
-            "column" => {
-                let Pair { left, right: doc } = pair(rest, false).ok_or_else(no_bar)?;
-                let parts: Vec<&str> = left.split_whitespace().collect();
-                let (name, ty, role, unit, better) = match parts[..] {
-                    [name, ty, role, unit] => (name, ty, role, unit, None),
-                    [name, ty, role, unit, better] => (name, ty, role, unit, Some(better)),
-                    _ => {
-                        return Err(fault(
-                            path,
-                            number,
-                            "@column needs `name TYPE dim|value unit [higher|lower] | text`",
-                        ));
-                    }
-                };
-                if !matches!(role, "dim" | "value")
-                    || !matches!(better, None | Some("higher" | "lower"))
-                {
-                    return Err(fault(path, number, "@column has an unknown role or direction"));
-                }
-                h.columns.push(Column {
-                    name: name.to_owned(),
-                    ty: ty.to_owned(),
-                    dim: role == "dim",
-                    unit: (unit != "-").then(|| unit.to_owned()),
-                    better: better.map(str::to_owned),
-                    doc,
-                });
-            }
-            _ => return Err(fault(path, number, format!("@{tag} is no tag"))),
-        }
+    let fault = |line: usize, message: String| {
+        Error::new("metric-header", message)
+            .at(format!("{path}:{line}"))
+            .hint("see sql/README.md for the grammar of the header")
+    };
+    let tags = tags(text).map_err(|(line, message)| fault(line, message))?;
+    let Some((first, rest)) = tags.split_first() else {
+        return Err(fault(1, "the file has no header".to_owned()));
+    };
+    let mut header = begun(first).map_err(|message| fault(first.line, message))?;
+    for (i, tag) in rest.iter().enumerate() {
+        let before = &rest[..i];
+        read(&mut header, tag, before).map_err(|message| fault(tag.line, message))?;
     }
-    let header = header.ok_or_else(|| fault(path, 1, "the file has no header"))?;
-    if header.summary.is_empty() {
-        return Err(fault(path, 1, "@summary is missing"));
-    }
-    if header.kind == Kind::Metric {
-        for (tag, missing) in [
-            ("version", !seen.iter().any(|s| s == "version")),
-            ("area", header.area.is_empty()),
-            ("grain", header.grain.is_empty()),
-            ("value", header.value.is_none()),
-            ("column", header.columns.is_empty()),
-            ("source", header.sources.is_empty()),
-        ] {
-            if missing {
-                return Err(fault(path, 1, format!("@{tag} is missing")));
-            }
-        }
-        if header.value_column().is_none() {
-            return Err(fault(path, 1, "@value names no @column"));
-        }
-    }
-    if let Some(heading) =
-        header.headings.iter().find(|h| !header.columns.iter().any(|c| c.name == h.left))
-    {
-        return Err(fault(path, 1, format!("@heading: there is no @column `{}`", heading.left)));
-    }
+    complete(&header, rest).map_err(|message| fault(1, message))?;
     Ok(header)
+}
+
+/// The header of which only the first tag is read.
+fn begun(tag: &Tag<'_>) -> Result<Header, String> {
+    let kinds = [Kind::Metric, Kind::View, Kind::Derived, Kind::Comparison];
+    let kind = kinds
+        .into_iter()
+        .find(|kind| kind.word() == tag.name)
+        .ok_or("the first tag is not @metric, @view, @derived or @comparison")?;
+    // A metric may keep the spelling that earlier tools set (hockney_inverse_beta_Bps).
+    if !is_name(&tag.text) {
+        return Err(format!("`{}` is no snake-case name", tag.text));
+    }
+    Ok(Header {
+        kind,
+        name: tag.text.clone(),
+        version: 1,
+        area: String::new(),
+        summary: String::new(),
+        grain: Vec::new(),
+        requires: Vec::new(),
+        reads: Vec::new(),
+        value: None,
+        checks: Vec::new(),
+        coverage: Vec::new(),
+        warns: Vec::new(),
+        answer: None,
+        params: Vec::new(),
+        columns: Vec::new(),
+        aliases: Vec::new(),
+        caveats: Vec::new(),
+        headings: Vec::new(),
+        nulls: Vec::new(),
+        sources: Vec::new(),
+        by_rank: false,
+        materialize: false,
+        profilers: PROFILERS[..3].iter().map(|p| (*p).to_owned()).collect(),
+        nvtx: "none".to_owned(),
+    })
+}
+
+fn read(header: &mut Header, tag: &Tag<'_>, before: &[Tag<'_>]) -> Result<(), String> {
+    let name = tag.name;
+    let Some((_, rule)) = TAGS.iter().find(|(known, _)| *known == name) else {
+        return Err(format!("@{name} is no tag"));
+    };
+    if !rule.repeats() && before.iter().any(|b| b.name == name) {
+        return Err(format!("@{name} comes twice"));
+    }
+    if OF_METRICS.contains(&name) && header.kind != Kind::Metric {
+        return Err(format!("@{name} is for metrics"));
+    }
+    rule.read(header, &tag.text).map_err(|why| format!("@{name} {why}"))
+}
+
+/// Whether a header has all that its kind needs, and names only its own columns.
+fn complete(header: &Header, tags: &[Tag<'_>]) -> Result<(), String> {
+    let of_metrics: &[&str] = &["version", "area", "grain", "value", "column", "source"];
+    let needed = if header.kind == Kind::Metric { of_metrics } else { &[] };
+    let missing = |name: &&&str| !tags.iter().any(|tag| tag.name == **name);
+    if let Some(name) = ["summary"].iter().chain(needed).find(missing) {
+        return Err(format!("@{name} is missing"));
+    }
+    if header.kind == Kind::Metric && header.value_column().is_none() {
+        return Err("@value names no @column".to_owned());
+    }
+    let stranger = |h: &&Pair| !header.columns.iter().any(|c| c.name == h.left);
+    match header.headings.iter().find(stranger) {
+        Some(heading) => Err(format!("@heading: there is no @column `{}`", heading.left)),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -368,6 +448,18 @@ mod tests {
         -- @param min BIGINT 3 | Least.\n-- @param top BIGINT NULL | Most.\n\
         -- @column trace VARCHAR dim - | The trace.\n-- @column x_ratio DOUBLE value ratio higher | X.\n\
         -- @source here\nSELECT 1\n";
+
+    #[test]
+    fn a_line_of_blanks_continues_the_tag_above() {
+        let long = METRIC
+            .replace("> 1 | no x", "\n--    > 1\n--         | no x")
+            .replace("| The trace.", "| The\n--           trace.");
+        assert_eq!(parse("x.sql", &long), parse("x.sql", METRIC));
+        let error = parse("x.sql", "--     a\n-- @view v\n").expect_err("it continues nothing");
+        assert_eq!(error.message, "a line of the header is no tag");
+        let error = parse("x.sql", "-- @view v\n--   a\n").expect_err("three blanks are too few");
+        assert_eq!(error.place.as_deref(), Some("x.sql:2"));
+    }
 
     #[test]
     fn reads_every_tag() {

@@ -9,49 +9,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::areas::{AREAS, Group, SUBJECTS};
 use super::header::{Column, Header, Kind};
 use super::{Registry, SqlFile};
 use crate::error::Error;
-use crate::schema::{self, Made};
-
-/// Units that a column may have.
-pub const UNITS: [&str; 29] = [
-    "ns",
-    "us",
-    "ms",
-    "s",
-    "bytes",
-    "mb",
-    "gb",
-    "gib",
-    "mib",
-    "gb_per_s",
-    "s_per_gb",
-    "s_per_byte",
-    "bytes_per_s",
-    "count",
-    "ratio",
-    "pct",
-    "calls",
-    "tokens",
-    "tokens_per_s",
-    "requests_per_s",
-    "samples_per_s",
-    "tokens_per_gib",
-    "tokens_per_s_per_gib",
-    "per_s",
-    "score",
-    "flops",
-    "flops_per_s",
-    "flops_per_token",
-    "flops_per_byte",
-];
-
-/// Units that a column name carries as its last part.
-const SUFFIXES: [&str; 14] = [
-    "ns", "us", "ms", "s", "bytes", "mb", "gb", "gib", "mib", "gb_per_s", "s_per_gb", "count",
-    "ratio", "pct",
-];
+use crate::schema::{self, Made, units};
 
 /// Columns and metrics whose names the tools that came before set; scripts read them. They are
 /// exempt from the rule that a name ends in its unit.
@@ -110,10 +72,6 @@ pub struct Probe {
     pub expression_trees: Vec<Value>,
 }
 
-fn fault(file: &SqlFile, message: String, hint: &str) -> Error {
-    Error::new("check-failed", message).at(file.path.clone()).hint(hint)
-}
-
 /// The tables that a tree reads, without the names that it defines itself.
 pub fn base_tables(tree: &Value) -> BTreeSet<String> {
     fn walk(node: &Value, tables: &mut BTreeSet<String>, defined: &mut BTreeSet<String>) {
@@ -146,73 +104,286 @@ pub fn base_tables(tree: &Value) -> BTreeSet<String> {
 
 /// Every fault of a file.
 pub fn file(registry: &Registry, file: &SqlFile, probe: &Probe) -> Vec<Error> {
-    let h = &file.header;
-    let mut out = Vec::new();
-    if probe.tree.get("error").and_then(Value::as_bool) == Some(true) {
-        let why = probe.tree.get("error_message").and_then(Value::as_str).unwrap_or("no SELECT");
-        out.push(fault(
-            file,
-            format!("the file is not one SELECT: {why}"),
-            "write one SELECT after the header",
-        ));
-        return out;
+    let mut lint = Lint { registry, file, probe, faults: Vec::new() };
+    if lint.runs() {
+        lint.path();
+        lint.warns();
+        lint.tables();
+        lint.params();
+        lint.columns();
+        lint.grain();
+        lint.schema();
+        lint.repetition();
     }
-    if probe.tree.get("statements").and_then(Value::as_array).map(Vec::len) != Some(1) {
-        out.push(fault(
-            file,
-            "the file holds more than one statement".to_owned(),
-            "write one SELECT after the header",
-        ));
-    }
-    if let Some(error) = &probe.error {
-        out.push(fault(
-            file,
-            format!("the query does not run on empty tables: {error}"),
-            "mend the query",
-        ));
-        return out;
-    }
-    path(file, &mut out);
-    for warn in &h.warns {
-        for name in placeholders(&warn.right) {
-            if !h.columns.iter().any(|c| c.name == name) {
-                out.push(fault(
-                    file,
-                    format!("the message of @warn names `{name}`, which is no column"),
-                    "write a column of the result between the braces",
-                ));
-            }
-        }
-    }
-    tables(registry, file, probe, &mut out);
-    params(file, probe, &mut out);
-    if h.kind == Kind::Metric || !h.columns.is_empty() {
-        columns(file, probe, &mut out);
-    }
-    if h.kind == Kind::Metric && h.grain != ["trace"] {
-        out.push(fault(
-            file,
-            "the grain of a metric is one row per trace".to_owned(),
-            "write @grain trace",
-        ));
-    }
-    if let (Kind::Derived, Some(table)) = (h.kind, schema::table(&h.name)) {
-        let names: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
-        let given: Vec<&str> = probe.columns.iter().map(|(n, _)| n.as_str()).collect();
-        if names != given {
-            out.push(fault(
-                file,
-                format!("columns differ from the schema: {}", difference(&names, &given)),
-                "src/schema/tables.rs and the final SELECT list the same columns in one order",
-            ));
-        }
-    }
-    out
+    lint.faults
 }
 
 /// The names between braces of a message: `{lag_us}`.
 pub fn placeholders(message: &str) -> impl Iterator<Item = &str> {
     message.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
+}
+
+/// One file under the checks.
+struct Lint<'a> {
+    registry: &'a Registry,
+    file: &'a SqlFile,
+    probe: &'a Probe,
+    faults: Vec<Error>,
+}
+
+impl<'a> Lint<'a> {
+    fn fault(&mut self, message: impl Into<String>, hint: &str) {
+        let error = Error::new("check-failed", message);
+        self.faults.push(error.at(self.file.path.clone()).hint(hint));
+    }
+
+    fn header(&self) -> &'a Header {
+        &self.file.header
+    }
+
+    /// The file is one `SELECT` that runs on empty tables; the other checks need that.
+    fn runs(&mut self) -> bool {
+        let tree = &self.probe.tree;
+        let one_select = "write one SELECT after the header";
+        if tree.get("error").and_then(Value::as_bool) == Some(true) {
+            let why = tree.get("error_message").and_then(Value::as_str).unwrap_or("no SELECT");
+            self.fault(format!("the file is not one SELECT: {why}"), one_select);
+            return false;
+        }
+        if tree.get("statements").and_then(Value::as_array).map(Vec::len) != Some(1) {
+            self.fault("the file holds more than one statement", one_select);
+        }
+        if let Some(error) = &self.probe.error {
+            self.fault(
+                format!("the query does not run on empty tables: {error}"),
+                "mend the query",
+            );
+            return false;
+        }
+        true
+    }
+
+    /// A metric is `<name>.v<N>.sql`, anything else `<name>.sql`; the project's own files lie in
+    /// the folder of their area or subject.
+    fn path(&mut self) {
+        let h = self.header();
+        let wanted = if h.kind == Kind::Metric {
+            format!("{}.v{}.sql", h.name, h.version)
+        } else {
+            format!("{}.sql", h.name)
+        };
+        if !self.file.path.replace('\\', "/").ends_with(&format!("/{wanted}")) {
+            self.fault(
+                format!("the file should be called {wanted}"),
+                "rename it, or change its header",
+            );
+        }
+        if !self.file.of_user {
+            self.folder();
+        }
+    }
+
+    fn folder(&mut self) {
+        let h = self.header();
+        let names = |groups: &[Group]| groups.iter().map(|g| g.name).collect::<Vec<_>>();
+        let (known, wanted) = match h.kind {
+            Kind::Metric => (names(&AREAS), Some(h.area.as_str())),
+            Kind::View if h.is_data() => (vec!["data"], None),
+            Kind::View => (names(&SUBJECTS), None),
+            Kind::Derived | Kind::Comparison => return,
+        };
+        let folder = self.file.folder();
+        if !known.contains(&folder) || wanted.is_some_and(|area| area != folder) {
+            self.fault(
+                format!("a {} does not belong in the folder `{folder}`", h.kind.word()),
+                &format!("the folders: {}; that of a metric is its @area", known.join(", ")),
+            );
+        }
+    }
+
+    /// A message of `@warn` names columns only.
+    fn warns(&mut self) {
+        let h = self.header();
+        for name in h.warns.iter().flat_map(|warn| placeholders(&warn.right)) {
+            if !h.columns.iter().any(|c| c.name == name) {
+                self.fault(
+                    format!("the message of @warn names `{name}`, which is no column"),
+                    "write a column of the result between the braces",
+                );
+            }
+        }
+    }
+
+    /// The header lists what the query reads, and the layer of the file may read it.
+    fn tables(&mut self) {
+        let mut used = base_tables(&self.probe.tree);
+        used.extend(self.probe.expression_trees.iter().flat_map(base_tables));
+        let listed: BTreeSet<String> = self.header().inputs().map(str::to_owned).collect();
+        for name in used.difference(&listed) {
+            self.fault(
+                format!("the query reads `{name}`, which the header does not list"),
+                "add it to @requires or @reads",
+            );
+        }
+        let mut reached = BTreeSet::new();
+        used.iter().for_each(|name| reach(self.registry, name, &mut reached));
+        for name in listed.difference(&reached) {
+            self.fault(
+                format!("the header lists `{name}`, which the query does not read"),
+                "take it out of @requires or @reads",
+            );
+        }
+        for name in &listed {
+            if self.may_read(name) {
+                continue;
+            }
+            self.fault(
+                format!("`{name}` is no table or view that this layer may read"),
+                "derived tables read ingested and derived tables, and data; views and metrics read \
+                 tables and views; comparisons also metric_results",
+            );
+        }
+    }
+
+    /// Layers read leftwards only.
+    fn may_read(&self, name: &str) -> bool {
+        let table = schema::table(name);
+        let view = self.registry.view(name);
+        match self.header().kind {
+            Kind::Derived => {
+                table.is_some_and(|t| t.made == Made::Ingest)
+                    || view.is_some_and(|v| v.header.is_data())
+                    || self.registry.derived().iter().any(|d| d.header.name == *name)
+            }
+            Kind::View | Kind::Metric => table.is_some() || view.is_some(),
+            Kind::Comparison => table.is_some() || view.is_some() || name == schema::RESULTS.name,
+        }
+    }
+
+    /// Parameters of the header are those of the query.
+    fn params(&mut self) {
+        let (h, probe) = (self.header(), self.probe);
+        if matches!(h.kind, Kind::View | Kind::Derived) && !probe.params.is_empty() {
+            self.fault("only metrics and comparisons take parameters", "take the $parameter out");
+            return;
+        }
+        for param in &h.params {
+            if !probe.params.contains(&param.name) {
+                self.fault(
+                    format!("parameter `{}` is not used", param.name),
+                    "use it, or take it out of the header",
+                );
+            }
+            if !["BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"].contains(&param.ty.as_str()) {
+                self.fault(
+                    format!("parameter `{}` has the type {}", param.name, param.ty),
+                    "use BIGINT, DOUBLE, BOOLEAN or VARCHAR",
+                );
+            }
+        }
+        for name in probe.params.iter().filter(|name| !h.params.iter().any(|p| p.name == **name)) {
+            self.fault(
+                format!("`${name}` has no @param"),
+                "add `-- @param name TYPE default | text`",
+            );
+        }
+    }
+
+    /// Columns of the header are those of the query, and their names say their units.
+    fn columns(&mut self) {
+        let (h, probe) = (self.header(), self.probe);
+        if h.kind != Kind::Metric && h.columns.is_empty() {
+            return;
+        }
+        let (listed, given) = (h.columns.len(), probe.columns.len());
+        if listed != given {
+            self.fault(
+                format!(
+                    "header and query disagree: {listed} columns in the header, {given} in the query"
+                ),
+                "list the columns of the closing SELECT in its order",
+            );
+        }
+        for (i, (column, (name, ty))) in h.columns.iter().zip(&probe.columns).enumerate() {
+            if column.name != *name || !same_type(&column.ty, ty) {
+                self.fault(
+                    format!(
+                        "header and query disagree on column {}: header `{} {}`, query `{name} {ty}`",
+                        i + 1,
+                        column.name,
+                        column.ty
+                    ),
+                    "rename it or cast it in the closing SELECT, or change the header",
+                );
+            }
+        }
+        h.columns.iter().for_each(|column| self.unit(column));
+    }
+
+    /// The name of a column ends in its unit.
+    fn unit(&mut self, column: &Column) {
+        let unit = column.unit.as_deref();
+        if let Some(unit) = unit.filter(|name| units::unit(name).is_none()) {
+            self.fault(
+                format!("column `{}` has the unknown unit `{unit}`", column.name),
+                "see the list of units in sql/README.md",
+            );
+            return;
+        }
+        let nested = matches!(column.ty.as_str(), "MAP" | "LIST" | "STRUCT");
+        if nested || column.dim || NAMES_SET_BEFORE.contains(&column.name.as_str()) {
+            return;
+        }
+        // The longest suffix counts: `_gb_per_s` is no `_s`.
+        let suffixes = || units::UNITS.iter().filter(|u| u.in_names).map(|u| u.name);
+        let said = suffixes()
+            .filter(|s| column.name.ends_with(&format!("_{s}")))
+            .max_by_key(|s| s.len())
+            .filter(|s| *s != "s" || !column.name.ends_with("_per_s"));
+        let needs = unit.filter(|u| suffixes().any(|s| s == *u));
+        if said.is_some() && said != unit || needs.is_some() && said != needs {
+            self.fault(
+                format!(
+                    "column `{}` has the unit `{}`, which its name does not say",
+                    column.name,
+                    unit.unwrap_or("-")
+                ),
+                "end the name in the unit, e.g. lag_us, size_bytes, overlap_ratio",
+            );
+        }
+    }
+
+    fn grain(&mut self) {
+        if self.header().kind == Kind::Metric && self.header().grain != ["trace"] {
+            self.fault("the grain of a metric is one row per trace", "write @grain trace");
+        }
+    }
+
+    /// A derived table that the schema describes has its columns.
+    fn schema(&mut self) {
+        let (Kind::Derived, Some(table)) = (self.header().kind, schema::table(&self.header().name))
+        else {
+            return;
+        };
+        let names: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
+        let given: Vec<&str> = self.probe.columns.iter().map(|(n, _)| n.as_str()).collect();
+        if names != given {
+            self.fault(
+                format!("columns differ from the schema: {}", difference(&names, &given)),
+                "src/schema/tables.rs and the closing SELECT list the same columns in one order",
+            );
+        }
+    }
+
+    /// The closing `SELECT` does a job of its own.
+    fn repetition(&mut self) {
+        if let Some(name) = repeated_cte(&self.probe.tree["statements"][0]["node"]) {
+            self.fault(
+                format!("the closing SELECT only repeats the columns of `{name}`"),
+                "let the closing SELECT do what this CTE does",
+            );
+        }
+    }
 }
 
 fn difference(wanted: &[&str], given: &[&str]) -> String {
@@ -222,111 +393,12 @@ fn difference(wanted: &[&str], given: &[&str]) -> String {
     }
 }
 
-/// A metric lies at `<area>/<name>.v<N>.sql`, anything else at `<name>.sql`.
-fn path(file: &SqlFile, out: &mut Vec<Error>) {
-    let h = &file.header;
-    let wanted = match h.kind {
-        Kind::Metric => format!("{}.v{}.sql", h.name, h.version),
-        Kind::View | Kind::Derived | Kind::Comparison => format!("{}.sql", h.name),
-    };
-    if !file.path.replace('\\', "/").ends_with(&format!("/{wanted}")) {
-        out.push(fault(
-            file,
-            format!("the file should be called {wanted}"),
-            "rename it, or change its header",
-        ));
-    }
-}
-
 /// Everything that a name reads, directly or through views.
 fn reach(registry: &Registry, name: &str, seen: &mut BTreeSet<String>) {
     if seen.insert(name.to_owned())
         && let Some(view) = registry.view(name)
     {
         view.header.inputs().for_each(|input| reach(registry, input, seen));
-    }
-}
-
-fn tables(registry: &Registry, file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
-    let h = &file.header;
-    let mut used = base_tables(&probe.tree);
-    for tree in &probe.expression_trees {
-        used.extend(base_tables(tree));
-    }
-    let listed: BTreeSet<String> = h.inputs().map(str::to_owned).collect();
-    for name in used.difference(&listed) {
-        out.push(fault(
-            file,
-            format!("the query reads `{name}`, which the header does not list"),
-            "add it to @requires or @reads",
-        ));
-    }
-    let mut reached = BTreeSet::new();
-    used.iter().for_each(|name| reach(registry, name, &mut reached));
-    for name in listed.difference(&reached) {
-        out.push(fault(
-            file,
-            format!("the header lists `{name}`, which the query does not read"),
-            "take it out of @requires or @reads",
-        ));
-    }
-    for name in &listed {
-        let table = schema::table(name);
-        let view = registry.view(name).is_some();
-        let derived = registry.derived().iter().any(|d| d.header.name == *name);
-        let allowed = match h.kind {
-            Kind::Derived => {
-                derived
-                    || table.is_some_and(|t| t.made == Made::Ingest)
-                    || registry.view(name).is_some_and(|v| v.header.is_data())
-            }
-            Kind::View | Kind::Metric => table.is_some() || view,
-            Kind::Comparison => table.is_some() || view || *name == schema::RESULTS.name,
-        };
-        if !allowed {
-            out.push(fault(
-                file,
-                format!("`{name}` is no table or view that this layer may read"),
-                "derived tables read ingested and derived tables, and data; views and metrics read tables and views; comparisons also metric_results",
-            ));
-        }
-    }
-}
-
-fn params(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
-    let h = &file.header;
-    if matches!(h.kind, Kind::View | Kind::Derived) && !probe.params.is_empty() {
-        out.push(fault(
-            file,
-            "only metrics and comparisons take parameters".to_owned(),
-            "take the $parameter out",
-        ));
-        return;
-    }
-    for param in &h.params {
-        if !probe.params.contains(&param.name) {
-            out.push(fault(
-                file,
-                format!("parameter `{}` is not used", param.name),
-                "use it, or take it out of the header",
-            ));
-        }
-        if !["BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"].contains(&param.ty.as_str()) {
-            out.push(fault(
-                file,
-                format!("parameter `{}` has the type {}", param.name, param.ty),
-                "use BIGINT, DOUBLE, BOOLEAN or VARCHAR",
-            ));
-        }
-    }
-    for name in &probe.params {
-        if !h.params.iter().any(|p| p.name == *name) {
-            out.push(fault(
-                file,
-                format!("`${name}` has no @param"),
-                "add `-- @param name TYPE default | text`",
-            ));
-        }
     }
 }
 
@@ -340,71 +412,36 @@ fn same_type(header: &str, query: &str) -> bool {
     }
 }
 
-fn columns(file: &SqlFile, probe: &Probe, out: &mut Vec<Error>) {
-    let h: &Header = &file.header;
-    if h.columns.len() != probe.columns.len() {
-        out.push(fault(
-            file,
-            format!(
-                "header and query disagree: {} columns in the header, {} in the query",
-                h.columns.len(),
-                probe.columns.len()
-            ),
-            "list the columns of the final SELECT in its order",
-        ));
+/// The last CTE of a query whose closing `SELECT` is nothing but the columns of that CTE.
+fn repeated_cte(node: &Value) -> Option<&str> {
+    let last = node["cte_map"]["map"].as_array()?.last()?;
+    let name = last["key"].as_str()?;
+    let empty = |key: &str| node[key].as_array().is_none_or(Vec::is_empty);
+    let plain = ["where_clause", "having", "qualify", "sample"].iter().all(|k| node[k].is_null())
+        && empty("group_expressions");
+    let from = &node["from_table"];
+    if !plain || from["type"] != "BASE_TABLE" || from["table_name"] != name {
+        return None;
     }
-    for (i, (column, (name, ty))) in h.columns.iter().zip(&probe.columns).enumerate() {
-        if column.name != *name || !same_type(&column.ty, ty) {
-            out.push(fault(
-                file,
-                format!(
-                    "header and query disagree on column {}: header `{} {}`, query `{name} {ty}`",
-                    i + 1,
-                    column.name,
-                    column.ty
-                ),
-                "rename it or cast it in the final SELECT, or change the header",
-            ));
-        }
-    }
-    for column in &h.columns {
-        unit(file, column, out);
-    }
+    let made = &last["value"]["query_node"];
+    // The columns of a UNION are those of its first part; a LIMIT has an order of its own.
+    let first = made["children"].get(0).unwrap_or(made);
+    let limited = made["modifiers"].as_array()?.iter().any(|m| m["type"] == "LIMIT_MODIFIER");
+    let columns = |node: &Value| -> Option<BTreeSet<String>> {
+        node["select_list"].as_array()?.iter().map(column_name).collect()
+    };
+    let alone = node["select_list"]
+        .as_array()?
+        .iter()
+        .all(|item| item["class"] == "COLUMN_REF" && item["alias"] == "");
+    (alone && !limited && columns(node)? == columns(first)?).then_some(name)
 }
 
-fn unit(file: &SqlFile, column: &Column, out: &mut Vec<Error>) {
-    if let Some(unit) = column.unit.as_deref().filter(|u| !UNITS.contains(u)) {
-        out.push(fault(
-            file,
-            format!("column `{}` has the unknown unit `{unit}`", column.name),
-            "see the list of units in sql/README.md",
-        ));
-        return;
-    }
-    let nested = matches!(column.ty.as_str(), "MAP" | "LIST" | "STRUCT");
-    if nested || column.dim || NAMES_SET_BEFORE.contains(&column.name.as_str()) {
-        return;
-    }
-    // The longest suffix counts: `_gb_per_s` is no `_s`.
-    let said = SUFFIXES
-        .iter()
-        .filter(|s| column.name.ends_with(&format!("_{s}")))
-        .max_by_key(|s| s.len())
-        .copied()
-        .filter(|s| *s != "s" || !column.name.ends_with("_per_s"));
-    let unit = column.unit.as_deref();
-    let needs = unit.filter(|u| SUFFIXES.contains(u));
-    if said.is_some() && said != unit || needs.is_some() && said != needs {
-        out.push(fault(
-            file,
-            format!(
-                "column `{}` has the unit `{}`, which its name does not say",
-                column.name,
-                unit.unwrap_or("-")
-            ),
-            "end the name in the unit, e.g. lag_us, size_bytes, overlap_ratio",
-        ));
-    }
+/// The name of an item of a select list; None for an expression without one.
+fn column_name(item: &Value) -> Option<String> {
+    let alias = item["alias"].as_str().filter(|alias| !alias.is_empty());
+    let column = item["column_names"].as_array().and_then(|names| names.last()?.as_str());
+    alias.or(column).map(str::to_owned)
 }
 
 /// The text of `sql/metrics.lock`: kind, name, version, hash of the query.
@@ -412,12 +449,7 @@ pub fn lock(registry: &Registry) -> String {
     let mut lines: Vec<String> = registry
         .files()
         .map(|f| {
-            let kind = match f.header.kind {
-                Kind::Metric => "metric",
-                Kind::View => "view",
-                Kind::Derived => "derived",
-                Kind::Comparison => "comparison",
-            };
+            let kind = f.header.kind.word();
             format!("{kind} {} {} {}", f.header.name, f.header.version, f.sha256())
         })
         .collect();
@@ -450,9 +482,10 @@ mod tests {
                 better: None,
                 doc: String::new(),
             };
-            let mut out = Vec::new();
-            super::unit(file, &column, &mut out);
-            out.len()
+            let probe = Probe::default();
+            let mut lint = Lint { registry: &registry, file, probe: &probe, faults: Vec::new() };
+            lint.unit(&column);
+            lint.faults.len()
         };
         assert_eq!(faults("lag_us", Some("us")), 0);
         assert_eq!(faults("lag", Some("us")), 1);

@@ -1,9 +1,12 @@
 //! The SQL files: embedded ones, and a user's own from `--sql-dir`; by name, version and alias.
 
+pub mod areas;
 pub mod docs;
 pub mod header;
 pub mod lint;
+pub mod pages;
 pub mod units;
+pub mod wrap;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,9 +29,16 @@ pub struct SqlFile {
     pub header: Header,
     /// Part of the program, so that `ccl-sql check` has seen it: one `SELECT`.
     pub embedded: bool,
+    /// Of a user's folder, which has any layout; all others have that of `sql/`.
+    pub of_user: bool,
 }
 
 impl SqlFile {
+    fn read(path: String, text: String) -> Result<Self> {
+        let header = header::parse(&path, &text)?;
+        Ok(Self { path, text, header, embedded: false, of_user: false })
+    }
+
     /// The query: everything after the header.
     pub fn query(&self) -> &str {
         let mut at = 0;
@@ -44,6 +54,12 @@ impl SqlFile {
     /// Hash of the query without comments and layout: what a version stands for.
     pub fn sha256(&self) -> String {
         sha256(&plain(self.query()))
+    }
+
+    /// The folder that the file lies in.
+    pub fn folder(&self) -> &str {
+        let mut parts = self.path.rsplit(['/', '\\']);
+        parts.nth(1).unwrap_or_default()
     }
 
     /// `name@version`.
@@ -137,7 +153,7 @@ pub struct Registry {
     /// Comparisons by name.
     comparisons: BTreeMap<String, SqlFile>,
     aliases: BTreeMap<String, String>,
-    /// Paths and texts that were loaded from the user's folder.
+    /// The user's folder of SQL files.
     pub user_folder: Option<PathBuf>,
 }
 
@@ -148,35 +164,33 @@ impl Registry {
     /// `metric-header` for a header that is wrong, `sql-file` for a name that is taken.
     pub fn load(sql_dir: Option<&Path>) -> Result<Self> {
         let mut registry = Self { user_folder: sql_dir.map(Path::to_owned), ..Self::default() };
-        match std::env::var_os(TREE) {
-            Some(tree) => {
-                let tree = PathBuf::from(tree);
-                for (path, text) in sql_files(&tree, OF_TREE)? {
-                    let path = path.strip_prefix(&tree).unwrap_or(&path).to_owned();
-                    registry.add(Path::new("sql").join(path).display().to_string(), text, false)?;
-                }
+        if let Some(tree) = std::env::var_os(TREE) {
+            let tree = PathBuf::from(tree);
+            for (path, text) in sql_files(&tree, OF_TREE)? {
+                let path = Path::new("sql").join(path.strip_prefix(&tree).unwrap_or(&path));
+                registry.add(SqlFile::read(path.display().to_string(), text)?)?;
             }
-            None => {
-                for (path, text) in embedded::FILES {
-                    registry.add((*path).to_owned(), (*text).to_owned(), true)?;
-                }
+        } else {
+            for (path, text) in embedded::FILES {
+                let file = SqlFile::read((*path).to_owned(), (*text).to_owned())?;
+                registry.add(SqlFile { embedded: true, ..file })?;
             }
         }
-        for (path, text) in
-            sql_dir.map(|dir| sql_files(dir, OF_DIR)).transpose()?.into_iter().flatten()
-        {
-            registry.add(path.display().to_string(), text, false)?;
+        if let Some(dir) = sql_dir {
+            for (path, text) in sql_files(dir, OF_DIR)? {
+                let file = SqlFile::read(path.display().to_string(), text)?;
+                registry.add(SqlFile { of_user: true, ..file })?;
+            }
         }
         Ok(registry)
     }
 
-    fn add(&mut self, path: String, text: String, embedded: bool) -> Result<()> {
-        let header = header::parse(&path, &text)?;
+    fn add(&mut self, file: SqlFile) -> Result<()> {
+        let path = file.path.clone();
         let taken = |old: &str| {
             Err(Error::new("sql-file", "two SQL files define one name")
                 .at(format!("{path} and {old}")))
         };
-        let file = SqlFile { path: path.clone(), text, header, embedded };
         let name = file.header.name.clone();
         match file.header.kind {
             Kind::Metric => {
@@ -196,7 +210,7 @@ impl Registry {
                 }
                 versions.insert(file.header.version, file);
             }
-            Kind::Derived if self.user_folder.is_some() && !path.starts_with("sql/") => {
+            Kind::Derived if file.of_user => {
                 return Err(Error::new("sql-file", "a user's folder holds metrics and views only")
                     .at(path)
                     .hint("derived tables are made at ingest: write a view in place of one"));

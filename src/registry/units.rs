@@ -1,8 +1,8 @@
-//! Numbers for people: cards on the terminal, the text, Markdown and HTML reports. Forms for programs
-//! keep their values.
+//! Numbers for people: cards on the terminal, the text, Markdown and HTML reports. Forms for
+//! programs keep their values.
 //!
-//! The rules are simple enough to be said twice, here and in the JavaScript of a page; both give
-//! the same text for the same value. `D` digits are those of JavaScript's `toExponential(D - 1)`:
+//! The units are those of [`crate::schema::units`]. The rules are simple enough to be said twice,
+//! here and in the JavaScript of a page; both give the same text for the same value. `D` digits are those of JavaScript's `toExponential(D - 1)`:
 //! the nearest decimal, of two equally near the one further from zero.
 //!
 //! | unit | `D` | steps | zeros at the end | example |
@@ -16,7 +16,7 @@
 //! | `pct` | 3 | - | kept | `38.3 %` |
 //! | `ratio`, `score` | 3 | - | kept | `0.382` |
 //! | `count`, `calls`, `tokens` | 4 | - | cut | `12,345`, `12.5 calls` |
-//! | `tokens_per_s`, `requests_per_s`, `samples_per_s`, `per_s`, `tokens_per_gib`, `tokens_per_s_per_gib`, `flops_per_byte` | 4 | - | cut | `12,345 tokens/s`, `2.5/s` |
+//! | `tokens_per_s`, `per_s` and other rates | 4 | - | cut | `12,345 tokens/s`, `2.5/s` |
 //! | none, or an unknown one | 4 | - | cut | `0.9987`, `1024` |
 //!
 //! 1. The value is rounded to `D` digits: digits and a decimal exponent. The scaled units take the
@@ -38,84 +38,7 @@
 
 use serde_json::{Number, Value};
 
-use super::lint::UNITS;
-
-/// A step of a scaled unit: the power of ten, the spelling.
-type Step = (i32, &'static str);
-
-const TIME: [Step; 5] = [(-12, "ps"), (-9, "ns"), (-6, "us"), (-3, "ms"), (0, "s")];
-const BYTES: [Step; 7] =
-    [(0, "B"), (3, "kB"), (6, "MB"), (9, "GB"), (12, "TB"), (15, "PB"), (18, "EB")];
-const FLOPS: [Step; 7] = [
-    (0, "FLOP"),
-    (3, "kFLOP"),
-    (6, "MFLOP"),
-    (9, "GFLOP"),
-    (12, "TFLOP"),
-    (15, "PFLOP"),
-    (18, "EFLOP"),
-];
-
-/// How the numbers of a unit are written.
-struct Spelling {
-    /// Significant digits.
-    digits: usize,
-    /// Steps of a scaled unit; none for one that stays as it is.
-    steps: &'static [Step],
-    /// Power of ten of the unit itself among the steps.
-    power: i32,
-    /// What follows the number and the step.
-    after: &'static str,
-    /// Zeros at the end of a fraction are cut.
-    cut: bool,
-}
-
-const fn scaled(
-    digits: usize,
-    steps: &'static [Step],
-    power: i32,
-    after: &'static str,
-) -> Option<Spelling> {
-    Some(Spelling { digits, steps, power, after, cut: false })
-}
-
-const fn fixed(digits: usize, after: &'static str) -> Option<Spelling> {
-    Some(Spelling { digits, steps: &[], power: 0, after, cut: digits == 4 })
-}
-
-fn spelling(unit: &str) -> Option<Spelling> {
-    match unit {
-        "ns" => scaled(4, &TIME, -9, ""),
-        "us" => scaled(4, &TIME, -6, ""),
-        "ms" => scaled(4, &TIME, -3, ""),
-        "s" => scaled(4, &TIME, 0, ""),
-        "s_per_gb" => scaled(4, &TIME, 0, "/GB"),
-        "s_per_byte" => scaled(4, &TIME, 0, "/B"),
-        "bytes" => scaled(3, &BYTES, 0, ""),
-        "mb" => scaled(3, &BYTES, 6, ""),
-        "gb" => scaled(3, &BYTES, 9, ""),
-        "bytes_per_s" => scaled(3, &BYTES, 0, "/s"),
-        "gb_per_s" => scaled(3, &BYTES, 9, "/s"),
-        "flops" => scaled(3, &FLOPS, 0, ""),
-        "flops_per_s" => scaled(3, &FLOPS, 0, "/s"),
-        "flops_per_token" => scaled(3, &FLOPS, 0, "/token"),
-        "mib" => fixed(3, " MiB"),
-        "gib" => fixed(3, " GiB"),
-        "pct" => fixed(3, " %"),
-        "ratio" | "score" => fixed(3, ""),
-        "count" => fixed(4, ""),
-        "calls" => fixed(4, " calls"),
-        "tokens" => fixed(4, " tokens"),
-        "tokens_per_s" => fixed(4, " tokens/s"),
-        "requests_per_s" => fixed(4, " requests/s"),
-        "samples_per_s" => fixed(4, " samples/s"),
-        "per_s" => fixed(4, "/s"),
-        "tokens_per_gib" => fixed(4, " tokens/GiB"),
-        "tokens_per_s_per_gib" => fixed(4, " tokens/s/GiB"),
-        "flops_per_byte" => fixed(4, " FLOP/B"),
-        _ => None,
-    }
-}
+use crate::schema::units::{PLAIN, Spelling, UNITS, unit};
 
 /// The unit that the name of a field ends in, as `wait_ms`; None for a point in time, of which a
 /// rounded number says nothing.
@@ -124,7 +47,8 @@ pub fn of_name(name: &str) -> Option<&'static str> {
         return None;
     }
     UNITS
-        .into_iter()
+        .iter()
+        .map(|unit| unit.name)
         .filter(|unit| {
             let before = name.strip_suffix(unit);
             before.is_some_and(|b| b.is_empty() || b.ends_with('_'))
@@ -155,22 +79,16 @@ pub fn plain_text(text: &str) -> String {
         .collect()
 }
 
-fn human_number(number: &Number, unit: Option<&str>) -> String {
+fn human_number(number: &Number, unit_name: Option<&str>) -> String {
     let text = number.to_string();
-    if unit.is_none() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+    if unit_name.is_none() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
         return if text == "-0" { "0".to_owned() } else { text };
     }
     let Some(x) = number.as_f64().filter(|x| x.is_finite()) else { return "n/a".to_owned() };
-    let Some(unit) = unit else {
-        let spelling = Spelling { digits: 4, steps: &[], power: 0, after: "", cut: true };
-        return written(x, &spelling, false);
-    };
-    match spelling(unit) {
-        Some(spelling) => written(x, &spelling, true),
-        None => {
-            let spelling = Spelling { digits: 4, steps: &[], power: 0, after: "", cut: true };
-            format!("{} {}", written(x, &spelling, true), plain_text(unit))
-        }
+    let Some(name) = unit_name else { return written(x, &PLAIN, false) };
+    match unit(name) {
+        Some(unit) => written(x, &unit.spelling, true),
+        None => format!("{} {}", written(x, &PLAIN, true), plain_text(name)),
     }
 }
 
@@ -327,13 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_of_the_registry_has_a_spelling() {
-        for unit in UNITS {
-            assert!(spelling(unit).is_some(), "`{unit}` has no spelling");
-            let zero = human(&json!(0), Some(unit));
-            assert!(zero.starts_with('0') && !zero.contains('_'), "`{unit}`: {zero}");
-            let own = spelling(unit).expect("seen above");
-            assert!(own.steps.is_empty() || own.steps.iter().any(|s| s.0 == own.power), "{unit}");
+    fn zero_has_the_spelling_of_every_unit() {
+        for unit in &UNITS {
+            let zero = human(&json!(0), Some(unit.name));
+            assert!(zero.starts_with('0') && !zero.contains('_'), "`{}`: {zero}", unit.name);
         }
     }
 
@@ -359,7 +274,7 @@ mod tests {
         let texts = ["1e999", "-1e999", "1e308", "-1e308", "5e-324", "1e15", "999999999999999.9"];
         for text in texts {
             let value: Value = serde_json::from_str(text).expect("a number");
-            for unit in UNITS.into_iter().map(Some).chain([None]) {
+            for unit in UNITS.iter().map(|unit| Some(unit.name)).chain([None]) {
                 let out = human(&value, unit);
                 assert!(!out.is_empty() && out.len() < 40, "{text} {unit:?}: {out}");
             }

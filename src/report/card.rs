@@ -1,12 +1,13 @@
-//! One metric of one trace as a person reads it: the value with its unit and what it comes to, then
-//! the details by name, nested ones as small tables. Numbers are rounded; the forms for programs are
-//! exact.
+//! The card of one metric of one trace, for people: the value with its unit and its meaning, then
+//! the details by name, nested ones as small tables. Numbers are rounded; the forms for programs
+//! are exact.
 
 use serde_json::{Map, Value};
 use unicode_width::UnicodeWidthStr;
 
-use super::table::{Cells, Layout, cut, filled};
-use super::units::{human, of_name, plain_text};
+use crate::registry::units::{human, of_name, plain_text};
+use crate::report::grid::table::{Cells, Layout};
+use crate::report::grid::value::{cut, filled};
 
 /// Columns at which sentences are broken where the screen says nothing.
 const WIDTH: usize = 100;
@@ -17,7 +18,7 @@ const LEAST_WIDTH: usize = 40;
 /// A struct of more fields is one cell, and no columns of its own.
 const MOST_FIELDS: usize = 12;
 
-/// What a card shows.
+/// The contents of a card.
 #[derive(Debug)]
 pub struct Card<'a> {
     /// Name of the metric.
@@ -26,13 +27,13 @@ pub struct Card<'a> {
     pub trace: &'a str,
     /// The value; null with a reason.
     pub value: &'a Value,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: Option<&'a str>,
-    /// Why there is no value.
+    /// The reason why there is no value.
     pub reason: Option<&'a str>,
-    /// What stands beside the value.
+    /// Words beside the value.
     pub answer: Option<&'a str>,
-    /// What the value is, in a sentence.
+    /// A sentence about the value.
     pub meaning: &'a str,
     /// Name of the detail that the value is.
     pub value_name: &'a str,
@@ -118,13 +119,13 @@ fn nested_block(name: &str, value: &Value, unit: Option<&str>, layout: Layout) -
     }
 }
 
-/// What the keys of a map are, as its name says: of `per_rank` and `by_rank` the rank.
+/// The heading for the keys of a map, by the name of the map: `rank` for `per_rank` and `by_rank`.
 fn subject(name: &str) -> &str {
     let inner = name.strip_prefix("per_").or_else(|| name.strip_prefix("by_"));
     inner.unwrap_or("name")
 }
 
-/// In a column whose heading says what is counted, the word does not come with each number.
+/// The unit of cells in a column: where its heading says what is counted, numbers stand alone.
 pub fn cell_unit(unit: Option<&str>) -> Option<&str> {
     match unit {
         Some("calls" | "tokens") => Some("count"),
@@ -273,7 +274,10 @@ mod tests {
         let details = json!({
             "imbalance_pct": 26.512_345, "wait_ms": 1234.567, "flag": null,
             "per_rank": {"0": 1.5, "10": 200.25},
-            "by_rank": [{"rank": 4, "wait_ms": 0.0124, "why": "compute"}, {"rank": 5, "wait_ms": 2, "why": null}],
+            "by_rank": [
+                {"rank": 4, "wait_ms": 0.0124, "why": "compute"},
+                {"rank": 5, "wait_ms": 2, "why": null},
+            ],
             "by_dim": {"dp": {"calls": 12345, "fit": {"exposed_ms": 2.5, "flag": null}}},
             "ranks": [1, 2, 3], "empty": [],
         });
@@ -285,8 +289,10 @@ mod tests {
              wait_ms  1.235 s\n\
              flag     n/a\n\n\
              per_rank\n  0   1.500 ms\n  10  200.3 ms\n\n\
-             by_rank\n  rank   wait_ms  why\n  ----  --------  -------\n     4  12.40 us  compute\n     5  2.000 ms\n\n\
-             by_dim\n  dim   calls  exposed_ms\n  ---  ------  ----------\n  dp   12,345    2.500 ms\n\n\
+             by_rank\n  rank   wait_ms  why\n  ----  --------  -------\n\
+             \x20    4  12.40 us  compute\n     5  2.000 ms\n\n\
+             by_dim\n  dim   calls  exposed_ms\n  ---  ------  ----------\n\
+             \x20 dp   12,345    2.500 ms\n\n\
              ranks: 1, 2, 3\n\n\
              empty: none\n"
         );
@@ -295,7 +301,12 @@ mod tests {
     #[test]
     fn a_card_keeps_to_the_screen() {
         let rows: Vec<Value> = (0..50)
-            .map(|i| json!({"rank": i, "name": "n".repeat(90), "a_ms": 1.0, "b_ms": 2.0, "c_ms": 3.0, "list": [1, 2, 3]}))
+            .map(|i| {
+                json!({
+                    "rank": i, "name": "n".repeat(90), "a_ms": 1.0, "b_ms": 2.0, "c_ms": 3.0,
+                    "list": [1, 2, 3],
+                })
+            })
             .collect();
         let details =
             json!({"imbalance_pct": 1, "by_rank": rows, "per_rank": {"k".repeat(200): 1.0}});

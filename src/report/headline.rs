@@ -1,29 +1,30 @@
-//! The numbers that come first: what a step takes, what it is spent on, how much work is done, and who
-//! holds it up. All times are of a step; of the whole trace where there are no steps, and they say so.
-//! Every number is a cell of `time_per_step` or the value of a metric.
+//! The numbers that come first: the time of a step and its parts, the work that is done, and the
+//! rank that holds it up. All times are of a step. Without steps they are of the whole trace, and
+//! say so. Every number is a cell of `time_per_step` or the value of a metric.
 
 use serde_json::{Value, json};
 
-use super::document::{Document, Metric};
-use super::units::human;
+use crate::registry::units::human;
+use crate::report::metric::Metric;
+use crate::report::sheet::Sheet;
 
-/// One of them.
+/// A number that comes first.
 #[derive(Debug, Clone)]
 pub struct Tile {
-    /// What it is.
+    /// Words for the number.
     pub title: String,
     /// The number, or a few words.
     pub value: Value,
-    /// Its unit.
+    /// Unit of the number.
     pub unit: Option<String>,
-    /// What it is of, and what belongs beside it.
+    /// Words beside the number: what it is of.
     pub note: String,
-    /// The metric or view that says it.
+    /// The metric or view that holds the number.
     pub source: String,
 }
 
 impl Tile {
-    /// As it stands in a JSON report.
+    /// The tile in a JSON report.
     pub fn json(&self) -> Value {
         json!({
             "title": self.title, "value": self.value, "unit": self.unit, "note": self.note,
@@ -37,7 +38,7 @@ impl Tile {
     }
 }
 
-/// Parts of a step and what they are called.
+/// Parts of a step and their titles.
 const PARTS: [(&str, &str); 4] = [
     ("compute", "Compute"),
     ("exposed_comm", "Exposed communication"),
@@ -45,7 +46,7 @@ const PARTS: [(&str, &str); 4] = [
     ("idle", "Idle"),
 ];
 
-/// Metrics by what they tell, and what is said beside them; of each line the first that has a value.
+/// Titles, metrics and words beside them; of each line the first metric that has a value counts.
 const METRICS: [(&str, &[&str], &str); 8] = [
     ("Model FLOP utilization", &["mfu"], "of the peak of the devices"),
     (
@@ -61,12 +62,12 @@ const METRICS: [(&str, &[&str], &str); 8] = [
     ("Peak memory", &["memory"], "of the rank with most"),
 ];
 
-/// The numbers that a trace has.
-pub fn headline(document: &Document) -> Vec<Tile> {
-    let mut out = step(document);
-    out.extend(straggler(document));
+/// The numbers that a trace has; `times` are the rows of `time_per_step`.
+pub fn headline(times: Option<&Sheet>, metrics: &[Metric]) -> Vec<Tile> {
+    let mut out = step(times, metrics);
+    out.extend(straggler(metrics));
     for (title, names, note) in METRICS {
-        let mut known = names.iter().filter_map(|n| metric(document, n));
+        let mut known = names.iter().filter_map(|n| metric(metrics, n));
         if let Some(metric) = known.next() {
             out.push(of_metric(title, metric, note));
         }
@@ -75,8 +76,8 @@ pub fn headline(document: &Document) -> Vec<Tile> {
 }
 
 /// A metric that has a value.
-fn metric<'a>(document: &'a Document, name: &str) -> Option<&'a Metric> {
-    document.metrics.iter().find(|m| m.result.metric == name && !m.result.value.is_null())
+fn metric<'a>(metrics: &'a [Metric], name: &str) -> Option<&'a Metric> {
+    metrics.iter().find(|m| m.result.metric == name && !m.result.value.is_null())
 }
 
 fn of_metric(title: &str, metric: &Metric, note: &str) -> Tile {
@@ -90,10 +91,10 @@ fn of_metric(title: &str, metric: &Metric, note: &str) -> Tile {
     }
 }
 
-/// What a step consists of; without devices its time alone.
-fn step(document: &Document) -> Vec<Tile> {
-    let Some(sheet) = document.sheet("time_per_step").filter(|s| !s.rows.is_empty()) else {
-        let time = metric(document, "avg_step_time");
+/// The parts of a step; without devices its time alone.
+fn step(times: Option<&Sheet>, metrics: &[Metric]) -> Vec<Tile> {
+    let Some(sheet) = times.filter(|s| !s.rows.is_empty()) else {
+        let time = metric(metrics, "avg_step_time");
         let tile = time.map(|m| of_metric("Step time", m, "per step, mean of steps and ranks"));
         return tile.into_iter().collect();
     };
@@ -140,9 +141,9 @@ fn step(document: &Document) -> Vec<Tile> {
     out
 }
 
-/// The rank that holds up the others, and why.
-fn straggler(document: &Document) -> Option<Tile> {
-    let metric = metric(document, "straggler")?;
+/// The rank that holds up the others, and the reason.
+fn straggler(metrics: &[Metric]) -> Option<Tile> {
+    let metric = metric(metrics, "straggler")?;
     let listed = metric.result.details.get("stragglers").and_then(Value::as_array)?;
     let (value, note) = match &listed[..] {
         [] => {

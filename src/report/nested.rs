@@ -1,14 +1,14 @@
 //! Details of a metric that are lists and maps, as tables: by group, dimension, rank and kind. The
-//! cells are those of the metric; a unit is what the name of a key ends in.
+//! cells are those of the metric; the end of the name of a key is its unit.
 
 use serde_json::{Map, Value};
 
-use super::document::{Sheet, SheetColumn};
-use super::units::of_name;
-use crate::engine::run::MetricResult;
+use crate::engine::metric::MetricResult;
 use crate::registry::SqlFile;
+use crate::registry::units::of_name;
+use crate::report::sheet::{Sheet, SheetColumn};
 
-/// Most rows of such a table; the JSON of the metric has all.
+/// Most rows of a table; the JSON of the metric has all.
 const MOST_ROWS: usize = 2000;
 
 /// The tables of a metric, in the order of its columns.

@@ -5,6 +5,7 @@
 //! `docs/event_tables.md` all come from here. What a source lacks is NULL, never 0, -1 or "".
 
 mod tables;
+pub mod units;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::input::place::stat;
 use crate::schema::{SCHEMA_VERSION, TABLES, files};
 
-/// What a user said of a trace, besides what changes the rows of a file ([`Asked`]).
+/// Options of a trace besides those that change the rows of a file ([`Asked`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {
@@ -33,9 +33,9 @@ pub struct Kept {
 /// A small file that was given, with what it said: it may be gone when the trace is read again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// Where it lies.
+    /// Path of the file.
     pub path: Stored,
-    /// What it said.
+    /// Content of the file.
     pub value: Value,
 }
 
@@ -86,7 +86,7 @@ pub fn beside<'a>(sources: impl IntoIterator<Item = &'a str>) -> bool {
     sources.into_iter().any(|source| !matches!(source, "et" | "bench"))
 }
 
-/// What a trace directory was made from, and by what.
+/// The manifest of a trace directory: the files it was made from, and the program that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Name of the trace.
@@ -110,9 +110,9 @@ pub struct Manifest {
     /// wrote the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Stored>,
-    /// What the user asked for.
+    /// Options that change the rows of a file.
     pub asked: Asked,
-    /// What else the user said of it. None where an earlier version wrote the manifest.
+    /// Other options. None where an earlier version wrote the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
     /// Files that were read: an entry for each rank in each.
@@ -212,7 +212,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What the directory lacks of the files that the manifest names.
+    /// The first file that the directory lacks of those that the manifest names.
     pub fn damage(&self, directory: &Path) -> Option<String> {
         self.files.iter().find_map(|(name, bytes)| match std::fs::metadata(directory.join(name)) {
             Ok(found) if found.len() == *bytes => None,
@@ -324,12 +324,12 @@ fn damaged(directory: &Path, why: &str, root: Option<&Path>) -> Error {
         .hint(format!("ingest it again, which mends it: ccl-sql ingest {again}"))
 }
 
-/// What tells a trace directory from another one that took its place.
+/// The identity of a trace directory: another one that takes its place has another.
 pub fn identity(directory: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(directory).ok().map(|m| (m.dev(), m.ino()))
 }
 
-/// What the user asked for that changes the rows of a file.
+/// Options that change the rows of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Whether complete events of a damaged file were kept.

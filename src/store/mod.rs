@@ -21,7 +21,7 @@ use crate::store::manifest::Manifest;
 /// A data directory.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Its path.
+    /// Path of the directory.
     pub path: PathBuf,
     /// Whether what is put in its place must survive a loss of power.
     pub durable: bool,
@@ -30,11 +30,11 @@ pub struct Store {
 /// A trace directory with a manifest that can be read.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Where it is.
+    /// Path of the directory.
     pub directory: PathBuf,
-    /// Its manifest.
+    /// Manifest of the trace.
     pub manifest: Manifest,
-    /// What it lacks of the files that the manifest names.
+    /// The file that it lacks of those that the manifest names.
     pub damage: Option<String>,
 }
 

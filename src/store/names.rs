@@ -156,7 +156,7 @@ pub fn valid_name(name: &str) -> Result<()> {
 pub(crate) struct Claimed {
     /// The name.
     pub(crate) name: String,
-    /// Why it is not the one that was wished for.
+    /// The reason why it is not the name that was wished for.
     pub(crate) finding: Option<String>,
     /// A trace that has a longer name now: before and after.
     pub(crate) renamed: Option<(String, String)>,
@@ -178,7 +178,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) aliases: &'a BTreeSet<String>,
 }
 
-/// Who has a name that a trace is to have.
+/// The holder of a name that a trace is to have.
 enum Holder {
     /// Nobody, or the same job before.
     None,
@@ -229,7 +229,7 @@ impl Store {
         Ok(Claimed { name, finding: Some(said), renamed })
     }
 
-    /// Who has a name.
+    /// The holder of a name.
     fn holder(&self, wish: &Wish<'_>, name: &str) -> Holder {
         let directory = self.directory(name);
         if !directory.exists() {

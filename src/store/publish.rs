@@ -76,7 +76,7 @@ impl Store {
         Ok(())
     }
 
-    /// Has what is in a directory on the disk. What is there already takes no time.
+    /// Syncs a directory to the disk. Files that are there already take no time.
     ///
     /// # Errors
     /// `io` when the disk does not take it.
@@ -84,7 +84,7 @@ impl Store {
         if self.durable { sync::tree(directory) } else { Ok(()) }
     }
 
-    /// Has the entries of folders on the disk.
+    /// Syncs the entries of folders to the disk.
     fn synced(&self, folders: &[&Path]) -> Result<()> {
         match self.durable {
             true => folders.iter().try_for_each(|folder| sync::folder(folder)),

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::store::workspace::lock;
 
-/// How the names of the folders begin.
+/// The beginning of the names of the folders.
 const PREFIX: &str = ".ccl-sql-spill-";
 
 /// A folder for one connection, removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Its path.
+    /// Path of the folder.
     pub path: PathBuf,
     _lock: File,
 }

@@ -11,18 +11,18 @@ use crate::store::{Store, absolute};
 
 /// A folder for work in progress, removed when dropped.
 pub struct Workspace {
-    /// Its path.
+    /// Path of the folder.
     pub path: PathBuf,
     _lock: File,
     /// The folders of files that an ingest had read when it was killed.
     pub leftovers: Vec<PathBuf>,
-    /// What killed processes left.
+    /// Workspaces that killed processes left.
     _abandoned: Vec<Abandoned>,
     /// Whether files that were read whole stay for the next ingest.
     pub keep: bool,
 }
 
-/// How long files that a killed ingest had read wait for the ingest that goes on with them.
+/// The time that files which a killed ingest had read wait for the ingest that goes on with them.
 const LEFTOVERS_STAY: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 impl Workspace {
@@ -43,7 +43,7 @@ impl Workspace {
     }
 }
 
-/// What a killed process left, under its lock. When dropped, files that were read whole stay for the
+/// The workspace that a killed process left, under its lock. When dropped, files that were read whole stay for the
 /// ingest that goes on with them, and the rest goes.
 pub(crate) struct Abandoned {
     path: PathBuf,
@@ -93,7 +93,7 @@ impl Drop for Workspace {
 
 pub(crate) const LOCK: &str = "lock";
 
-/// What tells one start of the machine from another; empty where the system does not say it.
+/// The identity of this start of the machine; empty where the system does not say it.
 pub(crate) fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

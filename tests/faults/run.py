@@ -649,8 +649,10 @@ class Disk:
         return sorted(set(files + folders))
 
 
-CALLS = ("openat,creat,write,pwrite64,writev,pwritev,ftruncate,copy_file_range,sendfile,link,linkat,"
-         "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,fsync,fdatasync,syncfs")
+CALLS = ("openat,creat,write,pwrite64,writev,pwritev,ftruncate,copy_file_range,sendfile,"
+         "link,linkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,"
+         "fsync,fdatasync,syncfs")
+OF_FOLDERS = ("openat", "linkat", "renameat", "renameat2", "unlinkat", "mkdirat")
 
 
 def recorded(place, data, *args):
@@ -688,7 +690,7 @@ def recorded(place, data, *args):
         call, given = found.group(1), found.group(2)
         of_fd = re.match(r"\d+<([^>]*)>", given)
         paths = [p for p in re.findall(r'"((?:[^"\\]|\\.)*)"', given)]
-        if of_fd and call not in ("openat", "linkat", "renameat", "renameat2", "unlinkat", "mkdirat"):
+        if of_fd and call not in OF_FOLDERS:
             path = of_fd.group(1)
             what = disk.inodes.get(path, path)
             if not path.startswith(top):
@@ -806,7 +808,8 @@ def odd(place, change, name="job", trace="job"):
     data = place.data()
     ran = place.ingest(data, "-v", path=job, timeout=60)
     ran.done()
-    value = place.run(data, ["metric", "coll_call_num", "--trace=" + trace, "--format", "value", "-q"])
+    args = ["metric", "coll_call_num", "--trace=" + trace, "--format", "value", "-q"]
+    value = place.run(data, args)
     check(value.done().out == plain_metric(place), "another metric: %s" % value.out)
     again = place.ingest(data, path=job, timeout=60).done()
     check("unchanged" in again.err, "not unchanged: %s" % again.err)
@@ -1061,7 +1064,8 @@ def main():
         faults = [(n, f) for n, f in faults if any(word in n for word in options.only)]
     passed = failed = skipped = 0
     with tempfile.TemporaryDirectory(prefix="ccl-sql-faults-") as folder:
-        place = Place(str(Path(options.binary).resolve()), Path(folder), options.kills, options.seed)
+        binary = str(Path(options.binary).resolve())
+        place = Place(binary, Path(folder), options.kills, options.seed)
         for name, fault in faults:
             started = time.monotonic()
             try:

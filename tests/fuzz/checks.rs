@@ -92,7 +92,7 @@ fn read_as<T>(
 
 /// A profile of XLA: its bytes, of either form.
 ///
-/// What holds is what holds for [`nsys`].
+/// The promise is that of [`nsys`].
 pub fn xla(data: &[u8]) {
     let folder = spool();
     let is_json = matches!(data.first(), Some(b'{' | b'['));
@@ -217,7 +217,7 @@ pub fn pickle(data: &[u8]) {
     }
 }
 
-/// What holds for the shares of a file, or for the error instead of them.
+/// Holds the shares of a file, or the error instead of them, to their promise.
 fn shares_are_sound(read: Result<Answer>, codes: &[&str]) {
     let shares = match read {
         Ok(Answer::Shares { shares, .. }) => shares,
@@ -285,10 +285,10 @@ impl Read for Pieces {
     }
 }
 
-/// What the reader made of a text.
+/// The outcome of a text.
 struct Outcome {
     content: Result<Result<Kineto, Answer>>,
-    /// The same as text.
+    /// The content as text.
     said: String,
     /// The rows of each table.
     tables: BTreeMap<&'static str, RecordBatch>,
@@ -325,7 +325,7 @@ fn content(
     })
 }
 
-/// The same, with the rows.
+/// The outcome of a text, with the rows.
 fn read(text: &[u8], piece: u8, segment_bytes: usize) -> Outcome {
     let spool = spool();
     let mut content = content(text, piece, segment_bytes, spool.path());
@@ -347,7 +347,7 @@ fn rows_of(path: &Path) -> RecordBatch {
     concat_batches(&schema, &batches).expect("batches of one schema")
 }
 
-/// What holds for the outcome of any text.
+/// Holds the outcome of any text to its promise.
 fn sound(outcome: &Outcome, text: &[u8]) {
     let trace = match &outcome.content {
         Ok(Ok(trace)) => trace,
@@ -405,7 +405,7 @@ const NOT_STRICT: [&str; 6] = [
     "trailing-data",
 ];
 
-/// How often a finding came.
+/// Times that a finding came.
 fn found(trace: &Kineto, code: &str) -> u64 {
     trace.log.findings.iter().find(|f| f.code == code).map_or(0, |f| f.count)
 }
@@ -603,7 +603,7 @@ pub fn json(data: &[u8]) {
     }
 }
 
-/// Where a value ends, and its depth.
+/// The end of a value, and its depth.
 type Skipped = Result<(usize, usize), Stop>;
 
 fn skip(bytes: &[u8]) -> Skipped {

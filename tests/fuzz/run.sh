@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every target for SECONDS (600 when not given), one after the other. Stops at the first input
-# for which something does not hold; it lies in artifacts/<target>.
+# Fuzzes every target for SECONDS (600 when not given), one after the other. Stops at the first
+# input for which something does not hold; it lies in artifacts/<target>.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds="${1:-600}"
@@ -16,5 +16,6 @@ for target in kineto json header nsys xla et pickle bench; do
     mkdir -p "tests/fuzz/work/$target"
     cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
         "tests/fuzz/work/$target" "tests/fuzz/corpus/$target" -- \
-        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len="$length" -print_final_stats=1
+        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len="$length" \
+        -print_final_stats=1
 done

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::program::{files, project};
+use crate::support::{files, project};
 
 /// Modules from the outermost to the innermost. A module may import from later lines, and its own.
 const LAYERS: [&[&str]; 10] = [
@@ -162,7 +162,9 @@ fn imports(files: &[File]) -> BTreeMap<&str, BTreeSet<&str>> {
         let of = out.entry(&file.path).or_default();
         let children = files.iter().filter(is_child).filter(|child| names(child));
         of.extend(children.map(|child| child.path.as_str()));
-        for (_, path) in file.paths() {
+        // The tests of a part may look at the whole.
+        let tests = file.code.find("\nmod tests {").unwrap_or(file.code.len());
+        for (_, path) in file.paths().into_iter().filter(|(at, _)| *at < tests) {
             let longest = (1..=path.len()).rev().find_map(|n| by_module.get(&path[..n]));
             of.extend(longest.filter(|path| **path != file.path));
         }

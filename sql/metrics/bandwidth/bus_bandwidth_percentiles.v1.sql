@@ -70,18 +70,11 @@ WITH
             quantile_cont(bus_bw_gb_per_s, 0.99) AS p99_gb_per_s
         FROM _bus_calls
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.p50_gb_per_s, t.p10_gb_per_s, t.p90_gb_per_s, t.p99_gb_per_s, t.calls,
-            t.calls_with_size, CAST(t.calls_with_size AS DOUBLE) / t.calls AS size_coverage_ratio, s.by_size
-        FROM totals AS t
-        LEFT JOIN size_lists AS s ON s.trace = t.trace
     )
 
 SELECT
-    trace, p50_gb_per_s, p10_gb_per_s, p90_gb_per_s, p99_gb_per_s, calls, calls_with_size,
-    size_coverage_ratio, by_size
-FROM final
-ORDER BY trace
+    t.trace, t.p50_gb_per_s, t.p10_gb_per_s, t.p90_gb_per_s, t.p99_gb_per_s, t.calls,
+    t.calls_with_size, CAST(t.calls_with_size AS DOUBLE) / t.calls AS size_coverage_ratio, s.by_size
+FROM totals AS t
+LEFT JOIN size_lists AS s ON s.trace = t.trace
+ORDER BY t.trace

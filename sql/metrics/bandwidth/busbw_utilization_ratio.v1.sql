@@ -69,18 +69,11 @@ WITH
             quantile_cont(utilization_ratio, 0.5) AS median_ratio
         FROM calls
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.busbw_utilization_ratio, t.weighted_ratio, t.median_ratio, t.calls, t.calls_with_link,
-            CAST(t.calls_with_link AS DOUBLE) / t.calls AS link_coverage_ratio, k.by_type
-        FROM totals AS t
-        INNER JOIN kind_lists AS k ON k.trace = t.trace
     )
 
 SELECT
-    trace, busbw_utilization_ratio, weighted_ratio, median_ratio, calls, calls_with_link,
-    link_coverage_ratio, by_type
-FROM final
-ORDER BY trace
+    t.trace, t.busbw_utilization_ratio, t.weighted_ratio, t.median_ratio, t.calls, t.calls_with_link,
+    CAST(t.calls_with_link AS DOUBLE) / t.calls AS link_coverage_ratio, k.by_type
+FROM totals AS t
+INNER JOIN kind_lists AS k ON k.trace = t.trace
+ORDER BY t.trace

@@ -101,20 +101,13 @@ WITH
             } ORDER BY collective) AS by_type
         FROM kinds
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.collective_bandwidth_gb_per_s, t.data_weighted_gb_per_s,
-            t.utilization_pct, t.total_traffic_gb, t.calls, t.calls_with_size,
-            CAST(t.calls_with_size AS DOUBLE) / nullif(t.calls, 0) AS size_coverage_ratio,
-            k.by_type, t.per_rank
-        FROM totals AS t
-        INNER JOIN kind_lists AS k ON k.trace = t.trace
     )
 
 SELECT
-    trace, collective_bandwidth_gb_per_s, data_weighted_gb_per_s, utilization_pct, total_traffic_gb, calls,
-    calls_with_size, size_coverage_ratio, by_type, per_rank
-FROM final
-ORDER BY trace
+    t.trace, t.collective_bandwidth_gb_per_s, t.data_weighted_gb_per_s,
+    t.utilization_pct, t.total_traffic_gb, t.calls, t.calls_with_size,
+    CAST(t.calls_with_size AS DOUBLE) / nullif(t.calls, 0) AS size_coverage_ratio,
+    k.by_type, t.per_rank
+FROM totals AS t
+INNER JOIN kind_lists AS k ON k.trace = t.trace
+ORDER BY t.trace

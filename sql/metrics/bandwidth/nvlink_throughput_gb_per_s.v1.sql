@@ -134,7 +134,7 @@ WITH
         GROUP BY trace
     ),
 
-    final AS (
+    totals AS (
         SELECT
             trace,
             sum(bytes) / nullif(CAST(sum(dur_ns) AS DOUBLE), 0) AS mean_gb_per_s,
@@ -146,7 +146,7 @@ WITH
     )
 
 SELECT
-    f.trace, f.mean_gb_per_s, p.gb_per_s AS max_gb_per_s,
+    t.trace, t.mean_gb_per_s, p.gb_per_s AS max_gb_per_s,
     {
         device: p.device,
         link: p.link,
@@ -155,16 +155,16 @@ SELECT
         duration_us: p.dur_ns / 1e3,
         bytes: p.bytes
     } AS max_link,
-    CASE WHEN f.tx_bytes IS NOT NULL AND f.rx_bytes IS NOT NULL
-        THEN (f.tx_bytes + f.rx_bytes) // 2
-        ELSE coalesce(f.tx_bytes, f.rx_bytes)
+    CASE WHEN t.tx_bytes IS NOT NULL AND t.rx_bytes IS NOT NULL
+        THEN (t.tx_bytes + t.rx_bytes) // 2
+        ELSE coalesce(t.tx_bytes, t.rx_bytes)
     END AS total_bytes,
-    f.tx_bytes, f.rx_bytes, f.interval_count,
+    t.tx_bytes, t.rx_bytes, t.interval_count,
     r.reset_count, l.by_link, d.by_device, k.peak_kernels
-FROM final AS f
-INNER JOIN peaks AS p ON p.trace = f.trace
-INNER JOIN resets AS r ON r.trace = f.trace
-INNER JOIN link_lists AS l ON l.trace = f.trace
-INNER JOIN device_lists AS d ON d.trace = f.trace
-LEFT JOIN peak_lists AS k ON k.trace = f.trace
-ORDER BY f.trace
+FROM totals AS t
+INNER JOIN peaks AS p ON p.trace = t.trace
+INNER JOIN resets AS r ON r.trace = t.trace
+INNER JOIN link_lists AS l ON l.trace = t.trace
+INNER JOIN device_lists AS d ON d.trace = t.trace
+LEFT JOIN peak_lists AS k ON k.trace = t.trace
+ORDER BY t.trace

@@ -117,19 +117,12 @@ WITH
             ) AS by_counter
         FROM counter_means
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            d.trace, d.p2p_link_utilization_pct, d.nonzero_pct, d.max_pct, d.sample_count, d.nonzero_sample_count,
-            l.link, c.by_counter, d.per_rank
-        FROM device_totals AS d
-        INNER JOIN counter_lists AS c ON c.trace = d.trace
-        INNER JOIN links AS l ON l.trace = d.trace
     )
 
 SELECT
-    trace, p2p_link_utilization_pct, nonzero_pct, max_pct, sample_count, nonzero_sample_count, link, by_counter,
-    per_rank
-FROM final
-ORDER BY trace
+    d.trace, d.p2p_link_utilization_pct, d.nonzero_pct, d.max_pct, d.sample_count, d.nonzero_sample_count,
+    l.link, c.by_counter, d.per_rank
+FROM device_totals AS d
+INNER JOIN counter_lists AS c ON c.trace = d.trace
+INNER JOIN links AS l ON l.trace = d.trace
+ORDER BY d.trace

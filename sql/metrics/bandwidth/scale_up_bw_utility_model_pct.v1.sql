@@ -177,17 +177,10 @@ WITH
         INNER JOIN links AS l ON l.trace = r.trace
         WHERE l.link_known
         GROUP BY r.trace, l.link_coverage_ratio
-    ),
-
-    final AS (
-        SELECT
-            trace, utility_pct AS scale_up_bw_utility_model_pct, step_time_ms, model_step_time_ms,
-            exposed_comm_ms, exposed_intra_ms, exposed_bandwidth_ms, fitted_ratio, link_coverage_ratio, per_rank
-        FROM totals
     )
 
 SELECT
-    trace, scale_up_bw_utility_model_pct, step_time_ms, model_step_time_ms, exposed_comm_ms,
-    exposed_intra_ms, exposed_bandwidth_ms, fitted_ratio, link_coverage_ratio, per_rank
-FROM final
+    trace, utility_pct AS scale_up_bw_utility_model_pct, step_time_ms, model_step_time_ms,
+    exposed_comm_ms, exposed_intra_ms, exposed_bandwidth_ms, fitted_ratio, link_coverage_ratio, per_rank
+FROM totals
 ORDER BY trace

@@ -16,13 +16,7 @@
 -- @column   record_count BIGINT value count | Records that it rests on.
 -- @warn     record_count > 1 | requests of {record_count} records are pooled, and means of summaries weigh the answered requests of each: not the plain mean over files
 -- @source   metrics 2.B ttft_s: mean_ttft_ms of results_json
-WITH
-    final AS (
-        SELECT trace, mean_ms AS mean_ttft_ms, method, requests, record_count
-        FROM _token_times
-        WHERE measure = 'ttft' AND method <> 'engine_steps'
-    )
-
-SELECT trace, mean_ttft_ms, method, requests, record_count
-FROM final
+SELECT trace, mean_ms AS mean_ttft_ms, method, requests, record_count
+FROM _token_times
+WHERE measure = 'ttft' AND method <> 'engine_steps'
 ORDER BY trace

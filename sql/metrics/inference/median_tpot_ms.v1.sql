@@ -15,13 +15,7 @@
 -- @column   requests BIGINT value count | Requests that it rests on; NULL where nothing says how many.
 -- @column   record_count BIGINT value count | Records that it rests on.
 -- @source   metrics 2.B tpot_s: median_tpot_ms of bench_results.jsonl
-WITH
-    final AS (
-        SELECT trace, p50_ms AS median_tpot_ms, method, requests, record_count
-        FROM _token_times
-        WHERE measure = 'tpot' AND method <> 'engine_steps'
-    )
-
-SELECT trace, median_tpot_ms, method, requests, record_count
-FROM final
+SELECT trace, p50_ms AS median_tpot_ms, method, requests, record_count
+FROM _token_times
+WHERE measure = 'tpot' AND method <> 'engine_steps'
 ORDER BY trace

@@ -15,13 +15,7 @@
 -- @column   requests BIGINT value count | Requests that it rests on; NULL where nothing says how many.
 -- @column   record_count BIGINT value count | Records that it rests on.
 -- @source   metrics 2.B ttft_s: median_ttft_ms of bench_results.jsonl
-WITH
-    final AS (
-        SELECT trace, p50_ms AS median_ttft_ms, method, requests, record_count
-        FROM _token_times
-        WHERE measure = 'ttft' AND method <> 'engine_steps'
-    )
-
-SELECT trace, median_ttft_ms, method, requests, record_count
-FROM final
+SELECT trace, p50_ms AS median_ttft_ms, method, requests, record_count
+FROM _token_times
+WHERE measure = 'ttft' AND method <> 'engine_steps'
 ORDER BY trace

@@ -17,14 +17,8 @@
 -- @column   method VARCHAR value - | totals (sums over the records, divided), or recorded (mean of the rates that the records have, where none has count and duration).
 -- @warn     record_count > 1 | {record_count} records count as one run after the other: a sweep over request rates gives the mean over its time, and runs that overlapped give too little
 -- @source   metrics 2.B output_throughput (defect D18)
-WITH
-    final AS (
-        SELECT
-            trace, per_s AS output_tokens_per_s, total AS total_output_tokens, duration_s, record_count, method
-        FROM _bench_rates
-        WHERE counted = 'output_tokens'
-    )
-
-SELECT trace, output_tokens_per_s, total_output_tokens, duration_s, record_count, method
-FROM final
+SELECT
+    trace, per_s AS output_tokens_per_s, total AS total_output_tokens, duration_s, record_count, method
+FROM _bench_rates
+WHERE counted = 'output_tokens'
 ORDER BY trace

@@ -22,17 +22,10 @@
 -- @warn     record_count > 1 | requests of {record_count} records are pooled; means of summaries weigh the answered requests of each
 -- @caveat   Ranges that --step-range chooses are steps of an engine where their names say prefill, extend or decode.
 -- @source   metrics 2.B ttft_s (defect D17)
-WITH
-    final AS (
-        SELECT
-            trace, method, requests, record_count, step_count,
-            mean_ms / 1e3 AS mean_s, p50_ms / 1e3 AS p50_s, p95_ms / 1e3 AS p95_s,
-            p99_ms / 1e3 AS p99_s
-        FROM _token_times
-        WHERE measure = 'ttft'
-    )
-
 SELECT
-    trace, mean_s, p50_s, p95_s, p99_s, method, requests, record_count, step_count
-FROM final
+    trace, mean_ms / 1e3 AS mean_s, p50_ms / 1e3 AS p50_s, p95_ms / 1e3 AS p95_s,
+    p99_ms / 1e3 AS p99_s,
+    method, requests, record_count, step_count
+FROM _token_times
+WHERE measure = 'ttft'
 ORDER BY trace

@@ -32,29 +32,22 @@ WITH
             100.0 * reserved_bytes / nullif(coalesce(device_bytes, $device_memory_gib * 1073741824), 0)
                 AS reserved_pct
         FROM _rank_memory
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            max(share_pct) AS hbm_utilization_pct,
-            avg(share_pct ORDER BY rank) AS mean_pct,
-            max(reserved_pct) AS reserved_pct,
-            max(allocated_bytes) / 1073741824 AS peak_allocated_gib,
-            list_extract(
-                array_agg(device_bytes / 1073741824 ORDER BY share_pct DESC NULLS LAST, rank), 1
-            ) AS device_memory_gib,
-            min(method) AS method,
-            map(
-                array_agg(coalesce(CAST(rank AS VARCHAR), 'none') ORDER BY rank),
-                array_agg(share_pct ORDER BY rank)
-            ) AS per_rank
-        FROM per_rank
-        GROUP BY trace
     )
 
 SELECT
-    trace, hbm_utilization_pct, mean_pct, reserved_pct, peak_allocated_gib, device_memory_gib, method,
-    per_rank
-FROM final
+    trace,
+    max(share_pct) AS hbm_utilization_pct,
+    avg(share_pct ORDER BY rank) AS mean_pct,
+    max(reserved_pct) AS reserved_pct,
+    max(allocated_bytes) / 1073741824 AS peak_allocated_gib,
+    list_extract(
+        array_agg(device_bytes / 1073741824 ORDER BY share_pct DESC NULLS LAST, rank), 1
+    ) AS device_memory_gib,
+    min(method) AS method,
+    map(
+        array_agg(coalesce(CAST(rank AS VARCHAR), 'none') ORDER BY rank),
+        array_agg(share_pct ORDER BY rank)
+    ) AS per_rank
+FROM per_rank
+GROUP BY trace
 ORDER BY trace

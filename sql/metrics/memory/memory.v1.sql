@@ -258,79 +258,66 @@ WITH
         FROM stacks
         WHERE place <= 20
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            p.trace,
-            -- A rank whose snapshot has no events may have held more at the end than others ever did.
-            CASE
-                WHEN s.allocated_bytes > p.allocated_bytes THEN s.allocated_bytes
-                ELSE p.allocated_bytes
-            END / 1073741824 AS peak_allocated_gib,
-            CASE
-                WHEN s.requested_bytes > p.requested_bytes THEN s.requested_bytes
-                ELSE p.requested_bytes
-            END / 1073741824 AS peak_requested_gib,
-            p.method,
-            CASE
-                WHEN s.active_bytes > p.active_bytes THEN s.active_bytes
-                ELSE p.active_bytes
-            END / 1073741824 AS peak_active_gib,
-            CASE
-                WHEN s.reserved_bytes > p.reserved_bytes THEN s.reserved_bytes
-                ELSE p.reserved_bytes
-            END / 1073741824 AS peak_reserved_gib,
-            p.above_start_bytes / 1073741824 AS peak_above_start_gib,
-            p.window_ns / 1e9 AS window_s,
-            s.allocated_bytes / 1073741824 AS current_allocated_gib,
-            s.active_bytes / 1073741824 AS current_active_gib,
-            s.reserved_bytes / 1073741824 AS current_reserved_gib,
-            s.requested_bytes / 1073741824 AS current_requested_gib,
-            r.active_over_allocated,
-            r.requested_over_reserved,
-            r.external_ratio AS external_fragmentation_ratio,
-            r.internal_ratio AS internal_fragmentation_ratio,
-            r.scattered_ratio,
-            TRY_CAST(s.segment_count AS BIGINT) AS num_segments,
-            TRY_CAST(s.block_count AS BIGINT) AS num_blocks,
-            b.block_states,
-            s.mean_segment_bytes / 1048576 AS avg_segment_size_mib,
-            s.max_segment_bytes / 1048576 AS max_segment_size_mib,
-            s.min_segment_bytes / 1048576 AS min_segment_size_mib,
-            q.allocation_count AS num_allocations,
-            q.free_count AS num_frees,
-            q.segment_count AS num_segment_allocations,
-            q.mean_bytes / 1048576 AS avg_allocation_size_mib,
-            q.max_bytes / 1048576 AS max_allocation_size_mib,
-            f.oom_count AS oom_events,
-            a.allocator_settings,
-            m.per_rank,
-            d.per_device,
-            t.per_step,
-            k.top_stacks,
-            p.consistent
-        FROM peaks AS p
-        LEFT JOIN rank_maps AS m ON m.trace = p.trace
-        LEFT JOIN states AS s ON s.trace = p.trace
-        LEFT JOIN ratios AS r ON r.trace = p.trace
-        LEFT JOIN state_maps AS b ON b.trace = p.trace
-        LEFT JOIN requests AS q ON q.trace = p.trace
-        LEFT JOIN failures AS f ON f.trace = p.trace
-        LEFT JOIN setting_maps AS a ON a.trace = p.trace
-        LEFT JOIN devices AS d ON d.trace = p.trace
-        LEFT JOIN steps AS t ON t.trace = p.trace
-        LEFT JOIN stack_lists AS k ON k.trace = p.trace
     )
 
 SELECT
-    trace, peak_allocated_gib, peak_requested_gib, method, peak_active_gib, peak_reserved_gib,
-    peak_above_start_gib, window_s,
-    current_allocated_gib, current_active_gib, current_reserved_gib, current_requested_gib,
-    active_over_allocated, requested_over_reserved, external_fragmentation_ratio,
-    internal_fragmentation_ratio, scattered_ratio, num_segments, num_blocks, block_states,
-    avg_segment_size_mib, max_segment_size_mib, min_segment_size_mib, num_allocations, num_frees,
-    num_segment_allocations, avg_allocation_size_mib, max_allocation_size_mib, oom_events,
-    allocator_settings, per_rank, per_device, per_step, top_stacks, consistent
-FROM final
-ORDER BY trace
+    p.trace,
+    -- A rank whose snapshot has no events may have held more at the end than others ever did.
+    CASE
+        WHEN s.allocated_bytes > p.allocated_bytes THEN s.allocated_bytes
+        ELSE p.allocated_bytes
+    END / 1073741824 AS peak_allocated_gib,
+    CASE
+        WHEN s.requested_bytes > p.requested_bytes THEN s.requested_bytes
+        ELSE p.requested_bytes
+    END / 1073741824 AS peak_requested_gib,
+    p.method,
+    CASE
+        WHEN s.active_bytes > p.active_bytes THEN s.active_bytes
+        ELSE p.active_bytes
+    END / 1073741824 AS peak_active_gib,
+    CASE
+        WHEN s.reserved_bytes > p.reserved_bytes THEN s.reserved_bytes
+        ELSE p.reserved_bytes
+    END / 1073741824 AS peak_reserved_gib,
+    p.above_start_bytes / 1073741824 AS peak_above_start_gib,
+    p.window_ns / 1e9 AS window_s,
+    s.allocated_bytes / 1073741824 AS current_allocated_gib,
+    s.active_bytes / 1073741824 AS current_active_gib,
+    s.reserved_bytes / 1073741824 AS current_reserved_gib,
+    s.requested_bytes / 1073741824 AS current_requested_gib,
+    r.active_over_allocated,
+    r.requested_over_reserved,
+    r.external_ratio AS external_fragmentation_ratio,
+    r.internal_ratio AS internal_fragmentation_ratio,
+    r.scattered_ratio,
+    TRY_CAST(s.segment_count AS BIGINT) AS num_segments,
+    TRY_CAST(s.block_count AS BIGINT) AS num_blocks,
+    b.block_states,
+    s.mean_segment_bytes / 1048576 AS avg_segment_size_mib,
+    s.max_segment_bytes / 1048576 AS max_segment_size_mib,
+    s.min_segment_bytes / 1048576 AS min_segment_size_mib,
+    q.allocation_count AS num_allocations,
+    q.free_count AS num_frees,
+    q.segment_count AS num_segment_allocations,
+    q.mean_bytes / 1048576 AS avg_allocation_size_mib,
+    q.max_bytes / 1048576 AS max_allocation_size_mib,
+    f.oom_count AS oom_events,
+    a.allocator_settings,
+    m.per_rank,
+    d.per_device,
+    t.per_step,
+    k.top_stacks,
+    p.consistent
+FROM peaks AS p
+LEFT JOIN rank_maps AS m ON m.trace = p.trace
+LEFT JOIN states AS s ON s.trace = p.trace
+LEFT JOIN ratios AS r ON r.trace = p.trace
+LEFT JOIN state_maps AS b ON b.trace = p.trace
+LEFT JOIN requests AS q ON q.trace = p.trace
+LEFT JOIN failures AS f ON f.trace = p.trace
+LEFT JOIN setting_maps AS a ON a.trace = p.trace
+LEFT JOIN devices AS d ON d.trace = p.trace
+LEFT JOIN steps AS t ON t.trace = p.trace
+LEFT JOIN stack_lists AS k ON k.trace = p.trace
+ORDER BY p.trace

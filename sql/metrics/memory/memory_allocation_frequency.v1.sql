@@ -79,29 +79,21 @@ WITH
         SELECT trace, avg(allocation_count) AS per_step
         FROM in_steps
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            r.per_s AS allocations_per_s,
-            m.per_step AS allocations_per_step,
-            t.allocation_count AS num_allocations,
-            t.free_count AS num_frees,
-            t.segment_count AS num_segment_allocations,
-            t.mean_bytes / 1048576 AS avg_allocation_size_mib,
-            t.median_bytes / 1048576 AS median_allocation_size_mib,
-            t.max_bytes / 1048576 AS max_allocation_size_mib,
-            r.mib_per_s AS allocated_mib_per_s,
-            r.per_rank
-        FROM totals AS t
-        INNER JOIN rates AS r ON r.trace = t.trace
-        LEFT JOIN step_means AS m ON m.trace = t.trace
     )
 
 SELECT
-    trace, allocations_per_s, allocations_per_step, num_allocations, num_frees,
-    num_segment_allocations, avg_allocation_size_mib, median_allocation_size_mib,
-    max_allocation_size_mib, allocated_mib_per_s, per_rank
-FROM final
-ORDER BY trace
+    t.trace,
+    r.per_s AS allocations_per_s,
+    m.per_step AS allocations_per_step,
+    t.allocation_count AS num_allocations,
+    t.free_count AS num_frees,
+    t.segment_count AS num_segment_allocations,
+    t.mean_bytes / 1048576 AS avg_allocation_size_mib,
+    t.median_bytes / 1048576 AS median_allocation_size_mib,
+    t.max_bytes / 1048576 AS max_allocation_size_mib,
+    r.mib_per_s AS allocated_mib_per_s,
+    r.per_rank
+FROM totals AS t
+INNER JOIN rates AS r ON r.trace = t.trace
+LEFT JOIN step_means AS m ON m.trace = t.trace
+ORDER BY t.trace

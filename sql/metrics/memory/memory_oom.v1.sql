@@ -65,14 +65,9 @@ WITH
         FROM failures AS f
         LEFT JOIN stack_lists AS s ON s.trace = f.trace AND s.event_id = f.event_id
         GROUP BY f.trace
-    ),
-
-    final AS (
-        SELECT t.trace, coalesce(l.failure_count, 0) AS oom_events, l.per_event
-        FROM (SELECT DISTINCT trace FROM memory_events) AS t
-        LEFT JOIN lists AS l ON l.trace = t.trace
     )
 
-SELECT trace, oom_events, per_event
-FROM final
-ORDER BY trace
+SELECT t.trace, coalesce(l.failure_count, 0) AS oom_events, l.per_event
+FROM (SELECT DISTINCT trace FROM memory_events) AS t
+LEFT JOIN lists AS l ON l.trace = t.trace
+ORDER BY t.trace

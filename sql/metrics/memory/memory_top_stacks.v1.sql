@@ -70,20 +70,15 @@ WITH
         FROM stacks AS s
         INNER JOIN totals AS t ON t.trace = s.trace
         GROUP BY s.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            l.largest_bytes / nullif(t.all_bytes, 0) AS largest_stack_ratio,
-            t.known_bytes / nullif(t.all_bytes, 0) AS known_ratio,
-            t.all_bytes / 1073741824 AS peak_allocated_gib,
-            coalesce(l.stack_count, 0) AS num_stacks,
-            l.top_stacks
-        FROM totals AS t
-        LEFT JOIN stack_lists AS l ON l.trace = t.trace
     )
 
-SELECT trace, largest_stack_ratio, known_ratio, peak_allocated_gib, num_stacks, top_stacks
-FROM final
-ORDER BY trace
+SELECT
+    t.trace,
+    l.largest_bytes / nullif(t.all_bytes, 0) AS largest_stack_ratio,
+    t.known_bytes / nullif(t.all_bytes, 0) AS known_ratio,
+    t.all_bytes / 1073741824 AS peak_allocated_gib,
+    coalesce(l.stack_count, 0) AS num_stacks,
+    l.top_stacks
+FROM totals AS t
+LEFT JOIN stack_lists AS l ON l.trace = t.trace
+ORDER BY t.trace

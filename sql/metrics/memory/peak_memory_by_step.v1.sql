@@ -36,33 +36,27 @@ WITH
             row_number() OVER (PARTITION BY trace ORDER BY step) AS place,
             row_number() OVER (PARTITION BY trace ORDER BY step DESC) AS place_from_end
         FROM highest
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(peak_allocated_bytes) / 1073741824 AS mean_step_peak_gib,
-            max(peak_allocated_bytes) / 1073741824 AS max_step_peak_gib,
-            min(peak_allocated_bytes) / 1073741824 AS min_step_peak_gib,
-            (
-                max(CASE WHEN place_from_end = 1 THEN peak_allocated_bytes END)
-                - max(CASE WHEN place = 1 THEN peak_allocated_bytes END)
-            ) / 1073741824 AS growth_gib,
-            count(*) AS num_steps,
-            array_agg(
-                {
-                    step: step,
-                    rank: rank,
-                    device: device,
-                    peak_allocated_gib: peak_allocated_bytes / 1073741824
-                }
-                ORDER BY step
-            ) AS per_step
-        FROM placed
-        GROUP BY trace
     )
 
 SELECT
-    trace, mean_step_peak_gib, max_step_peak_gib, min_step_peak_gib, growth_gib, num_steps, per_step
-FROM final
+    trace,
+    avg(peak_allocated_bytes) / 1073741824 AS mean_step_peak_gib,
+    max(peak_allocated_bytes) / 1073741824 AS max_step_peak_gib,
+    min(peak_allocated_bytes) / 1073741824 AS min_step_peak_gib,
+    (
+        max(CASE WHEN place_from_end = 1 THEN peak_allocated_bytes END)
+        - max(CASE WHEN place = 1 THEN peak_allocated_bytes END)
+    ) / 1073741824 AS growth_gib,
+    count(*) AS num_steps,
+    array_agg(
+        {
+            step: step,
+            rank: rank,
+            device: device,
+            peak_allocated_gib: peak_allocated_bytes / 1073741824
+        }
+        ORDER BY step
+    ) AS per_step
+FROM placed
+GROUP BY trace
 ORDER BY trace

@@ -73,27 +73,20 @@ WITH
             count(*) FILTER (WHERE class = 'compute') AS comp_kernels
         FROM device_events
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            CAST(t.overlap_ns AS DOUBLE) / nullif(t.comm_ns, 0) AS overlap_ratio_of_comm,
-            CAST(t.overlap_ns AS DOUBLE) / nullif(t.compute_ns, 0) AS overlap_ratio_of_comp,
-            t.comm_ns / 1e6 AS comm_time_ms,
-            t.compute_ns / 1e6 AS comp_time_ms,
-            t.overlap_ns / 1e6 AS overlap_time_ms,
-            (t.comm_ns - t.overlap_ns) / 1e6 AS exposed_comm_time_ms,
-            k.comm_kernels,
-            k.comp_kernels,
-            t.per_rank,
-            'whole_trace' AS window_basis
-        FROM totals AS t
-        INNER JOIN kernel_counts AS k ON k.trace = t.trace
     )
 
 SELECT
-    trace, overlap_ratio_of_comm, overlap_ratio_of_comp, comm_time_ms, comp_time_ms, overlap_time_ms,
-    exposed_comm_time_ms, comm_kernels, comp_kernels, per_rank, window_basis
-FROM final
-ORDER BY trace
+    t.trace,
+    CAST(t.overlap_ns AS DOUBLE) / nullif(t.comm_ns, 0) AS overlap_ratio_of_comm,
+    CAST(t.overlap_ns AS DOUBLE) / nullif(t.compute_ns, 0) AS overlap_ratio_of_comp,
+    t.comm_ns / 1e6 AS comm_time_ms,
+    t.compute_ns / 1e6 AS comp_time_ms,
+    t.overlap_ns / 1e6 AS overlap_time_ms,
+    (t.comm_ns - t.overlap_ns) / 1e6 AS exposed_comm_time_ms,
+    k.comm_kernels,
+    k.comp_kernels,
+    t.per_rank,
+    'whole_trace' AS window_basis
+FROM totals AS t
+INNER JOIN kernel_counts AS k ON k.trace = t.trace
+ORDER BY t.trace

@@ -241,24 +241,17 @@ WITH
             sum(dur_ns) AS comm_ns
         FROM shares
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            r.trace, r.exposed_comm_ms, r.comm_ms,
-            CASE WHEN r.matched_calls > 0 THEN r.transfer_ms END AS exposed_transfer_ms,
-            CASE WHEN r.matched_calls > 0 THEN r.wait_ms END AS exposed_wait_ms,
-            (r.transfer_ms + r.wait_ms) / nullif(r.exposed_comm_ms, 0) AS split_ratio,
-            coalesce(k.grouped_ns, 0) / nullif(CAST(k.comm_ns AS DOUBLE), 0) AS grouped_ratio,
-            g.by_group, d.by_dim
-        FROM rank_means AS r
-        INNER JOIN known AS k ON k.trace = r.trace
-        INNER JOIN group_lists AS g ON g.trace = r.trace
-        INNER JOIN dim_lists AS d ON d.trace = r.trace
     )
 
 SELECT
-    trace, exposed_comm_ms, comm_ms, exposed_transfer_ms, exposed_wait_ms, split_ratio, grouped_ratio,
-    by_group, by_dim
-FROM final
-ORDER BY trace
+    r.trace, r.exposed_comm_ms, r.comm_ms,
+    CASE WHEN r.matched_calls > 0 THEN r.transfer_ms END AS exposed_transfer_ms,
+    CASE WHEN r.matched_calls > 0 THEN r.wait_ms END AS exposed_wait_ms,
+    (r.transfer_ms + r.wait_ms) / nullif(r.exposed_comm_ms, 0) AS split_ratio,
+    coalesce(k.grouped_ns, 0) / nullif(CAST(k.comm_ns AS DOUBLE), 0) AS grouped_ratio,
+    g.by_group, d.by_dim
+FROM rank_means AS r
+INNER JOIN known AS k ON k.trace = r.trace
+INNER JOIN group_lists AS g ON g.trace = r.trace
+INNER JOIN dim_lists AS d ON d.trace = r.trace
+ORDER BY r.trace

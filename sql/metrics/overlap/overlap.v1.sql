@@ -53,37 +53,29 @@ WITH
         FROM _rank_times AS t
         INNER JOIN counts AS c ON c.trace = t.trace AND c.rank = t.rank
         WHERE t.basis = 'device'
-    ),
-
-    final AS (
-        SELECT
-            trace,
-            avg(efficiency_pct ORDER BY rank) AS overlap_efficiency_pct,
-            avg(compute_ms ORDER BY rank) AS compute_time_ms,
-            avg(comm_ms ORDER BY rank) AS communication_time_ms,
-            avg(overlap_ms ORDER BY rank) AS overlap_time_ms,
-            avg(exposed_ms ORDER BY rank) AS exposed_communication_ms,
-            avg(bubble_ms ORDER BY rank) AS bubble_time_ms,
-            avg(compute_pct ORDER BY rank) AS compute_pct,
-            avg(comm_pct ORDER BY rank) AS communication_pct,
-            avg(bubble_pct ORDER BY rank) AS bubble_pct,
-            TRY_CAST(sum(compute_kernels) AS BIGINT) AS total_compute_kernels,
-            TRY_CAST(sum(comm_kernels) AS BIGINT) AS total_comm_kernels,
-            array_agg({
-                rank: rank, overlap_efficiency_pct: efficiency_pct, compute_time_ms: compute_ms,
-                communication_time_ms: comm_ms, overlap_time_ms: overlap_ms,
-                exposed_communication_ms: exposed_ms, bubble_time_ms: bubble_ms,
-                compute_pct: compute_pct, communication_pct: comm_pct, bubble_pct: bubble_pct,
-                compute_kernels: compute_kernels, comm_kernels: comm_kernels
-            } ORDER BY rank) AS per_rank,
-            count(*) AS num_ranks
-        FROM times
-        GROUP BY trace
     )
 
 SELECT
-    trace, overlap_efficiency_pct, compute_time_ms, communication_time_ms, overlap_time_ms,
-    exposed_communication_ms, bubble_time_ms, compute_pct, communication_pct, bubble_pct,
-    total_compute_kernels, total_comm_kernels, per_rank, num_ranks
-FROM final
+    trace,
+    avg(efficiency_pct ORDER BY rank) AS overlap_efficiency_pct,
+    avg(compute_ms ORDER BY rank) AS compute_time_ms,
+    avg(comm_ms ORDER BY rank) AS communication_time_ms,
+    avg(overlap_ms ORDER BY rank) AS overlap_time_ms,
+    avg(exposed_ms ORDER BY rank) AS exposed_communication_ms,
+    avg(bubble_ms ORDER BY rank) AS bubble_time_ms,
+    avg(compute_pct ORDER BY rank) AS compute_pct,
+    avg(comm_pct ORDER BY rank) AS communication_pct,
+    avg(bubble_pct ORDER BY rank) AS bubble_pct,
+    TRY_CAST(sum(compute_kernels) AS BIGINT) AS total_compute_kernels,
+    TRY_CAST(sum(comm_kernels) AS BIGINT) AS total_comm_kernels,
+    array_agg({
+        rank: rank, overlap_efficiency_pct: efficiency_pct, compute_time_ms: compute_ms,
+        communication_time_ms: comm_ms, overlap_time_ms: overlap_ms,
+        exposed_communication_ms: exposed_ms, bubble_time_ms: bubble_ms,
+        compute_pct: compute_pct, communication_pct: comm_pct, bubble_pct: bubble_pct,
+        compute_kernels: compute_kernels, comm_kernels: comm_kernels
+    } ORDER BY rank) AS per_rank,
+    count(*) AS num_ranks
+FROM times
+GROUP BY trace
 ORDER BY trace

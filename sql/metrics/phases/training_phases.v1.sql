@@ -251,39 +251,28 @@ WITH
     stepped AS (
         SELECT DISTINCT trace
         FROM steps
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            CASE WHEN t.on_devices THEN t.forward_device_pct ELSE t.forward_host_pct END AS forward_pct,
-            CASE WHEN t.on_devices THEN t.backward_device_pct ELSE t.backward_host_pct END AS backward_pct,
-            CASE WHEN t.on_devices THEN t.optimizer_device_pct ELSE t.optimizer_host_pct END
-                AS optimizer_pct,
-            CASE WHEN t.on_devices THEN t.rest_device_pct ELSE t.rest_host_pct END AS rest_pct,
-            t.forward_time_ms, t.backward_time_ms, t.optimizer_time_ms, t.rest_time_ms, t.zero_grad_time_ms,
-            t.data_loading_time_ms, t.step_time_ms, t.forward_device_ms, t.backward_device_ms,
-            t.optimizer_device_ms, t.rest_device_ms, t.step_device_ms, t.forward_device_pct,
-            t.backward_device_pct, t.optimizer_device_pct, t.rest_device_pct, t.forward_host_pct,
-            t.backward_host_pct, t.optimizer_host_pct, t.rest_host_pct, p.phases, l.layer_breakdown_ms,
-            f.fsdp_time_ms, t.per_rank,
-            CASE WHEN t.on_devices THEN 'device_' ELSE 'host_' END
-                || CASE WHEN s.trace IS NULL THEN 'window' ELSE 'steps' END AS method,
-            c.launch_coverage_ratio
-        FROM totals AS t
-        INNER JOIN phase_lists AS p ON p.trace = t.trace
-        LEFT JOIN layer_lists AS l ON l.trace = t.trace
-        LEFT JOIN fsdp_totals AS f ON f.trace = t.trace
-        LEFT JOIN stepped AS s ON s.trace = t.trace
-        LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
     )
 
 SELECT
-    trace, forward_pct, backward_pct, optimizer_pct, rest_pct, forward_time_ms, backward_time_ms,
-    optimizer_time_ms, rest_time_ms, zero_grad_time_ms, data_loading_time_ms, step_time_ms,
-    forward_device_ms, backward_device_ms, optimizer_device_ms, rest_device_ms, step_device_ms,
-    forward_device_pct, backward_device_pct, optimizer_device_pct, rest_device_pct, forward_host_pct,
-    backward_host_pct, optimizer_host_pct, rest_host_pct, phases, layer_breakdown_ms, fsdp_time_ms,
-    per_rank, method, launch_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace,
+    CASE WHEN t.on_devices THEN t.forward_device_pct ELSE t.forward_host_pct END AS forward_pct,
+    CASE WHEN t.on_devices THEN t.backward_device_pct ELSE t.backward_host_pct END AS backward_pct,
+    CASE WHEN t.on_devices THEN t.optimizer_device_pct ELSE t.optimizer_host_pct END
+        AS optimizer_pct,
+    CASE WHEN t.on_devices THEN t.rest_device_pct ELSE t.rest_host_pct END AS rest_pct,
+    t.forward_time_ms, t.backward_time_ms, t.optimizer_time_ms, t.rest_time_ms, t.zero_grad_time_ms,
+    t.data_loading_time_ms, t.step_time_ms, t.forward_device_ms, t.backward_device_ms,
+    t.optimizer_device_ms, t.rest_device_ms, t.step_device_ms, t.forward_device_pct,
+    t.backward_device_pct, t.optimizer_device_pct, t.rest_device_pct, t.forward_host_pct,
+    t.backward_host_pct, t.optimizer_host_pct, t.rest_host_pct, p.phases, l.layer_breakdown_ms,
+    f.fsdp_time_ms, t.per_rank,
+    CASE WHEN t.on_devices THEN 'device_' ELSE 'host_' END
+        || CASE WHEN s.trace IS NULL THEN 'window' ELSE 'steps' END AS method,
+    c.launch_coverage_ratio
+FROM totals AS t
+INNER JOIN phase_lists AS p ON p.trace = t.trace
+LEFT JOIN layer_lists AS l ON l.trace = t.trace
+LEFT JOIN fsdp_totals AS f ON f.trace = t.trace
+LEFT JOIN stepped AS s ON s.trace = t.trace
+LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
+ORDER BY t.trace

@@ -51,18 +51,12 @@ WITH
         SELECT trace, bool_or(by_itself) AS by_itself
         FROM _clock_shifts
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.max_offset_us, f.rank AS max_offset_rank, t.max_uncertainty_us,
-            t.ranks_apart_count, c.by_itself AS taken_away, t.by_rank
-        FROM totals AS t
-        INNER JOIN furthest AS f ON f.trace = t.trace
-        INNER JOIN clocks AS c ON c.trace = t.trace
     )
 
 SELECT
-    trace, max_offset_us, max_offset_rank, max_uncertainty_us, ranks_apart_count, taken_away, by_rank
-FROM final
-ORDER BY trace
+    t.trace, t.max_offset_us, f.rank AS max_offset_rank, t.max_uncertainty_us,
+    t.ranks_apart_count, c.by_itself AS taken_away, t.by_rank
+FROM totals AS t
+INNER JOIN furthest AS f ON f.trace = t.trace
+INNER JOIN clocks AS c ON c.trace = t.trace
+ORDER BY t.trace

@@ -67,27 +67,20 @@ WITH
         FROM times AS t
         INNER JOIN means AS m ON m.trace = t.trace
         GROUP BY t.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            t.max_over_mean AS load_imbalance_ratio,
-            t.min_over_mean AS min_over_mean_ratio,
-            t.max_over_min AS max_over_min_ratio,
-            t.kernel_max_over_min AS kernel_max_over_min_ratio,
-            s.rank AS slowest_rank,
-            CASE WHEN s.rank IS NOT NULL THEN f.rank END AS fastest_rank,
-            t.mean_ms AS mean_compute_ms,
-            t.num_ranks,
-            t.per_rank
-        FROM totals AS t
-        LEFT JOIN slowest AS s ON s.trace = t.trace
-        LEFT JOIN fastest AS f ON f.trace = t.trace
     )
 
 SELECT
-    trace, load_imbalance_ratio, min_over_mean_ratio, max_over_min_ratio, kernel_max_over_min_ratio,
-    slowest_rank, fastest_rank, mean_compute_ms, num_ranks, per_rank
-FROM final
-ORDER BY trace
+    t.trace,
+    t.max_over_mean AS load_imbalance_ratio,
+    t.min_over_mean AS min_over_mean_ratio,
+    t.max_over_min AS max_over_min_ratio,
+    t.kernel_max_over_min AS kernel_max_over_min_ratio,
+    s.rank AS slowest_rank,
+    CASE WHEN s.rank IS NOT NULL THEN f.rank END AS fastest_rank,
+    t.mean_ms AS mean_compute_ms,
+    t.num_ranks,
+    t.per_rank
+FROM totals AS t
+LEFT JOIN slowest AS s ON s.trace = t.trace
+LEFT JOIN fastest AS f ON f.trace = t.trace
+ORDER BY t.trace

@@ -231,35 +231,26 @@ WITH
             bool_or(aligned) AS clock_aligned
         FROM reasons
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.load_imbalance_pct,
-            l.trace IS NOT NULL AS has_stragglers,
-            coalesce(l.num_stragglers, 0) AS num_stragglers,
-            coalesce(l.stragglers, []) AS stragglers,
-            coalesce(o.victims, []) AS victims,
-            CASE WHEN w.waited_for_pct > 0 AND w.times_last > 0 THEN w.rank END AS straggler_rank,
-            s.rank AS slowest_rank,
-            f.rank AS fastest_rank,
-            t.sync_overhead_ms, t.compute_time_stats, t.communication_time_stats, t.duration_stats,
-            p.step_time_cv_pct, p.rank_step_time_cv_pct, t.per_rank, t.num_ranks,
-            t.clock_aligned, v.match_coverage_ratio
-        FROM totals AS t
-        LEFT JOIN lists AS l ON l.trace = t.trace
-        LEFT JOIN victim_lists AS o ON o.trace = t.trace
-        LEFT JOIN least_waits AS w ON w.trace = t.trace
-        LEFT JOIN slowest AS s ON s.trace = t.trace
-        LEFT JOIN fastest AS f ON f.trace = t.trace
-        LEFT JOIN step_totals AS p ON p.trace = t.trace
-        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, load_imbalance_pct, has_stragglers, num_stragglers, stragglers, victims, straggler_rank,
-    slowest_rank, fastest_rank, sync_overhead_ms, compute_time_stats, communication_time_stats,
-    duration_stats, step_time_cv_pct, rank_step_time_cv_pct, per_rank, num_ranks,
-    clock_aligned, match_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace, t.load_imbalance_pct,
+    l.trace IS NOT NULL AS has_stragglers,
+    coalesce(l.num_stragglers, 0) AS num_stragglers,
+    coalesce(l.stragglers, []) AS stragglers,
+    coalesce(o.victims, []) AS victims,
+    CASE WHEN w.waited_for_pct > 0 AND w.times_last > 0 THEN w.rank END AS straggler_rank,
+    s.rank AS slowest_rank,
+    f.rank AS fastest_rank,
+    t.sync_overhead_ms, t.compute_time_stats, t.communication_time_stats, t.duration_stats,
+    p.step_time_cv_pct, p.rank_step_time_cv_pct, t.per_rank, t.num_ranks,
+    t.clock_aligned, v.match_coverage_ratio
+FROM totals AS t
+LEFT JOIN lists AS l ON l.trace = t.trace
+LEFT JOIN victim_lists AS o ON o.trace = t.trace
+LEFT JOIN least_waits AS w ON w.trace = t.trace
+LEFT JOIN slowest AS s ON s.trace = t.trace
+LEFT JOIN fastest AS f ON f.trace = t.trace
+LEFT JOIN step_totals AS p ON p.trace = t.trace
+LEFT JOIN _match_coverage AS v ON v.trace = t.trace
+ORDER BY t.trace

@@ -147,28 +147,21 @@ WITH
         SELECT trace, bool_or(aligned) AS clock_aligned
         FROM shares
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            100.0 * s.times_last / t.calls AS last_pct,
-            s.rank AS straggler_rank,
-            t.calls, t.tied_calls,
-            100.0 * s.origin_ns / nullif(t.wait_ns, 0) AS origin_pct,
-            coalesce(o.victims, []) AS victims, l.num_ranks, l.by_rank, k.by_kind,
-            a.clock_aligned, v.match_coverage_ratio
-        FROM totals AS t
-        INNER JOIN stragglers AS s ON s.trace = t.trace
-        INNER JOIN rank_lists AS l ON l.trace = t.trace
-        INNER JOIN kind_lists AS k ON k.trace = t.trace
-        INNER JOIN clocks AS a ON a.trace = t.trace
-        LEFT JOIN victim_lists AS o ON o.trace = t.trace
-        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, last_pct, straggler_rank, calls, tied_calls, origin_pct, victims, num_ranks, by_rank,
-    by_kind, clock_aligned, match_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace,
+    100.0 * s.times_last / t.calls AS last_pct,
+    s.rank AS straggler_rank,
+    t.calls, t.tied_calls,
+    100.0 * s.origin_ns / nullif(t.wait_ns, 0) AS origin_pct,
+    coalesce(o.victims, []) AS victims, l.num_ranks, l.by_rank, k.by_kind,
+    a.clock_aligned, v.match_coverage_ratio
+FROM totals AS t
+INNER JOIN stragglers AS s ON s.trace = t.trace
+INNER JOIN rank_lists AS l ON l.trace = t.trace
+INNER JOIN kind_lists AS k ON k.trace = t.trace
+INNER JOIN clocks AS a ON a.trace = t.trace
+LEFT JOIN victim_lists AS o ON o.trace = t.trace
+LEFT JOIN _match_coverage AS v ON v.trace = t.trace
+ORDER BY t.trace

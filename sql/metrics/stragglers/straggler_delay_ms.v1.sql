@@ -96,19 +96,12 @@ WITH
             bool_or(aligned) AS clock_aligned
         FROM per_step
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.straggler_delay_ms, t.straggler_delay_ratio, t.max_delay_ms, t.num_steps, t.by_step,
-            t.method, t.clock_aligned,
-            CASE WHEN t.method = 'steps' THEN c.launch_coverage_ratio END AS launch_coverage_ratio
-        FROM totals AS t
-        LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
     )
 
 SELECT
-    trace, straggler_delay_ms, straggler_delay_ratio, max_delay_ms, num_steps, by_step, method,
-    clock_aligned, launch_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace, t.straggler_delay_ms, t.straggler_delay_ratio, t.max_delay_ms, t.num_steps, t.by_step,
+    t.method, t.clock_aligned,
+    CASE WHEN t.method = 'steps' THEN c.launch_coverage_ratio END AS launch_coverage_ratio
+FROM totals AS t
+LEFT JOIN _launch_coverage AS c ON c.trace = t.trace
+ORDER BY t.trace

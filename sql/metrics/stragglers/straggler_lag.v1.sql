@@ -115,27 +115,19 @@ WITH
             bool_or(aligned) AS clock_aligned
         FROM lags
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            l.trace, l.mean_lag_us, l.p50_lag_us, l.p95_lag_us, l.max_lag_us, l.min_lag_us,
-            l.mean_lag_us / nullif(s.step_us, 0) AS normalized_lag,
-            l.num_collectives, r.num_ranks, r.group_ranks_missing, m.last_rank_counts,
-            l.clock_aligned,
-            CASE WHEN l.clock_aligned THEN p.spread_us END AS alignment_spread_us,
-            v.match_coverage_ratio
-        FROM lag_totals AS l
-        INNER JOIN rank_totals AS r ON r.trace = l.trace
-        INNER JOIN last_maps AS m ON m.trace = l.trace
-        LEFT JOIN step_totals AS s ON s.trace = l.trace
-        LEFT JOIN spread_totals AS p ON p.trace = l.trace
-        LEFT JOIN _match_coverage AS v ON v.trace = l.trace
     )
 
 SELECT
-    trace, mean_lag_us, p50_lag_us, p95_lag_us, max_lag_us, min_lag_us, normalized_lag,
-    num_collectives, num_ranks, group_ranks_missing, last_rank_counts, clock_aligned,
-    alignment_spread_us, match_coverage_ratio
-FROM final
-ORDER BY trace
+    l.trace, l.mean_lag_us, l.p50_lag_us, l.p95_lag_us, l.max_lag_us, l.min_lag_us,
+    l.mean_lag_us / nullif(s.step_us, 0) AS normalized_lag,
+    l.num_collectives, r.num_ranks, r.group_ranks_missing, m.last_rank_counts,
+    l.clock_aligned,
+    CASE WHEN l.clock_aligned THEN p.spread_us END AS alignment_spread_us,
+    v.match_coverage_ratio
+FROM lag_totals AS l
+INNER JOIN rank_totals AS r ON r.trace = l.trace
+INNER JOIN last_maps AS m ON m.trace = l.trace
+LEFT JOIN step_totals AS s ON s.trace = l.trace
+LEFT JOIN spread_totals AS p ON p.trace = l.trace
+LEFT JOIN _match_coverage AS v ON v.trace = l.trace
+ORDER BY l.trace

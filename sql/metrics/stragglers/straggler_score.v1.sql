@@ -72,30 +72,23 @@ WITH
         FROM waits AS w
         INNER JOIN durations AS d ON d.trace = w.trace AND d.rank = w.rank
         GROUP BY w.trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace,
-            (t.max_ns - t.min_ns) / nullif(CAST(w.window_ns AS DOUBLE), 0) AS straggler_score,
-            s.rank AS straggler_rank,
-            t.max_ns / 1e6 AS max_wait_ms,
-            t.min_ns / 1e6 AS min_wait_ms,
-            w.window_ns / 1e6 AS window_ms,
-            (t.max_comm_ns - t.min_comm_ns) / nullif(CAST(t.max_comm_ns AS DOUBLE), 0)
-                AS comm_delay_ratio,
-            t.max_comm_ns / nullif(CAST(t.min_comm_ns AS DOUBLE), 0) AS comm_slowdown_ratio,
-            t.per_rank,
-            t.clock_aligned,
-            v.match_coverage_ratio
-        FROM totals AS t
-        INNER JOIN windows AS w ON w.trace = t.trace
-        INNER JOIN stragglers AS s ON s.trace = t.trace
-        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, straggler_score, straggler_rank, max_wait_ms, min_wait_ms, window_ms, comm_delay_ratio,
-    comm_slowdown_ratio, per_rank, clock_aligned, match_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace,
+    (t.max_ns - t.min_ns) / nullif(CAST(w.window_ns AS DOUBLE), 0) AS straggler_score,
+    s.rank AS straggler_rank,
+    t.max_ns / 1e6 AS max_wait_ms,
+    t.min_ns / 1e6 AS min_wait_ms,
+    w.window_ns / 1e6 AS window_ms,
+    (t.max_comm_ns - t.min_comm_ns) / nullif(CAST(t.max_comm_ns AS DOUBLE), 0)
+        AS comm_delay_ratio,
+    t.max_comm_ns / nullif(CAST(t.min_comm_ns AS DOUBLE), 0) AS comm_slowdown_ratio,
+    t.per_rank,
+    t.clock_aligned,
+    v.match_coverage_ratio
+FROM totals AS t
+INNER JOIN windows AS w ON w.trace = t.trace
+INNER JOIN stragglers AS s ON s.trace = t.trace
+LEFT JOIN _match_coverage AS v ON v.trace = t.trace
+ORDER BY t.trace

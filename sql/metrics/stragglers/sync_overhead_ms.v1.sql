@@ -103,22 +103,15 @@ WITH
         SELECT trace, map(array_agg(collective ORDER BY collective), array_agg(wait_ms ORDER BY collective)) AS by_type
         FROM types
         GROUP BY trace
-    ),
-
-    final AS (
-        SELECT
-            t.trace, t.sync_overhead_ms, t.sync_overhead_pct, c.max_wait_ms, c.mean_wait_us, m.by_type,
-            t.per_rank, CASE WHEN t.has_steps THEN 'steps' ELSE 'window' END AS method,
-            k.clock_aligned, v.match_coverage_ratio
-        FROM totals AS t
-        INNER JOIN matched AS k ON k.trace = t.trace
-        LEFT JOIN calls AS c ON c.trace = t.trace
-        LEFT JOIN type_maps AS m ON m.trace = t.trace
-        LEFT JOIN _match_coverage AS v ON v.trace = t.trace
     )
 
 SELECT
-    trace, sync_overhead_ms, sync_overhead_pct, max_wait_ms, mean_wait_us, by_type, per_rank,
-    method, clock_aligned, match_coverage_ratio
-FROM final
-ORDER BY trace
+    t.trace, t.sync_overhead_ms, t.sync_overhead_pct, c.max_wait_ms, c.mean_wait_us, m.by_type,
+    t.per_rank, CASE WHEN t.has_steps THEN 'steps' ELSE 'window' END AS method,
+    k.clock_aligned, v.match_coverage_ratio
+FROM totals AS t
+INNER JOIN matched AS k ON k.trace = t.trace
+LEFT JOIN calls AS c ON c.trace = t.trace
+LEFT JOIN type_maps AS m ON m.trace = t.trace
+LEFT JOIN _match_coverage AS v ON v.trace = t.trace
+ORDER BY t.trace

@@ -1,11 +1,10 @@
-//! The dot commands: what there is, how a line is read, and those that ask for rows.
+//! The dot commands: their list, their grammar, and the ones that give rows.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Mode;
-use crate::cli::Context;
+use crate::cli::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
 use crate::report::Grid;
@@ -41,6 +40,42 @@ pub fn help() -> String {
     out
 }
 
+/// The form of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Aligned columns.
+    Table,
+    /// An array of objects.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// The first column, or the value of a metric, bare.
+    Value,
+    /// `column = value`, a line each.
+    Line,
+}
+
+impl Mode {
+    /// All forms.
+    pub const ALL: &[Self] = &[Self::Table, Self::Json, Self::Csv, Self::Value, Self::Line];
+
+    /// The word of the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Value => "value",
+            Self::Line => "line",
+        }
+    }
+
+    /// The form of a word.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|m| m.name() == name)
+    }
+}
+
 /// A dot command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
@@ -63,9 +98,9 @@ pub enum Command {
     Mode(Option<Mode>),
     /// `.output`; None is stdout.
     Output {
-        /// Where to.
+        /// The file.
         file: Option<PathBuf>,
-        /// Whether to write over what is there.
+        /// Whether to write over a file that is there.
         force: bool,
     },
     /// `.timer`; None asks.
@@ -106,6 +141,7 @@ fn words(line: &str) -> Result<Vec<String>> {
     Ok(out)
 }
 
+/// The error of arguments that a command does not take.
 fn usage(name: &str) -> Error {
     let args = COMMANDS.iter().find(|(n, _, _)| *n == name).map_or("", |(_, args, _)| args);
     let what = if args.is_empty() { "takes no argument" } else { "has other arguments" };

@@ -1,13 +1,12 @@
-//! What Tab offers: keywords, tables, columns, functions, metrics and dot commands.
+//! Completion by Tab: keywords, tables, columns, functions, metrics and dot commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::{Context as LineContext, Helper, Highlighter, Hinter, Validator};
 
-use super::Mode;
-use super::commands::{COMMANDS, catalogue};
-use super::split::{Item, Splitter, Task, code_of, is_word};
+use crate::cli::shell::commands::{COMMANDS, Mode, catalogue};
+use crate::cli::split::{Item, Splitter, Task, code_of, is_word};
 use crate::engine::Engine;
 use crate::functions::FUNCTIONS;
 use crate::registry::Registry;
@@ -167,7 +166,7 @@ struct Metric {
     params: Vec<String>,
 }
 
-/// The names that there are.
+/// The names that can be offered.
 #[derive(Default)]
 pub struct Names {
     tables: BTreeMap<String, Vec<String>>,
@@ -177,7 +176,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of the schema and the registry.
+    /// Names of the schema and the registry.
     pub fn new(registry: &Registry) -> Self {
         let mut out = Self::default();
         for t in TABLES {
@@ -205,7 +204,7 @@ impl Names {
         out
     }
 
-    /// Reads again what tables and views the connection has.
+    /// Reads the tables and views of the connection again.
     pub fn refresh(&mut self, engine: &Engine<'_>) {
         // Completion is a help, not a duty: in a transaction that has failed there is no catalogue.
         if let Ok(tables) = catalogue(engine) {
@@ -235,10 +234,11 @@ impl Names {
     fn columns<'a>(&'a self, tables: &'a [String]) -> impl Iterator<Item = String> + 'a {
         self.tables
             .iter()
-            .filter(move |(name, _)| match tables.is_empty() {
-                true => !name.starts_with('_'),
-                false => tables.contains(name),
-            })
+            .filter(
+                move |(name, _)| {
+                    if tables.is_empty() { !name.starts_with('_') } else { tables.contains(name) }
+                },
+            )
             .flat_map(|(_, columns)| columns.iter().map(|c| quoted(c)))
     }
 
@@ -314,9 +314,10 @@ impl Names {
             out.extend(BEGINNINGS.iter().map(|k| cased(k, word)));
         } else if word.is_empty() {
             // Everything there is would be no help.
-            match mentioned.is_empty() {
-                true => out.extend(self.table_names()),
-                false => out.extend(self.columns(&mentioned)),
+            if mentioned.is_empty() {
+                out.extend(self.table_names());
+            } else {
+                out.extend(self.columns(&mentioned));
             }
         } else {
             out.extend(self.columns(&mentioned));
@@ -357,9 +358,10 @@ fn quoted(name: &str) -> String {
 
 /// A keyword in the case of what was typed: in lower case only after lower case.
 fn cased(keyword: &str, typed: &str) -> String {
-    match !typed.is_empty() && typed.chars().all(|c| !c.is_uppercase()) {
-        true => keyword.to_lowercase(),
-        false => keyword.to_owned(),
+    if !typed.is_empty() && typed.chars().all(|c| !c.is_uppercase()) {
+        keyword.to_lowercase()
+    } else {
+        keyword.to_owned()
     }
 }
 
@@ -376,9 +378,10 @@ fn tokens(code: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         rest = rest.trim_start();
         let first = rest.chars().next()?;
-        let end = match is_word(first) {
-            true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-            false => first.len_utf8(),
+        let end = if is_word(first) {
+            rest.find(|c| !is_word(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
         };
         let (token, left) = rest.split_at(end);
         rest = left;
@@ -394,7 +397,7 @@ fn common_tables<'a>(tokens: &'a [&str]) -> impl Iterator<Item = String> + 'a {
         .map(|w| w[0].to_owned())
 }
 
-/// Those that begin with `word`, sorted, each once. Helpers need their underscore.
+/// The candidates that begin with `word`, sorted, each once. Helpers need their underscore.
 fn matching(word: &str, candidates: impl IntoIterator<Item = String>) -> Vec<String> {
     let word = word.to_lowercase();
     let fit = |c: &String| {
@@ -404,19 +407,19 @@ fn matching(word: &str, candidates: impl IntoIterator<Item = String>) -> Vec<Str
     candidates.into_iter().filter(fit).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// What rustyline asks for help.
+/// The helper of the line editor.
 #[derive(Helper, Highlighter, Hinter, Validator)]
 pub struct Assistant {
-    /// The names that there are.
+    /// The names that can be offered.
     pub names: Names,
     /// The input of the lines before this one.
     pub input: Splitter,
-    /// Offers files too.
+    /// The completer of paths of files.
     files: Option<FilenameCompleter>,
 }
 
 impl Assistant {
-    /// With the names given; with files unless they are out of bounds.
+    /// A helper that offers these names, and files unless they are out of bounds.
     pub fn new(names: Names, with_files: bool) -> Self {
         let files = with_files.then(FilenameCompleter::new);
         Self { names, input: Splitter::default(), files }

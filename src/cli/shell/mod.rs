@@ -1,14 +1,14 @@
 //! `shell`: statements and dot commands, typed or piped in.
 //!
-//! With a terminal on stdin, lines are edited (on the terminal itself, so that stdout stays for
-//! results), kept in a history, and completed; Ctrl-C stops a query. Without one, the input is read
-//! to its end without prompts. Either way an error is printed and the shell goes on.
+//! Lines that are typed on a terminal are edited, kept in a history, and completed. The editing
+//! happens on the terminal itself, so that stdout stays for results. Ctrl-C stops a query. Input
+//! that is piped in is read to its end without prompts. Either way an error is printed and the
+//! shell goes on.
 //!
 //! A result file (`.output`) grows by every result, so unlike other files it does not appear whole.
 
 mod commands;
 mod complete;
-pub(super) mod split;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, ErrorKind, IsTerminal, Write};
@@ -20,18 +20,25 @@ use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Behavior, CompletionType, Config, Editor};
 
-use self::commands::Command;
+use self::commands::{Command, Mode};
 use self::complete::{Assistant, Names};
-use self::split::{Item, Splitter, Task, code_of};
-use super::args::{Format, MetricArgs, ProfileMode, ReadingArgs, ShellArgs, What};
-use super::printer::MAX_CELL;
-use super::{Context, list, metric, sql};
+use crate::cli::args::{Format, MetricArgs, ProfileMode, ReadingArgs, ShellArgs, What};
+use crate::cli::context::Context;
+use crate::cli::errors::Errors;
+use crate::cli::list;
+use crate::cli::results::compute;
+use crate::cli::split::{Item, Splitter, Task};
+use crate::cli::statement::{asks, begins_with, open, plan};
+use crate::cli::terminal::printable;
 use crate::engine::{Engine, interrupt};
 use crate::error::{Error, Result, io};
 use crate::report::{Format as Form, Grid, pretty};
 
 /// Rows of a table that are shown.
 const MAX_ROWS: usize = 1000;
+
+/// Longest cell of a table, in columns of the terminal; other forms never cut.
+const MAX_CELL: usize = 72;
 
 /// Lines that the history keeps.
 const MAX_HISTORY: usize = 2000;
@@ -43,40 +50,7 @@ const CONTINUATION: &str = "    ...> ";
 const CHANGES_NAMES: &[&str] =
     &["CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "USE", "IMPORT", "ROLLBACK", "COMMIT"];
 
-/// The form of the results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Aligned columns.
-    Table,
-    /// An array of objects.
-    Json,
-    /// Comma-separated values.
-    Csv,
-    /// The first column, or the value of a metric, bare.
-    Value,
-    /// `column = value`, a line each.
-    Line,
-}
-
-impl Mode {
-    const ALL: &[Self] = &[Self::Table, Self::Json, Self::Csv, Self::Value, Self::Line];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::Value => "value",
-            Self::Line => "line",
-        }
-    }
-
-    fn of(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|m| m.name() == name)
-    }
-}
-
-/// Where results go.
+/// The place of results.
 enum Output {
     Stdout,
     File { file: File, path: PathBuf },
@@ -85,10 +59,9 @@ enum Output {
 /// Runs the command.
 ///
 /// # Errors
-/// None in the list when the input was no terminal and something in it failed: that is printed
+/// An empty list when the input was no terminal and something in it failed, which is printed
 /// already. `usage` for the format Parquet, `output-exists`, and what opening the tables gives.
-pub fn run(context: &Context, args: &ShellArgs) -> Result<(), Vec<Error>> {
-    let one = |e: Error| vec![e];
+pub fn run(context: &Context, args: &ShellArgs) -> Result<(), Errors> {
     let global = &context.global;
     let mode = match global.format {
         None | Some(Format::Table) => Mode::Table,
@@ -96,25 +69,23 @@ pub fn run(context: &Context, args: &ShellArgs) -> Result<(), Vec<Error>> {
         Some(Format::Csv) => Mode::Csv,
         Some(Format::Value) => Mode::Value,
         Some(Format::Parquet) => {
-            return Err(vec![
-                Error::new("usage", "the shell does not print Parquet")
-                    .hint("write it in the shell: COPY (SELECT ...) TO 'FILE.parquet';"),
-            ]);
+            return Err(Error::new("usage", "the shell does not print Parquet")
+                .hint("write it in the shell: COPY (SELECT ...) TO 'FILE.parquet';")
+                .into());
         }
         Some(_) => {
-            return Err(vec![
-                Error::new("usage", "the shell prints tables only")
-                    .hint("--format table, json, csv or value"),
-            ]);
+            return Err(Error::new("usage", "the shell prints tables only")
+                .hint("--format table, json, csv or value")
+                .into());
         }
     };
     let output = match global.output.as_deref().filter(|p| p.as_os_str() != "-") {
-        Some(path) => open_output(path, global.force, "add --force").map_err(one)?,
+        Some(path) => open_output(path, global.force, "add --force")?,
         None => Output::Stdout,
     };
     let mut shell = Shell {
         context,
-        engine: sql::open(context, args.sandbox).map_err(one)?,
+        engine: open(context, args.sandbox)?,
         mode,
         output,
         timer: false,
@@ -124,19 +95,20 @@ pub fn run(context: &Context, args: &ShellArgs) -> Result<(), Vec<Error>> {
         done: false,
     };
     if shell.interactive {
-        return shell.edit().map_err(one);
+        return Ok(shell.edit()?);
     }
-    shell.read().map_err(one)?;
-    if shell.failed { Err(Vec::new()) } else { Ok(()) }
+    shell.read()?;
+    if shell.failed { Err(Errors::default()) } else { Ok(()) }
 }
 
 /// A file for results.
 fn open_output(path: &Path, force: bool, consent: &str) -> Result<Output> {
     let mut options = OpenOptions::new();
-    match force {
-        true => options.write(true).create(true).truncate(true),
-        false => options.write(true).create_new(true),
-    };
+    if force {
+        options.write(true).create(true).truncate(true);
+    } else {
+        options.write(true).create_new(true);
+    }
     match options.open(path) {
         Ok(file) => Ok(Output::File { file, path: path.to_owned() }),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
@@ -148,6 +120,7 @@ fn open_output(path: &Path, force: bool, consent: &str) -> Result<Output> {
     }
 }
 
+/// The state of a shell.
 struct Shell<'c> {
     context: &'c Context,
     engine: Engine<'c>,
@@ -157,7 +130,7 @@ struct Shell<'c> {
     sandbox: bool,
     interactive: bool,
     failed: bool,
-    /// Nothing more is to be done: `.quit`, or nobody reads the results.
+    /// Whether the shell ends: after `.quit`, or where nobody reads the results.
     done: bool,
 }
 
@@ -246,7 +219,10 @@ impl Shell<'_> {
                     break;
                 }
             }
-            let changed = |i: &Item| matches!(&i.task, Task::Statement(sql) if begins_with(sql, CHANGES_NAMES));
+            let changed = |item: &Item| match &item.task {
+                Task::Statement(sql) => begins_with(sql, CHANGES_NAMES),
+                Task::Command(_) => false,
+            };
             if items.iter().any(changed)
                 && let Some(assistant) = editor.helper_mut()
             {
@@ -269,25 +245,23 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Does it, and prints what goes wrong.
+    /// Runs a statement or a command, and prints what goes wrong.
     fn item(&mut self, item: &Item) {
         let start = Instant::now();
         let running = self.context.interrupt.begin();
         let outcome = match &item.task {
-            Task::Statement(sql) => self.statement(sql).map_err(|e| vec![e]),
+            Task::Statement(sql) => self.statement(sql).map_err(Errors::from),
             Task::Command(line) => self.command(line),
         };
         drop(running);
-        for error in outcome.err().into_iter().flatten() {
+        for error in outcome.err().into_iter().flat_map(|errors| errors.0) {
             self.failed = true;
-            let error = match self.context.interrupt.asked() && error.code == "sql" {
-                true => interrupt::error(),
-                false => error,
-            };
-            self.context.printer.error(&match self.interactive {
-                true => error,
-                false => error.at(format!("standard input, line {}", item.line)),
-            });
+            let is_stopped = self.context.interrupt.asked() && error.code == "sql";
+            let mut error = if is_stopped { interrupt::error() } else { error };
+            if !self.interactive {
+                error = error.at(format!("standard input, line {}", item.line));
+            }
+            self.context.printer.error(&error);
         }
         let timed = match &item.task {
             Task::Statement(_) => true,
@@ -299,6 +273,7 @@ impl Shell<'_> {
         }
     }
 
+    /// Runs a statement and prints its rows.
     fn statement(&mut self, sql: &str) -> Result<()> {
         self.engine.admit(sql)?;
         let mut statement = self.engine.connection.prepare(sql)?;
@@ -324,7 +299,7 @@ impl Shell<'_> {
         }
         let grid = Grid::of_batches(batches);
         let asks = asks(sql);
-        // What DuckDB gives for a statement that has no result is none of the user's data.
+        // The rows that DuckDB gives for a statement without a result are none of the user's data.
         match (&grid.columns[..], &grid.rows[..]) {
             ([name], []) if !asks && (name == "Count" || name == "Success") => return Ok(()),
             ([name], [row]) if !asks && name == "Count" => {
@@ -337,6 +312,11 @@ impl Shell<'_> {
             return self.write(plan(&grid).as_bytes());
         }
         self.grid(&grid, rows)
+    }
+
+    /// A whole grid in the form that is set.
+    fn rows(&mut self, grid: &Grid) -> Result<()> {
+        self.grid(grid, grid.rows.len())
     }
 
     /// A grid, which may be the first rows of more, in the form that is set.
@@ -380,73 +360,54 @@ impl Shell<'_> {
         file.write_all(bytes).map_err(|e| io(path, &e))
     }
 
-    fn command(&mut self, line: &str) -> Result<(), Vec<Error>> {
-        let one = |e: Error| vec![e];
+    /// Runs a dot command.
+    fn command(&mut self, line: &str) -> Result<(), Errors> {
         let context = self.context;
-        let rows = |shell: &mut Self, grid: Grid| shell.grid(&grid, grid.rows.len()).map_err(one);
-        match commands::parse(line).map_err(one)? {
+        match commands::parse(line)? {
             Command::Tables(pattern) => {
-                let grid = commands::tables(context, &self.engine, pattern.as_deref());
-                rows(self, grid.map_err(one)?)
+                self.rows(&commands::tables(context, &self.engine, pattern.as_deref())?)?;
             }
             Command::Schema(name) => {
-                let grid = commands::columns(context, &self.engine, name.as_deref());
-                rows(self, grid.map_err(one)?)
+                self.rows(&commands::columns(context, &self.engine, name.as_deref())?)?;
             }
-            Command::Metrics => rows(self, list::grid(context, What::Metrics)),
-            Command::Run { name, params } => self.metric(name, params),
+            Command::Metrics => self.rows(&list::grid(context, What::Metrics))?,
+            Command::Run { name, params } => self.metric(name, params)?,
             Command::Show(name) => {
                 let text = match list::definition(context, &name) {
                     Ok(text) => text,
                     Err(error) => match commands::own_definition(&self.engine, &name) {
                         Ok(Some(sql)) => sql + "\n",
-                        _ => return Err(vec![error]),
+                        _ => return Err(error.into()),
                     },
                 };
-                self.write(text.as_bytes()).map_err(one)
+                self.write(text.as_bytes())?;
             }
-            Command::Mode(Some(mode)) => {
-                self.mode = mode;
-                Ok(())
-            }
+            Command::Mode(Some(mode)) => self.mode = mode,
             Command::Mode(None) => {
                 context.printer.note(&format!("the mode is {}", self.mode.name()));
-                Ok(())
             }
-            Command::Output { file: None, .. } => {
-                self.output = Output::Stdout;
-                Ok(())
-            }
+            Command::Output { file: None, .. } => self.output = Output::Stdout,
             Command::Output { .. } if self.sandbox => {
-                Err(vec![Error::new("usage", "`.output` writes a file, which --sandbox forbids")])
+                let message = "`.output` writes a file, which --sandbox forbids";
+                return Err(Error::new("usage", message).into());
             }
             Command::Output { file: Some(path), force } => {
                 let consent = format!("say `.output --force {}`", path.display());
-                self.output = open_output(&path, force, &consent).map_err(one)?;
-                Ok(())
+                self.output = open_output(&path, force, &consent)?;
             }
-            Command::Timer(Some(on)) => {
-                self.timer = on;
-                Ok(())
-            }
+            Command::Timer(Some(on)) => self.timer = on,
             Command::Timer(None) => {
                 let state = if self.timer { "on" } else { "off" };
                 context.printer.note(&format!("the timer is {state}"));
-                Ok(())
             }
-            Command::Help => {
-                context.printer.stdout(commands::help().as_bytes()).map(|_| ()).map_err(one)
-            }
-            Command::Quit => {
-                self.done = true;
-                Ok(())
-            }
+            Command::Help => _ = context.printer.stdout(commands::help().as_bytes())?,
+            Command::Quit => self.done = true,
         }
+        Ok(())
     }
 
     /// A metric of all traces, as the command `metric` has it.
-    fn metric(&mut self, name: String, param: Vec<(String, String)>) -> Result<(), Vec<Error>> {
-        let one = |e: Error| vec![e];
+    fn metric(&mut self, name: String, param: Vec<(String, String)>) -> Result<(), Errors> {
         let args = MetricArgs {
             names: vec![name],
             all: false,
@@ -458,52 +419,14 @@ impl Shell<'_> {
             profile_mode: ProfileMode::Auto,
             reading: ReadingArgs::default(),
         };
-        let answers = metric::compute(self.context, &args)?;
+        let results = compute(self.context, &args)?;
         if self.mode == Mode::Json {
-            self.write(&pretty(&answers.json())).map_err(one)?;
-        } else if answers.answered() {
-            let grid = answers.grid().map_err(one)?;
-            self.grid(&grid, grid.rows.len()).map_err(one)?;
+            self.write(&pretty(&results.json()))?;
+        } else if results.answered() {
+            self.rows(&results.grid()?)?;
         }
-        if answers.errors.is_empty() { Ok(()) } else { Err(answers.errors) }
+        Errors(results.errors).result()
     }
-}
-
-/// Text for a terminal: no control character but tab and line break.
-fn printable(text: &str) -> String {
-    let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
-    text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// A plan of EXPLAIN as it is drawn.
-pub(super) fn plan(grid: &Grid) -> String {
-    let texts = grid.rows.iter().filter_map(|row| row.get(1)?.as_str());
-    texts.map(|text| printable(text.trim_end()) + "\n").collect()
-}
-
-/// Whether a statement gives rows of the user's.
-pub(super) fn asks(sql: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "SELECT",
-        "FROM",
-        "WITH",
-        "VALUES",
-        "(",
-        "DESCRIBE",
-        "SHOW",
-        "SUMMARIZE",
-        "EXPLAIN",
-        "PIVOT",
-        "UNPIVOT",
-        "TABLE",
-        "CALL",
-        "PRAGMA",
-    ];
-    begins_with(sql, WORDS) || code_of(sql).to_uppercase().contains("RETURNING")
-}
-
-fn begins_with(sql: &str, words: &[&str]) -> bool {
-    words.iter().any(|w| sql.get(..w.len()).is_some_and(|start| start.eq_ignore_ascii_case(w)))
 }
 
 /// `ccl-sql/history` in the state folder of XDG, which is made; None where that cannot be.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::ingest::card::fields::Card;
 use crate::ingest::card::{self, Given};
 use crate::ingest::find::Root;
-use crate::ingest::find::walk::{Candidate, source_of};
-use crate::input::place::{Place, absolute};
+use crate::ingest::find::walk::Candidate;
+use crate::input::place::Place;
 use crate::readers::contract::Kind;
 use crate::readers::log::Log;
 use crate::store::manifest::Source;
@@ -19,7 +19,7 @@ pub(crate) fn card_sources(card: &Card) -> Vec<Source> {
         .into_iter()
         .filter_map(|path| {
             let place = Place::file(path);
-            source_of(&Candidate { place, kind: Kind::Yaml, direct: false, rank: None }, 0).ok()
+            Candidate::new(place, Kind::Yaml, false, None).source(0)
         })
         .collect()
 }
@@ -47,9 +47,12 @@ pub(crate) fn find_card(root: &Root, given: &Given, log: &mut Log) -> Option<Car
 fn card_beside(root: &Root, log: &mut Log) -> Option<Card> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for c in &root.candidates {
-        let file = absolute(&c.place.file);
         folders.extend(
-            file.ancestors().skip(1).take_while(|a| a.starts_with(&root.path)).map(Path::to_owned),
+            c.file
+                .ancestors()
+                .skip(1)
+                .take_while(|a| a.starts_with(&root.path))
+                .map(Path::to_owned),
         );
     }
     folders

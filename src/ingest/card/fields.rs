@@ -1,9 +1,10 @@
 //! The card of a workload: its values, and where each may stand.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::error::Error;
 use crate::readers::log::{Log, Severity};
 
 const PLAN: &str = "Model-executor.model_plan_parallelization";
@@ -145,5 +146,43 @@ impl Card {
             _ => None,
         }
         .filter(|x| x.is_finite() && *x > 0.0)
+    }
+}
+
+/// The largest card that is read; real ones are a few kilobytes.
+const MAX_CARD_BYTES: u64 = 1 << 20;
+
+/// The fault for which a card or configuration is of no use.
+#[derive(Debug)]
+pub struct Unusable {
+    /// In words.
+    pub why: String,
+    /// The line that shows it.
+    pub line: Option<u64>,
+}
+
+impl Unusable {
+    /// A fault of the file as a whole.
+    pub fn whole(why: impl Into<String>) -> Self {
+        Self { why: why.into(), line: None }
+    }
+
+    pub(crate) fn error(self, code: &'static str, what: &str, path: &Path) -> Error {
+        let path = path.display();
+        let place = self.line.map_or_else(|| path.to_string(), |n| format!("{path}, line {n}"));
+        Error::new(code, format!("the {what} cannot be used: {}", self.why)).at(place)
+    }
+}
+
+/// The text of a small file.
+pub(crate) fn text(path: &Path) -> Result<String, Unusable> {
+    let unreadable = |e: std::io::Error| Unusable::whole(e.to_string());
+    match std::fs::metadata(path).map_err(unreadable)? {
+        m if m.len() > MAX_CARD_BYTES => {
+            Err(Unusable::whole(format!("it is larger than {} KiB", MAX_CARD_BYTES >> 10)))
+        }
+        m if m.is_file() => std::fs::read_to_string(path).map_err(unreadable),
+        // A pipe would be waited for.
+        _ => Err(Unusable::whole("it is no regular file")),
     }
 }

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::ingest::card::Unusable;
-use crate::ingest::card::fields::Card;
+use crate::ingest::card::fields::{Card, Unusable};
 
 /// The configuration as a tree.
 ///

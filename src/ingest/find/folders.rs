@@ -5,6 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::ingest::find::names::{is_numbered, is_process_folder, is_rank_folder};
 use crate::ingest::find::walk::{self, Candidate};
 
 /// The folder of the job of a file: the deepest one left after stripping the folders that belong
@@ -57,22 +58,6 @@ pub fn bench_root(file: &Path) -> PathBuf {
         root = parent.to_owned();
     }
     root
-}
-
-fn is_rank_folder(name: &str) -> bool {
-    is_numbered(name, "rank")
-}
-
-/// A folder for each process, as scripts name them that start several of JAX.
-pub(crate) fn is_process_folder(name: &str) -> bool {
-    ["proc", "process", "host", "worker", "node", "task"].iter().any(|w| is_numbered(name, w))
-}
-
-/// Whether a name is a word and a number.
-pub fn is_numbered(name: &str, word: &str) -> bool {
-    let rest = name.strip_prefix(word).unwrap_or("");
-    let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Folders of traces.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::ingest::find::{Root, names};
 use crate::store::names::names_of;
 
-/// What a trace may be named after: its folder, or its file, under the run that it is of.
+/// The path that the trace of one file is named after: the file, under the run that it is of.
 pub(crate) fn file_label(root: &Path, file: &Path) -> PathBuf {
     let run = names::run_of(file).unwrap_or_default();
     root.join(run).join(names::base_name(file))
 }
 
-/// What the trace of several files is named after, where it is one of several in its folder: the run.
+/// The path that one of several traces of a folder is named after: the run of its files.
 pub(crate) fn run_label(root: &Path, file: &Path) -> Option<PathBuf> {
     names::run_of(file).map(|run| root.join(run))
 }

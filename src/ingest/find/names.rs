@@ -2,7 +2,6 @@
 
 use std::path::{Component, Path};
 
-use crate::ingest::find::folders::is_process_folder;
 use crate::readers::sniff::names_json;
 
 /// The folder of a run in the habit of TensorBoard (`plugins/profile/<run>`), if the file lies in one.
@@ -130,6 +129,40 @@ pub fn stem(path: &Path) -> String {
             true if out.ends_with('#') => {}
             true => out.push('#'),
             false => out.push(c),
+        }
+    }
+    out
+}
+
+pub(crate) fn is_rank_folder(name: &str) -> bool {
+    is_numbered(name, "rank")
+}
+
+/// A folder for each process, as scripts name them that start several of JAX.
+pub(crate) fn is_process_folder(name: &str) -> bool {
+    ["proc", "process", "host", "worker", "node", "task"].iter().any(|w| is_numbered(name, w))
+}
+
+/// Whether a name is a word and a number.
+pub(crate) fn is_numbered(name: &str, word: &str) -> bool {
+    let rest = name.strip_prefix(word).unwrap_or("");
+    let digits = rest.strip_prefix(['_', '-']).unwrap_or(rest);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Digits of a path as numbers: `node2` comes before `node10`.
+pub(crate) fn natural(path: &str) -> Vec<(String, u64)> {
+    let mut out = vec![(String::new(), 0_u64)];
+    let mut in_digits = false;
+    for c in path.chars() {
+        if in_digits && !c.is_ascii_digit() {
+            out.push((String::new(), 0));
+        }
+        in_digits = c.is_ascii_digit();
+        let Some((text, number)) = out.last_mut() else { continue };
+        match c.to_digit(10) {
+            Some(digit) => *number = number.saturating_mul(10).saturating_add(digit.into()),
+            None => text.push(c),
         }
     }
     out

@@ -10,17 +10,65 @@ use crate::readers::contract::Kind;
 use crate::readers::sniff::{kind_of, names_json};
 use crate::store::manifest::Source;
 
-/// A file to look at.
+/// A file to look at. The disk is asked once where it lies, how large it is, and when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where it lies.
+    /// Place of the file.
     pub place: Place,
-    /// What it looks like.
+    /// Kind of the file, by its first bytes.
     pub kind: Kind,
     /// Whether the user named this very file.
     pub direct: bool,
     /// Rank given by `--rank`.
     pub rank: Option<i64>,
+    /// The path of the file from the root of the file system.
+    pub file: PathBuf,
+    /// The path by which a later ingest finds it again: of a member of an archive also its name.
+    pub absolute: PathBuf,
+    /// Bytes on disk, and when they were written; None where the file cannot be asked.
+    size_and_time: Option<(u64, i64)>,
+}
+
+impl Candidate {
+    /// The candidate at a place.
+    pub(crate) fn new(place: Place, kind: Kind, direct: bool, rank: Option<i64>) -> Self {
+        let file = absolute(&place.file);
+        let logical = Place { file: file.clone(), ..place.clone() }.logical();
+        let size_and_time = place::stat(&place.file).ok();
+        Self { place, kind, direct, rank, file, absolute: logical, size_and_time }
+    }
+
+    /// Bytes on disk, as far as they are known.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size_and_time.map_or(0, |(bytes, _)| bytes)
+    }
+
+    /// The entry of the file in a manifest; None where the file could not be asked.
+    pub(crate) fn source(&self, source_id: i64) -> Option<Source> {
+        let (bytes, mtime_ns) = self.size_and_time?;
+        Some(Source {
+            source_id,
+            source: self.kind.source().to_owned(),
+            path: self.place.display(),
+            absolute: self.absolute.clone(),
+            rank: None,
+            rank_flag: self.rank,
+            bytes,
+            mtime_ns,
+            sha256: String::new(),
+            events: 0,
+            skipped: 0,
+        })
+    }
+
+    /// Whether it is the file that was read.
+    pub(crate) fn is_same(&self, now: &Source, then: &Source) -> bool {
+        now.bytes == then.bytes
+            && now.rank_flag == then.rank_flag
+            && (now.mtime_ns == then.mtime_ns
+                || !then.sha256.is_empty()
+                    && place::sha256(&self.place.file).is_ok_and(|h| h == then.sha256))
+    }
 }
 
 /// Every candidate below `path`, in the order of the names.
@@ -38,12 +86,8 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
     if !metadata.is_dir() {
         return candidates_of(path, true, rank);
     }
-    let folder = |path: &Path, direct| Candidate {
-        place: Place::file(path),
-        kind: Kind::NsysFolder,
-        direct,
-        rank,
-    };
+    let folder =
+        |path: &Path, direct| Candidate::new(Place::file(path), Kind::NsysFolder, direct, rank);
     if is_nsys_folder(path) {
         return Ok(vec![folder(path, true)]);
     }
@@ -75,7 +119,7 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
                         true => Kind::Json,
                         false => Kind::Other("a link to nowhere"),
                     };
-                    out.push(Candidate { place, kind, direct: false, rank });
+                    out.push(Candidate::new(place, kind, false, rank));
                 }
             }
             Err(e) => {
@@ -96,7 +140,7 @@ fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Can
     let place = Place::file(path);
     let kind = kind_of(&place);
     if kind != Kind::Other("a zip archive") {
-        return Ok(vec![Candidate { place, kind, direct, rank }]);
+        return Ok(vec![Candidate::new(place, kind, direct, rank)]);
     }
     let archive = std::fs::File::open(path)
         .map_err(zip::result::ZipError::Io)
@@ -116,30 +160,17 @@ fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Can
         .map(|member| {
             let place = Place { file: path.to_owned(), member: Some(member) };
             let kind = kind_of(&place);
-            Candidate { place, kind, direct: false, rank }
+            Candidate::new(place, kind, false, rank)
         })
         .collect())
 }
 
-/// The path by which a candidate is found again.
-pub(crate) fn place_of(candidate: &Candidate) -> PathBuf {
-    let file = absolute(&candidate.place.file);
-    Place { file, ..candidate.place.clone() }.logical()
-}
-
+/// The entry of a candidate in a manifest, its size and time asked now: it is about to be read.
+///
+/// # Errors
+/// `io` when the file cannot be asked.
 pub(crate) fn source_of(candidate: &Candidate, source_id: i64) -> Result<Source> {
-    let (bytes, mtime_ns) = place::stat(&candidate.place.file)?;
-    Ok(Source {
-        source_id,
-        source: candidate.kind.source().to_owned(),
-        path: candidate.place.display(),
-        absolute: place_of(candidate),
-        rank: None,
-        rank_flag: candidate.rank,
-        bytes,
-        mtime_ns,
-        sha256: String::new(),
-        events: 0,
-        skipped: 0,
-    })
+    let size_and_time = Some(place::stat(&candidate.place.file)?);
+    let asked_now = Candidate { size_and_time, ..candidate.clone() };
+    Ok(asked_now.source(source_id).expect("its size and time are known"))
 }

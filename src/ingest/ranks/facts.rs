@@ -2,7 +2,7 @@
 
 use crate::readers::share::Communicator;
 
-/// What the split needs to know of a file.
+/// The facts of a file, or of the share of a rank in it, that say its trace and rank.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     /// Profiler that wrote it.
@@ -14,7 +14,7 @@ pub struct Facts {
     pub run: Option<String>,
     /// Which share of the file it is.
     pub share: usize,
-    /// Its place among the ranks of the file, by device.
+    /// Place of the share among the ranks of the file, by device.
     pub place: usize,
     /// Shares of the file.
     pub shares: usize,
@@ -52,9 +52,9 @@ pub struct Facts {
 pub struct Member {
     /// Index into the facts.
     pub file: usize,
-    /// Its rank; None for what is of no rank.
+    /// Rank; None for what is of no rank.
     pub rank: Option<i64>,
-    /// Where the rank was found: `flag`, `trace`, `name` or `order`; of an execution trace also `pid`.
+    /// Source of the rank: `flag`, `trace`, `name` or `order`; of an execution trace also `pid`.
     pub rank_source: &'static str,
     /// Ranks of the job.
     pub world_size: Option<i64>,
@@ -67,6 +67,6 @@ pub struct Left {
     pub file: usize,
     /// The finding.
     pub code: &'static str,
-    /// What is said of it and of others like it.
+    /// The sentence that is said of it and of others like it.
     pub why: String,
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
+use crate::ingest::find::names::natural;
 use crate::ingest::ranks::facts::{Facts, Member};
-use crate::ingest::ranks::nsys;
 use crate::input::time::EPOCH_FROM_NS;
 
 /// Files of one rank each.
@@ -160,7 +160,7 @@ fn spelled(n: usize) -> String {
 /// hosts may give the same pid: then in the order of the names too, unless the files are copies.
 fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
     let mut order: Vec<usize> = group.to_vec();
-    order.sort_by_key(|f| (files[*f].pid, nsys::natural(&files[*f].path)));
+    order.sort_by_key(|f| (files[*f].pid, natural(&files[*f].path)));
     let pids: BTreeSet<i64> = group.iter().filter_map(|f| files[*f].pid).collect();
     let spans: Vec<(i64, i64)> = group.iter().filter_map(|f| files[*f].span_ns).collect();
     let latest_start = spans.iter().map(|s| s.0).max();

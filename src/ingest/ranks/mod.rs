@@ -18,8 +18,9 @@
 
 pub(crate) mod bench;
 pub(crate) mod et;
-pub mod facts;
-pub mod files;
+pub(crate) mod facts;
+pub(crate) mod files;
+pub(crate) mod findings;
 pub(crate) mod memory;
 pub(crate) mod nsys;
 pub(crate) mod xla;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Error;
+use crate::ingest::find::names::natural;
 use crate::ingest::ranks::facts::{Facts, Member};
 use crate::ingest::ranks::files::{are_windows, duplicate};
 
@@ -196,24 +197,6 @@ fn overlap(spans: impl Iterator<Item = Option<(i64, i64)>>) -> bool {
 
 fn together<'a>(files: &[Facts], group: impl Iterator<Item = &'a OfFile<'a>>) -> bool {
     overlap(group.flat_map(|file| &file.ranks).map(|share| files[*share].span_ns))
-}
-
-/// Digits of a path as numbers: `node2` comes before `node10`.
-pub(crate) fn natural(path: &str) -> Vec<(String, u64)> {
-    let mut out = vec![(String::new(), 0_u64)];
-    let mut in_digits = false;
-    for c in path.chars() {
-        if in_digits && !c.is_ascii_digit() {
-            out.push((String::new(), 0));
-        }
-        in_digits = c.is_ascii_digit();
-        let Some((text, number)) = out.last_mut() else { continue };
-        match c.to_digit(10) {
-            Some(digit) => *number = number.saturating_mul(10).saturating_add(digit.into()),
-            None => text.push(c),
-        }
-    }
-    out
 }
 
 /// Ranks by node, device and process.

@@ -13,9 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ingest::find::names;
+use crate::ingest::find::names::{self, natural};
 use crate::ingest::ranks::facts::{Facts, Member};
-use crate::ingest::ranks::nsys::natural;
 use crate::input::time::EPOCH_FROM_NS;
 
 /// Seconds between the profiles of the processes of one run: each names its own when it begins.
@@ -29,10 +28,10 @@ struct Group {
     ranks: Option<BTreeSet<i64>>,
     world: Option<i64>,
     runs: BTreeSet<String>,
-    /// Of a file whose name says the rank.
+    /// The stem of a file whose name says the rank.
     stem: Option<String>,
     span_ns: Option<(i64, i64)>,
-    /// Of files that an order of the hosts may join: their ranks, and the folders of processes that they
+    /// Files that an order of the hosts may join: their ranks, and the folders of processes that they
     /// lie in.
     orderly: Option<(usize, BTreeSet<u64>)>,
 }

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{STYLE, csp_hash, escaped_text, page};
+use crate::registry::{Registry, SqlFile, docs};
+use crate::report::html::{STYLE, csp_hash, escaped_text, page};
 
 const BOARD: &str = include_str!("board.js");
 
@@ -11,29 +12,20 @@ pub fn board_page(document: &Value) -> String {
     page(document, "Leaderboard", &[BOARD])
 }
 
-/// A definition: name, version, what the header says, the SQL.
-pub struct Definition {
-    /// Name of the metric.
-    pub name: String,
-    /// Version.
-    pub version: u32,
-    /// What `ccl-sql show` prints.
-    pub text: String,
-    /// The file.
-    pub sql: String,
-}
-
-/// All definitions on one page, each at `#NAME`; no script.
-pub fn definitions_page(definitions: &[Definition]) -> String {
+/// The definitions of metrics on one page, each at `#NAME`: the text of `ccl-sql show`, and the
+/// SQL. The page has no script.
+pub fn definitions_page(registry: &Registry, files: &[&SqlFile]) -> String {
     let mut body = String::new();
-    for d in definitions {
+    for file in files {
+        let header = &file.header;
         body.push_str(&format!(
-            "<section class=\"card\" id=\"{0}\">\n<h2>{0} <span class=\"kind\">version {1}</span></h2>\n\
+            "<section class=\"card\" id=\"{0}\">\n\
+             <h2>{0} <span class=\"kind\">version {1}</span></h2>\n\
              <pre>{2}</pre>\n<details><summary>SQL</summary><pre>{3}</pre></details>\n</section>\n",
-            escaped_text(&d.name),
-            d.version,
-            escaped_lines(&d.text),
-            escaped_lines(&d.sql),
+            escaped_text(&header.name),
+            header.version,
+            escaped_lines(&docs::file(file, &registry.versions(&header.name))),
+            escaped_lines(&file.text),
         ));
     }
     let style = format!("{STYLE}\n{DEFINITIONS_STYLE}");
@@ -52,11 +44,12 @@ pub fn definitions_page(definitions: &[Definition]) -> String {
 }
 
 /// Without a script the dark theme is the one that the reader's system asks for.
-const DEFINITIONS_STYLE: &str = "pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12.5px; margin: 6px 0; }\n\
-     @media (prefers-color-scheme: dark) { :root { --bg: #12151a; --panel: #1a1e25; --text: #e4e8ee; \
-     --dim: #9aa4b2; --line: #313843; --accent: #5cb3e8; color-scheme: dark; } }";
+const DEFINITIONS_STYLE: &str = "\
+     pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12.5px; margin: 6px 0; }\n\
+     @media (prefers-color-scheme: dark) { :root { --bg: #12151a; --panel: #1a1e25; \
+     --text: #e4e8ee; --dim: #9aa4b2; --line: #313843; --accent: #5cb3e8; color-scheme: dark; } }";
 
-/// Text of several lines.
+/// Text of several lines without markup.
 fn escaped_lines(text: &str) -> String {
     text.lines().map(escaped_text).collect::<Vec<_>>().join("\n")
 }

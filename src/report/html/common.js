@@ -6,11 +6,13 @@ const PAGE = document.getElementById("page");
 /** The cells of a column; src/report/html/pack.rs says how they are packed. */
 function unpacked(column) {
   if (Array.isArray(column)) return column;
-  if (column.lists) return column.lists.map((list) => Array.from(list, (letter) => letter.charCodeAt(0) - 0xc0));
+  if (column.lists)
+    return column.lists.map((list) => Array.from(list, (letter) => letter.charCodeAt(0) - 0xc0));
   let cells = column.index;
   if (column.runs) {
     cells = [];
-    for (let i = 0; i < column.runs.length; i += 2) for (let n = 0; n < column.runs[i + 1]; n++) cells.push(column.runs[i]);
+    for (let i = 0; i < column.runs.length; i += 2)
+      for (let n = 0; n < column.runs[i + 1]; n++) cells.push(column.runs[i]);
   }
   return column.texts ? cells.map((i) => (i < 0 ? null : column.texts[i])) : cells;
 }
@@ -54,7 +56,8 @@ class Sheet {
     }
     return [...seen.values()].sort((a, b) => {
       for (let i = 0; i < a.length; i++) {
-        const order = missing(a[i]) - missing(b[i]) || (missing(a[i]) ? 0 : compareCells(a[i], b[i]));
+        const order =
+          missing(a[i]) - missing(b[i]) || (missing(a[i]) ? 0 : compareCells(a[i], b[i]));
         if (order) return order;
       }
       return 0;
@@ -72,8 +75,10 @@ class Sheets {
 
   get(sheetName) {
     this.used.add(sheetName);
-    return this.byName.get(sheetName)
-      || new Sheet({name: sheetName, reason: `there is no sheet ${sheetName} here`});
+    return (
+      this.byName.get(sheetName) ||
+      new Sheet({name: sheetName, reason: `there is no sheet ${sheetName} here`})
+    );
   }
 
   first(...names) {
@@ -99,21 +104,59 @@ const TIME_PARTS = [
   ["idle_time", "idle", "idle"],
 ];
 
+/** What a plot of times by part can show, and the words for it. */
+const TIME_UNITS = [
+  ["time_ms", "ms"],
+  ["share_pct", "%"],
+];
+
+/** Stacked bars of the parts of the time of devices; `value(place, type, column)` gives a cell. */
+function timeBars(names, column, value) {
+  const parts = (i) =>
+    TIME_PARTS.map(([type, title, colour]) => {
+      const time = human(value(i, type, "time_ms"), "ms");
+      const share = human(value(i, type, "share_pct"), "pct");
+      return [title, `${time}  ${share}`, palette[colour]];
+    });
+  const total = (i) => ["total", human(value(i, "total_time", "time_ms"), "ms")];
+  return lyingBars({
+    categories: names,
+    stack: true,
+    unit: column === "time_ms" ? "ms" : "pct",
+    max: column === "time_ms" ? undefined : 100,
+    series: TIME_PARTS.map(([type, title, colour]) => ({
+      name: title,
+      colour: palette[colour],
+      values: names.map((_, i) => value(i, type, column)),
+    })),
+    tooltip: (i) => tip(names[i], [...parts(i), total(i)]),
+  });
+}
+
 const sections = [];
 
 /** A part of the page with a heading, and a place in the bar at the top. */
 function section(id, title, summary, {half, nav} = {}) {
   const controls = el("div.controls");
   const body = el("div.body");
-  const root = el(half ? "section.card.half" : "section.card", {id, "aria-labelledby": `${id}-title`},
-    el("header", el("div", el("h2", {id: `${id}-title`}, title), summary ? el("p.sub", summary) : null), controls), body);
+  const root = el(
+    half ? "section.card.half" : "section.card",
+    {id, "aria-labelledby": `${id}-title`},
+    el(
+      "header",
+      el("div", el("h2", {id: `${id}-title`}, title), summary ? el("p.sub", summary) : null),
+      controls,
+    ),
+    body,
+  );
   sections.push({id, title: nav === undefined ? title : nav, root});
   PAGE.append(root);
   return {root, controls, body};
 }
 
 /** The line in place of what cannot be shown. */
-const absent = (reason) => el("p.absent", `Not shown: ${plain(reason || "there are no rows").replace(/\.$/, "")}.`);
+const absent = (reason) =>
+  el("p.absent", `Not shown: ${plain(reason || "there are no rows").replace(/\.$/, "")}.`);
 
 /** What has nothing to show, and why: one card at the end has all of it. */
 const notShown = [];
@@ -131,7 +174,10 @@ function leave(part, title, reason) {
 /** A plot with the table of its numbers; without rows the reason. */
 function plotSection({id, title, nav, summary, sheet, sheets = [sheet], half, make}) {
   if (!sheets.some((s) => s.rows.length)) return leave(null, title, sheets[0].reason);
-  const part = section(id, title, summary === undefined ? sentence(sheets[0].summary) : summary, {half, nav});
+  const part = section(id, title, summary === undefined ? sentence(sheets[0].summary) : summary, {
+    half,
+    nav,
+  });
   const item = make(part);
   if (typeof item === "string") return leave(part, title, item);
   part.body.prepend(item.over ? el("div.over", item.node, item.over) : item.node);
@@ -139,8 +185,12 @@ function plotSection({id, title, nav, summary, sheet, sheets = [sheet], half, ma
     if (s.rows.length && s.reason) part.body.append(el("p.sub", sentence(s.reason)));
   }
   for (const s of sheets.filter((t) => t.rows.length && !t.shown)) {
-    part.body.append(disclosure(`Data: ${s.title || s.name}, ${s.rows.length} ${s.rows.length === 1 ? "row" : "rows"}`,
-      () => [sheetTable(s, {}), s.caveats.map((caveat) => el("p.sub", sentence(caveat)))]));
+    part.body.append(
+      disclosure(
+        `Data: ${s.title || s.name}, ${s.rows.length} ${s.rows.length === 1 ? "row" : "rows"}`,
+        () => [sheetTable(s, {}), s.caveats.map((caveat) => el("p.sub", sentence(caveat)))],
+      ),
+    );
   }
   return item;
 }
@@ -159,26 +209,61 @@ function sheetTable(sheet, {id, cells = {}, without = [], sort, page, extra, fil
       const own = cells[c.name];
       const text = typeof own === "function" ? (row) => own(row[i], row) : undefined;
       const status = c.name === "status" ? (row) => badge(row[i]) : undefined;
-      return {title: headingOf(c), unit: c.unit, doc: c.doc, numeric, value: (row) => row[i],
-        cell: text || status, cls: numeric ? "" : "text"};
+      return {
+        title: headingOf(c),
+        unit: c.unit,
+        doc: c.doc,
+        numeric,
+        value: (row) => row[i],
+        cell: text || status,
+        cls: numeric ? "" : "text",
+      };
     });
-  return sortableTable({id, label: sheet.title || sheet.name, columns, rows: sheet.rows, sort, page, extra, filter});
+  return sortableTable({
+    id,
+    label: sheet.title || sheet.name,
+    columns,
+    rows: sheet.rows,
+    sort,
+    page,
+    extra,
+    filter,
+  });
 }
 
-const STATUS_MARKS = new Map([["Better", "▲"], ["Worse", "▼"], ["Similar", "="]]);
+const STATUS_MARKS = new Map([
+  ["Better", "▲"],
+  ["Worse", "▼"],
+  ["Similar", "="],
+]);
 
 /** A status with a sign beside its colour; the larger its effect in percent, the larger it is. */
 function badge(status, effect) {
   if (missing(status)) return el("span.none", "n/a");
   const kind = STATUS_MARKS.has(status) ? status.toLowerCase() : "similar";
-  const size = missing(effect) ? "" : Math.abs(effect) >= 5 ? ".large" : Math.abs(effect) < 1 ? ".small" : "";
-  return el(`span.badge.${kind}${size}`, el("span", {"aria-hidden": "true"}, STATUS_MARKS.get(status) || "·"), " ", status);
+  const size = missing(effect)
+    ? ""
+    : Math.abs(effect) >= 5
+      ? ".large"
+      : Math.abs(effect) < 1
+        ? ".small"
+        : "";
+  return el(
+    `span.badge.${kind}${size}`,
+    el("span", {"aria-hidden": "true"}, STATUS_MARKS.get(status) || "·"),
+    " ",
+    status,
+  );
 }
 
 /** Names and values in two columns. */
 function facts(pairs) {
-  return el("dl.facts", pairs.map(([key, value, title]) =>
-    el("div", el("dt", key), el("dd", {title}, value instanceof Node ? value : name(value)))));
+  return el(
+    "dl.facts",
+    pairs.map(([key, value, title]) =>
+      el("div", el("dt", key), el("dd", {title}, value instanceof Node ? value : name(value))),
+    ),
+  );
 }
 
 // The bar at the top, and themes.
@@ -222,10 +307,17 @@ function toggleTheme() {
 }
 
 function topBar(title, kind) {
-  const links = el("nav", {"aria-label": "Sections"},
-    sections.filter((s) => s.title).map((s) => el("a", {href: `#${s.id}`}, s.title)));
-  return el("div.bar", el("div.bar-title", name(title, "b.bdi"), el("span.kind", kind)), links,
-    el("button.theme", {id: "theme", type: "button", onclick: toggleTheme}, "Dark"));
+  const links = el(
+    "nav",
+    {"aria-label": "Sections"},
+    sections.filter((s) => s.title).map((s) => el("a", {href: `#${s.id}`}, s.title)),
+  );
+  return el(
+    "div.bar",
+    el("div.bar-title", name(title, "b.bdi"), el("span.kind", kind)),
+    links,
+    el("button.theme", {id: "theme", type: "button", onclick: toggleTheme}, "Dark"),
+  );
 }
 
 /** Turns the page to paper and back: light colours, charts as wide as a sheet, tables whole. */
@@ -255,14 +347,27 @@ function show(title, kind) {
   const halves = sections.filter((s) => s.root.classList.contains("half"));
   if (halves.length % 2) halves[halves.length - 1].root.classList.remove("half");
   const from = DATA.provenance || {};
-  PAGE.append(el("footer",
-    el("span", `ccl-sql ${from.ccl_sql || ""}`),
-    from.schema_version ? el("span", `tables of version ${from.schema_version}`) : null,
-    from.trace_fingerprint ? el("span", {title: from.trace_fingerprint}, `trace ${String(from.trace_fingerprint).slice(0, 12)}`) : null,
-    el("span", `Plots by Apache ECharts ${echarts.version}, Apache License 2.0`)));
+  PAGE.append(
+    el(
+      "footer",
+      el("span", `ccl-sql ${from.ccl_sql || ""}`),
+      from.schema_version ? el("span", `tables of version ${from.schema_version}`) : null,
+      from.trace_fingerprint
+        ? el(
+            "span",
+            {title: from.trace_fingerprint},
+            `trace ${String(from.trace_fingerprint).slice(0, 12)}`,
+          )
+        : null,
+      el("span", `Plots by Apache ECharts ${echarts.version}, Apache License 2.0`),
+    ),
+  );
   applyTheme();
   startPlots();
-  dark.addEventListener("change", () => { applyTheme(); drawAll(); });
+  dark.addEventListener("change", () => {
+    applyTheme();
+    drawAll();
+  });
   window.addEventListener("beforeprint", startPrint);
   window.addEventListener("afterprint", endPrint);
   document.documentElement.dataset.ready = "true";

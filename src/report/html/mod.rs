@@ -1,12 +1,12 @@
 //! Reports and comparisons as HTML: one file that holds its data, its script and its style, works
 //! from disk and asks nothing of a network.
 //!
-//! A page is the JSON document (see [`super::document`]), a library that draws (Apache ECharts, in
-//! `vendor/echarts`) and a script of ours that turns the one into plots and tables by the other.
-//! The script computes no figure: it sorts, stacks and scales what the document holds.
+//! A page is the JSON document ([`crate::report::document`]), a library that draws (Apache ECharts,
+//! in `vendor/echarts`), and the scripts of this folder, which make plots and tables of the
+//! document. The scripts compute no figure: they sort, stack and scale the values of the document.
 //!
 //! Names in a document come from traces of strangers. Three things keep them from being run: in
-//! the data every `<`, `>` and `&` is an escape of JSON; the script puts text into the page as text
+//! the data every `<`, `>` and `&` is an escape of JSON; the scripts put text into the page as text
 //! nodes, never as markup; and a content security policy lets nothing run, or be loaded, but the
 //! scripts whose hashes it states.
 
@@ -15,8 +15,10 @@ mod pack;
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+use crate::schema::units::{Spelling, UNITS, Unit};
 
 const ECHARTS: &str = include_str!("vendor/echarts/echarts.min.js");
 const STYLE: &str = include_str!("style.css");
@@ -53,8 +55,18 @@ pub fn csp_hash(text: &str) -> String {
     format!("'sha256-{}'", base64(&Sha256::digest(text.as_bytes())))
 }
 
+/// The table of units, for the script of a page.
+fn spellings() -> Value {
+    let unit = |unit: &Unit| {
+        let Spelling { digits, steps, power, after, cut } = unit.spelling;
+        json!({"name": unit.name, "digits": digits, "steps": steps, "power": power,
+               "after": after, "cut": cut})
+    };
+    UNITS.iter().map(unit).collect()
+}
+
 fn page(document: &Value, title: &str, scripts: &[&str]) -> String {
-    let mut script = String::from("(() => {\n\"use strict\";\n");
+    let mut script = format!("(() => {{\n\"use strict\";\nconst UNITS = {};\n", spellings());
     for part in COMMON.iter().chain(scripts) {
         script.push_str(part);
     }

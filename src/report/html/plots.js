@@ -9,7 +9,18 @@ function readPalette() {
   const style = getComputedStyle(document.documentElement);
   const colour = (key) => style.getPropertyValue("--" + key).trim();
   palette = {series: []};
-  for (const key of ["text", "dim", "line", "grid", "panel", "compute", "comm", "copy", "idle", "accent"]) {
+  for (const key of [
+    "text",
+    "dim",
+    "line",
+    "grid",
+    "panel",
+    "compute",
+    "comm",
+    "copy",
+    "idle",
+    "accent",
+  ]) {
     palette[key] = colour(key);
   }
   for (let i = 1; i <= 8; i++) palette.series.push(colour("s" + i));
@@ -31,6 +42,12 @@ function plot({id, label, build, height = () => 300, ready}) {
   item.refresh = () => item.chart && draw(item);
   return item;
 }
+
+/** A handler of a choice: keeps what was chosen, and draws the plot again. */
+const redraws = (item, keep) => (chosen) => {
+  keep(chosen);
+  item.refresh();
+};
 
 function draw(item) {
   const height = item.height();
@@ -93,40 +110,79 @@ function common(option) {
     xAxis: each(option.xAxis, axis),
     yAxis: each(option.yAxis, axis),
     legend: option.legend && {
-      type: "scroll", top: 0, left: 0, right: 8, itemWidth: 14, itemHeight: 10, itemGap: 14, icon: "roundRect",
+      type: "scroll",
+      top: 0,
+      left: 0,
+      right: 8,
+      itemWidth: 14,
+      itemHeight: 10,
+      itemGap: 14,
+      icon: "roundRect",
       textStyle: {color: palette.text, fontSize: 12, width: 220, overflow: "truncate"},
-      inactiveColor: palette.idle, pageTextStyle: {color: palette.dim}, pageIconColor: palette.text,
-      pageIconInactiveColor: palette.idle, pageIconSize: 11, ...option.legend,
+      inactiveColor: palette.idle,
+      pageTextStyle: {color: palette.dim},
+      pageIconColor: palette.text,
+      pageIconInactiveColor: palette.idle,
+      pageIconSize: 11,
+      ...option.legend,
     },
     tooltip: {
-      confine: true, backgroundColor: palette.panel, borderColor: palette.line, borderWidth: 1, padding: [7, 10],
-      textStyle: {color: palette.text, fontSize: 12, fontFamily: FONT}, transitionDuration: 0,
-      axisPointer: {lineStyle: {color: palette.dim}, crossStyle: {color: palette.dim}, shadowStyle: {color: palette.grid, opacity: 0.5}},
+      confine: true,
+      backgroundColor: palette.panel,
+      borderColor: palette.line,
+      borderWidth: 1,
+      padding: [7, 10],
+      textStyle: {color: palette.text, fontSize: 12, fontFamily: FONT},
+      transitionDuration: 0,
+      axisPointer: {
+        lineStyle: {color: palette.dim},
+        crossStyle: {color: palette.dim},
+        shadowStyle: {color: palette.grid, opacity: 0.5},
+      },
       ...option.tooltip,
     },
-    dataZoom: each(option.dataZoom, (z) => (z.type === "slider" ? {
-      borderColor: palette.line, fillerColor: palette.grid, backgroundColor: "transparent",
-      dataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}},
-      selectedDataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}},
-      moveHandleStyle: {color: palette.idle}, handleStyle: {color: palette.panel, borderColor: palette.dim},
-      emphasis: {handleStyle: {borderColor: palette.accent}, moveHandleStyle: {color: palette.dim}},
-      textStyle: {color: palette.dim, fontSize: 10}, brushSelect: false, showDetail: false, ...z,
-    } : z)),
+    dataZoom: each(option.dataZoom, (z) =>
+      z.type === "slider"
+        ? {
+            borderColor: palette.line,
+            fillerColor: palette.grid,
+            backgroundColor: "transparent",
+            dataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}},
+            selectedDataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}},
+            moveHandleStyle: {color: palette.idle},
+            handleStyle: {color: palette.panel, borderColor: palette.dim},
+            emphasis: {
+              handleStyle: {borderColor: palette.accent},
+              moveHandleStyle: {color: palette.dim},
+            },
+            textStyle: {color: palette.dim, fontSize: 10},
+            brushSelect: false,
+            showDetail: false,
+            ...z,
+          }
+        : z,
+    ),
   };
 }
 
 /** The box beside the pointer: a title, and rows of a name, a value, and what colour it has. */
 function tip(title, rows, note) {
-  return el("div.tip", el("div.tip-title", name(title)),
-    el("table", rows.filter(Boolean).map(([key, value, colour]) => {
-      const mark = el("span.mark");
-      if (colour) mark.style.background = colour;
-      return el("tr", el("td", colour ? mark : null, name(key)), el("td.num", value));
-    })),
-    note ? el("div.tip-note", note) : null);
+  return el(
+    "div.tip",
+    el("div.tip-title", name(title)),
+    el(
+      "table",
+      rows.filter(Boolean).map(([key, value, colour]) => {
+        const mark = el("span.mark");
+        if (colour) mark.style.background = colour;
+        return el("tr", el("td", colour ? mark : null, name(key)), el("td.num", value));
+      }),
+    ),
+    note ? el("div.tip-note", note) : null,
+  );
 }
 
-/** A part of an axis is shown where it has more places than can be read at once; the rest scrolls. */
+/** Where an axis has more places than can be read at once, a part is shown; the rest scrolls. */
 function scrollZoom(axis, count, most) {
   if (printing || count <= most) return [];
   const index = axis === "y" ? {yAxisIndex: 0} : {xAxisIndex: 0};
@@ -134,18 +190,29 @@ function scrollZoom(axis, count, most) {
   const side = axis === "y" ? {orient: "vertical", right: 4, width: 14} : {bottom: 6, height: 14};
   return [
     {type: "slider", ...index, ...window, ...side},
-    {type: "inside", ...index, ...window, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, moveOnMouseMove: true},
+    {
+      type: "inside",
+      ...index,
+      ...window,
+      zoomOnMouseWheel: "ctrl",
+      moveOnMouseWheel: false,
+      moveOnMouseMove: true,
+    },
   ];
 }
 
 /** Height of a plot whose rows stand under each other; on paper all of them, within a sheet. */
-const rowsHeight = (count, most, row, rest) => (printing ? Math.min(rest + row * count, 860) : rest + row * Math.min(count, most));
+const rowsHeight = (count, most, row, rest) =>
+  printing ? Math.min(rest + row * count, 860) : rest + row * Math.min(count, most);
 
 /** Width in pixels of the longest of the labels beside an axis; longer ones than `most` are cut. */
 function labelsWidth(labels, most) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = `${AXIS_FONT}px ${FONT}`;
-  return Math.min(Math.ceil(Math.max(0, ...labels.map((label) => pen.measureText(label).width))), most);
+  return Math.min(
+    Math.ceil(Math.max(0, ...labels.map((label) => pen.measureText(label).width))),
+    most,
+  );
 }
 
 /**
@@ -157,16 +224,45 @@ function lyingBars({categories, series, unit, stack, max, most = 48, tooltip, ax
   const labels = labelsWidth(categories, 230);
   return {
     // The library measures labels too short, and cuts their first letter.
-    grid: {left: labels + 18, right: zoom.length ? 40 : 24, top: series.length > 1 ? 34 : 12, bottom: axisName ? 50 : 28},
+    grid: {
+      left: labels + 18,
+      right: zoom.length ? 40 : 24,
+      top: series.length > 1 ? 34 : 12,
+      bottom: axisName ? 50 : 28,
+    },
     legend: series.length > 1 ? {data: series.map((s) => s.name)} : undefined,
-    tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (items) => tooltip(items[0].dataIndex)},
-    xAxis: {type: "value", max, name: axisName, nameLocation: "middle", nameGap: 26, axisLabel: {formatter: (v) => short(v, unit)}},
-    yAxis: {type: "category", inverse: true, data: categories, axisTick: {show: false},
-      axisLabel: {width: labels + 4, overflow: "truncate", hideOverlap: true}},
+    tooltip: {
+      trigger: "axis",
+      axisPointer: {type: "shadow"},
+      formatter: (items) => tooltip(items[0].dataIndex),
+    },
+    xAxis: {
+      type: "value",
+      max,
+      name: axisName,
+      nameLocation: "middle",
+      nameGap: 26,
+      axisLabel: {formatter: (v) => short(v, unit)},
+    },
+    yAxis: {
+      type: "category",
+      inverse: true,
+      data: categories,
+      axisTick: {show: false},
+      axisLabel: {width: labels + 4, overflow: "truncate", hideOverlap: true},
+    },
     dataZoom: zoom,
     series: series.map((s) => ({
-      type: "bar", name: s.name, data: s.values, stack: stack ? "all" : undefined, barMaxWidth: 18,
-      barCategoryGap: "24%", barGap: "8%", itemStyle: {color: s.colour}, emphasis: {disabled: true}, cursor: "default",
+      type: "bar",
+      name: s.name,
+      data: s.values,
+      stack: stack ? "all" : undefined,
+      barMaxWidth: 18,
+      barCategoryGap: "24%",
+      barGap: "8%",
+      itemStyle: {color: s.colour},
+      emphasis: {disabled: true},
+      cursor: "default",
     })),
   };
 }
@@ -175,16 +271,52 @@ function lyingBars({categories, series, unit, stack, max, most = 48, tooltip, ax
 function standingBars({categories, series, unit, stack, most = 64, tooltip, axisName, yName, max}) {
   const zoom = scrollZoom("x", categories.length, most);
   return {
-    grid: {left: 8, right: 16, top: yName ? 54 : 36, bottom: (axisName ? 26 : 8) + (zoom.length ? 24 : 0), containLabel: true},
+    grid: {
+      left: 8,
+      right: 16,
+      top: yName ? 54 : 36,
+      bottom: (axisName ? 26 : 8) + (zoom.length ? 24 : 0),
+      containLabel: true,
+    },
     legend: {data: series.map((s) => s.name)},
-    tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (items) => tooltip(items[0].dataIndex)},
-    xAxis: {type: "category", data: categories, name: axisName, nameLocation: "middle", nameGap: 24, axisTick: {show: false}},
-    yAxis: {type: "value", max, name: yName, nameGap: 10, nameTextStyle: {align: "left"}, axisLabel: {formatter: (v) => short(v, unit)}},
+    tooltip: {
+      trigger: "axis",
+      axisPointer: {type: "shadow"},
+      formatter: (items) => tooltip(items[0].dataIndex),
+    },
+    xAxis: {
+      type: "category",
+      data: categories,
+      name: axisName,
+      nameLocation: "middle",
+      nameGap: 24,
+      axisTick: {show: false},
+    },
+    yAxis: {
+      type: "value",
+      max,
+      name: yName,
+      nameGap: 10,
+      nameTextStyle: {align: "left"},
+      axisLabel: {formatter: (v) => short(v, unit)},
+    },
     dataZoom: zoom,
     series: series.map((s) => ({
-      type: s.type || "bar", name: s.name, data: s.values, stack: stack ? "all" : undefined, barMaxWidth: 28,
-      barGap: "8%", itemStyle: {color: s.colour}, lineStyle: s.line, symbolSize: 4, showSymbol: s.values.length < 80,
-      emphasis: {disabled: true}, cursor: "default", connectNulls: false, silent: s.silent, z: s.z,
+      type: s.type || "bar",
+      name: s.name,
+      data: s.values,
+      stack: stack ? "all" : undefined,
+      barMaxWidth: 28,
+      barGap: "8%",
+      itemStyle: {color: s.colour},
+      lineStyle: s.line,
+      symbolSize: 4,
+      showSymbol: s.values.length < 80,
+      emphasis: {disabled: true},
+      cursor: "default",
+      connectNulls: false,
+      silent: s.silent,
+      z: s.z,
     })),
   };
 }
@@ -204,6 +336,34 @@ function hockneyCurve(alphaUs, betaSPerGb, minBytes, maxBytes) {
   return points;
 }
 
+/** The columns of bandwidth, and their names in a choice. */
+const BANDWIDTHS = [
+  ["median_algo_bw_gb_per_s", "algorithm"],
+  ["median_bus_bw_gb_per_s", "bus"],
+];
+
+/** Points `[bytes, GB/s, place of the row]` of those rows that have a size and a bandwidth. */
+function bandwidthPoints(sheet, rows, column) {
+  const positive = (row, c) => {
+    const v = sheet.at(row, c);
+    return typeof v === "number" && v > 0 ? v : null;
+  };
+  return rows
+    .map((row) => [positive(row, "message_bytes"), positive(row, column), sheet.rows.indexOf(row)])
+    .filter(([x, y]) => x !== null && y !== null);
+}
+
+/**
+ * The curve of a row of fits; null where there is none. The line is of the time of a message: of
+ * the algorithm bandwidth, not of the bus.
+ */
+function fittedCurve(fits, row, column) {
+  if (!row || !column.includes("algo")) return null;
+  const at = (c) => fits.at(row, c);
+  if (at("beta_s_per_gb") === null || at("alpha_us") === null) return null;
+  return hockneyCurve(at("alpha_us"), at("beta_s_per_gb"), at("min_bytes"), at("max_bytes"));
+}
+
 /**
  * Bandwidth against message size, both axes logarithmic. `groups` is
  * `[{name, colour, symbol, dash, points: [[bytes, GB/s, row]], curve: [[bytes, GB/s]]}]`.
@@ -213,21 +373,46 @@ function bandwidthOption(groups, describe) {
   const series = [];
   for (const g of shown) {
     series.push({
-      type: "scatter", name: g.name, data: g.points, symbol: g.symbol, symbolSize: 9, cursor: "default",
-      itemStyle: {color: g.colour, opacity: 0.85, borderColor: palette.panel, borderWidth: 0.5}, dimensions: ["bytes", "GB/s", "row"],
+      type: "scatter",
+      name: g.name,
+      data: g.points,
+      symbol: g.symbol,
+      symbolSize: 9,
+      cursor: "default",
+      itemStyle: {color: g.colour, opacity: 0.85, borderColor: palette.panel, borderWidth: 0.5},
+      dimensions: ["bytes", "GB/s", "row"],
     });
     if (g.curve) {
       series.push({
-        type: "line", name: g.name, data: g.curve, showSymbol: false, silent: true, tooltip: {show: false},
-        lineStyle: {color: g.colour, width: 1.5, type: g.dash || "solid"}, itemStyle: {color: g.colour},
+        type: "line",
+        name: g.name,
+        data: g.curve,
+        showSymbol: false,
+        silent: true,
+        tooltip: {show: false},
+        lineStyle: {color: g.colour, width: 1.5, type: g.dash || "solid"},
+        itemStyle: {color: g.colour},
       });
     }
   }
-  const log = (unit) => ({type: "log", logBase: 10, minorTick: {show: true}, axisLabel: {formatter: (v) => short(v, unit)}, splitLine: {show: true}});
+  const log = (unit) => ({
+    type: "log",
+    logBase: 10,
+    minorTick: {show: true},
+    axisLabel: {formatter: (v) => short(v, unit)},
+    splitLine: {show: true},
+  });
   return {
     grid: {left: 8, right: 24, top: 56, bottom: 34, containLabel: true},
     legend: {data: shown.map((g) => ({name: g.name, icon: g.symbol}))},
-    tooltip: {trigger: "item", formatter: (p) => describe(shown.find((g) => g.name === p.seriesName), p.data)},
+    tooltip: {
+      trigger: "item",
+      formatter: (p) =>
+        describe(
+          shown.find((g) => g.name === p.seriesName),
+          p.data,
+        ),
+    },
     xAxis: {...log("bytes"), name: "message size", nameLocation: "middle", nameGap: 28},
     yAxis: {...log("gb_per_s"), name: "bandwidth", nameTextStyle: {align: "left"}},
     series,

@@ -1,46 +1,8 @@
-// Numbers and texts for people. The rules, by number, are those of src/report/units.rs: both give
-// the same text for the same value.
+// Numbers and texts for people. The rules, by number, are those of src/registry/units.rs: both give
+// the same text for the same value. The page has the table of units (UNITS) before this.
 
-const TIME = [[-12, "ps"], [-9, "ns"], [-6, "us"], [-3, "ms"], [0, "s"]];
-const BYTES = [[0, "B"], [3, "kB"], [6, "MB"], [9, "GB"], [12, "TB"], [15, "PB"], [18, "EB"]];
-const FLOPS = [
-  [0, "FLOP"], [3, "kFLOP"], [6, "MFLOP"], [9, "GFLOP"], [12, "TFLOP"], [15, "PFLOP"], [18, "EFLOP"],
-];
-
-const scaled = (digits, steps, power, after) => ({digits, steps, power, after, cut: false});
-const fixed = (digits, after) => ({digits, steps: [], power: 0, after, cut: digits === 4});
-
-const SPELLINGS = new Map([
-  ["ns", scaled(4, TIME, -9, "")],
-  ["us", scaled(4, TIME, -6, "")],
-  ["ms", scaled(4, TIME, -3, "")],
-  ["s", scaled(4, TIME, 0, "")],
-  ["s_per_gb", scaled(4, TIME, 0, "/GB")],
-  ["s_per_byte", scaled(4, TIME, 0, "/B")],
-  ["bytes", scaled(3, BYTES, 0, "")],
-  ["mb", scaled(3, BYTES, 6, "")],
-  ["gb", scaled(3, BYTES, 9, "")],
-  ["bytes_per_s", scaled(3, BYTES, 0, "/s")],
-  ["gb_per_s", scaled(3, BYTES, 9, "/s")],
-  ["flops", scaled(3, FLOPS, 0, "")],
-  ["flops_per_s", scaled(3, FLOPS, 0, "/s")],
-  ["flops_per_token", scaled(3, FLOPS, 0, "/token")],
-  ["mib", fixed(3, " MiB")],
-  ["gib", fixed(3, " GiB")],
-  ["pct", fixed(3, " %")],
-  ["ratio", fixed(3, "")],
-  ["score", fixed(3, "")],
-  ["count", fixed(4, "")],
-  ["calls", fixed(4, " calls")],
-  ["tokens", fixed(4, " tokens")],
-  ["tokens_per_s", fixed(4, " tokens/s")],
-  ["requests_per_s", fixed(4, " requests/s")],
-  ["samples_per_s", fixed(4, " samples/s")],
-  ["per_s", fixed(4, "/s")],
-  ["tokens_per_gib", fixed(4, " tokens/GiB")],
-  ["tokens_per_s_per_gib", fixed(4, " tokens/s/GiB")],
-  ["flops_per_byte", fixed(4, " FLOP/B")],
-]);
+const SPELLINGS = new Map(UNITS.map((unit) => [unit.name, unit]));
+const unspelt = (after) => ({digits: 4, steps: [], power: 0, after, cut: true});
 
 /** A value with its unit; null is `n/a`. */
 function human(value, unit) {
@@ -50,8 +12,8 @@ function human(value, unit) {
   if (typeof value !== "number") return plain(JSON.stringify(value));
   if (!unit && Number.isInteger(value) && Math.abs(value) < 1e21) return String(value === 0 ? 0 : value);
   if (!Number.isFinite(value)) return "n/a";
-  const known = unit ? SPELLINGS.get(unit) : fixed(4, "");
-  return written(value, known || fixed(4, " " + plain(unit)), Boolean(unit));
+  const known = unit ? SPELLINGS.get(unit) : unspelt("");
+  return written(value, known || unspelt(" " + plain(unit)), Boolean(unit));
 }
 
 /** Text on one line, without what steers a terminal or turns the direction of the text. */

@@ -1,0 +1,57 @@
+-- @metric   aggregate_gpu_utilization
+-- @version  1
+-- @area     devices
+-- @summary  Share of the time from its first to its last kernel in which a device runs kernels, mean over ranks.
+-- @grain    trace
+-- @requires device_events
+-- @reads    _rank_times busy_intervals
+-- @value    kernel_utilization_pct
+-- @check    (SELECT count(*) FROM device_events WHERE class IN ('compute', 'comm')) > 0 | the trace has no kernels
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @null     no kernel has a duration
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   kernel_utilization_pct DOUBLE value pct higher | 100 x |kernels| / (first start to last end of the kernels), per device, summed over the devices of a rank; mean over ranks.
+-- @column   of_window_pct DOUBLE value pct higher | 100 x |kernels| / window of all device events, mean over ranks (kernel_pct of gpu_utilization).
+-- @column   kernel_time_ms DOUBLE value ms | |kernels|, mean over ranks.
+-- @column   kernel_span_ms DOUBLE value ms | First start to last end of the kernels, summed over the devices of a rank, mean over ranks.
+-- @column   per_rank MAP value pct | Share of each rank.
+-- @caveat   The window of a rank with several devices is that of each device, added up.
+-- @caveat   Copies and sets are no kernels; gpu_utilization counts them. A kernel of communication that waits counts as use.
+-- @source   metrics 2.F gpu_utilization_pct (aggregate_gpu_utilization of main.py; defect D45: per device, all ranks)
+WITH
+    devices AS (
+        SELECT
+            trace, rank, device,
+            interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS kernel_ns,
+            max(end_ns) - min(start_ns) AS span_ns
+        FROM busy_intervals
+        WHERE class IN ('compute', 'comm') AND rank IS NOT NULL
+        GROUP BY trace, rank, device
+    ),
+
+    spans AS (
+        SELECT trace, rank, sum(kernel_ns) AS kernel_ns, sum(span_ns) AS span_ns
+        FROM devices
+        GROUP BY trace, rank
+    ),
+
+    per_rank AS (
+        SELECT
+            s.trace, s.rank, s.kernel_ns, s.span_ns,
+            100.0 * s.kernel_ns / nullif(s.span_ns, 0) AS share_pct,
+            100.0 * s.kernel_ns / nullif(t.window_ns, 0) AS window_pct
+        FROM spans AS s
+        LEFT JOIN _rank_times AS t ON t.trace = s.trace AND t.rank = s.rank
+    )
+
+SELECT
+    trace,
+    avg(share_pct ORDER BY rank) AS kernel_utilization_pct,
+    avg(window_pct ORDER BY rank) AS of_window_pct,
+    avg(kernel_ns) / 1e6 AS kernel_time_ms,
+    avg(span_ns) / 1e6 AS kernel_span_ms,
+    map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(share_pct ORDER BY rank))
+        AS per_rank
+FROM per_rank
+GROUP BY trace
+ORDER BY trace

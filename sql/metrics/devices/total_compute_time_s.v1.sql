@@ -1,0 +1,98 @@
+-- @metric   total_compute_time_s
+-- @version  1
+-- @area     devices
+-- @summary  Time in which a rank computes: the union of its compute events, mean over ranks.
+-- @grain    trace
+-- @reads    _launch_coverage _windows busy_intervals device_events step_events steps
+-- @value    total_compute_time_s
+-- @alias    kernel_compute_time_group_6
+-- @coverage launch_coverage_ratio | per_step_s: the launches of compute events are
+-- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
+-- @null     no rank has an event with a duration
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over the ranks that have a window.
+-- @column   sum_all_ranks_s DOUBLE value s | The unions summed over ranks.
+-- @column   per_rank MAP value s | Union of each rank.
+-- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
+-- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over ranks; NULL without steps.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the compute events whose launch, and so whose step, is known (of XLA all): per_step_s rests on those; NULL without steps.
+-- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set once at ingest)
+WITH
+    spans AS (
+        SELECT trace, rank, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
+        FROM busy_intervals
+        WHERE class = 'compute'
+        GROUP BY trace, rank
+    ),
+
+    per_rank AS (
+        SELECT r.trace, r.rank, coalesce(s.union_ns, 0) AS union_ns
+        FROM _windows AS r
+        LEFT JOIN spans AS s ON s.trace = r.trace AND s.rank = r.rank
+    ),
+
+    rank_totals AS (
+        SELECT
+            trace,
+            avg(union_ns) / 1e9 AS mean_s,
+            sum(union_ns) / 1e9 AS sum_s,
+            map(array_agg(CAST(rank AS VARCHAR) ORDER BY rank), array_agg(union_ns / 1e9 ORDER BY rank))
+                AS per_rank
+        FROM per_rank
+        GROUP BY trace
+    ),
+
+    events AS (
+        SELECT trace, rank, step, device, ts_ns, dur_ns
+        FROM step_events
+        WHERE class = 'compute' AND dur_ns IS NOT NULL
+    ),
+
+    durations AS (
+        SELECT trace, sum(dur_ns) / 1e9 AS duration_s
+        FROM events
+        GROUP BY trace
+    ),
+
+    step_spans AS (
+        SELECT
+            trace, rank, step, device,
+            interval_union_ns(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns})) AS union_ns
+        FROM events
+        WHERE step IS NOT NULL
+        GROUP BY trace, rank, step, device
+    ),
+
+    -- A step without such work counts as 0.
+    step_times AS (
+        SELECT t.trace, t.rank, t.step, TRY_CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS step_ns
+        FROM steps AS t
+        LEFT JOIN step_spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
+        GROUP BY t.trace, t.rank, t.step
+    ),
+
+    step_ranks AS (
+        SELECT trace, rank, avg(step_ns) / 1e9 AS step_s
+        FROM step_times
+        GROUP BY trace, rank
+    ),
+
+    step_totals AS (
+        SELECT trace, avg(step_s ORDER BY rank) AS per_step_s
+        FROM step_ranks
+        GROUP BY trace
+    )
+
+SELECT
+    r.trace,
+    r.mean_s AS total_compute_time_s,
+    r.sum_s AS sum_all_ranks_s,
+    r.per_rank,
+    coalesce(d.duration_s, 0) AS sum_of_durations_s,
+    p.per_step_s,
+    CASE WHEN p.trace IS NOT NULL THEN c.compute_coverage_ratio END AS launch_coverage_ratio
+FROM rank_totals AS r
+LEFT JOIN durations AS d ON d.trace = r.trace
+LEFT JOIN step_totals AS p ON p.trace = r.trace
+LEFT JOIN _launch_coverage AS c ON c.trace = r.trace
+ORDER BY r.trace

@@ -1,0 +1,50 @@
+-- @metric   achieved_flops_from_trace_json
+-- @version  1
+-- @area     speed
+-- @summary  Floating-point operations of all ranks per second of the trace.
+-- @grain    trace
+-- @profilers xla
+-- @requires device_events
+-- @reads    _rank_flops _windows _busy
+-- @value    achieved_flops_from_trace_json
+-- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   achieved_flops_from_trace_json DOUBLE value flops_per_s higher | Sum over the device events of all ranks / the largest window over ranks (that of wall_time_s).
+-- @column   per_busy DOUBLE value flops_per_s | The same sum / the busy time of all devices together: the rate of one busy device.
+-- @column   total_model_flops DOUBLE value flops | The sum.
+-- @column   wall_time_s DOUBLE value s | The window.
+-- @column   busy_time_s DOUBLE value s | Union of all work of each device, summed over devices and ranks.
+-- @caveat   The tool that set the name divides by the durations of the operations that state any, added up: a rate of single operations, which idle time and concurrency do not move.
+-- @source   metrics 2.F achieved_flops (defect D15)
+WITH
+    totals AS (
+        SELECT trace, CAST(sum(flops) AS DOUBLE) AS flops
+        FROM _rank_flops
+        GROUP BY trace
+    ),
+
+    walls AS (
+        SELECT trace, max(end_ns - start_ns) / 1e9 AS wall_time_s
+        FROM _windows
+        WHERE basis = 'device'
+        GROUP BY trace
+    ),
+
+    busy AS (
+        SELECT trace, sum(interval_union_ns(busy)) / 1e9 AS busy_time_s
+        FROM _busy
+        WHERE device IS NOT NULL
+        GROUP BY trace
+    )
+
+SELECT
+    t.trace,
+    t.flops / nullif(w.wall_time_s, 0) AS achieved_flops_from_trace_json,
+    t.flops / nullif(b.busy_time_s, 0) AS per_busy,
+    t.flops AS total_model_flops,
+    w.wall_time_s,
+    b.busy_time_s
+FROM totals AS t
+LEFT JOIN walls AS w ON w.trace = t.trace
+LEFT JOIN busy AS b ON b.trace = t.trace
+ORDER BY t.trace

@@ -1,0 +1,63 @@
+-- @metric   estimated_throughput_tokens_per_s
+-- @version  1
+-- @area     speed
+-- @summary  Tokens per second that the floating-point operations of the trace are enough for.
+-- @grain    trace
+-- @profilers xla
+-- @requires device_events
+-- @reads    _rank_flops _model_size _windows
+-- @value    estimated_throughput_tokens_per_s
+-- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @null     no card states the parameters of the model: give them with -p model_params=7e9
+-- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not given.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   estimated_throughput_tokens_per_s DOUBLE value tokens_per_s higher | estimated_total_tokens / wall_time_s.
+-- @column   estimated_total_tokens DOUBLE value tokens | total_model_flops / flops_per_token_used.
+-- @column   total_model_flops DOUBLE value flops | Sum over the device events of all ranks.
+-- @column   flops_per_token_used DOUBLE value flops_per_token | 6 x parameters in training, 2 x in inference.
+-- @column   wall_time_s DOUBLE value s | Largest window over ranks.
+-- @caveat   An estimate from operations that the compiler counted; throughput_tokens is the measured one. The tool that set the name counts operations several times, takes 7e9 parameters where none are given, and a span with the host in it.
+-- @source   metrics 2.B estimated_throughput_tokens_per_s (defects D01, D15, D16)
+WITH
+    totals AS (
+        SELECT trace, CAST(sum(flops) AS DOUBLE) AS flops
+        FROM _rank_flops
+        GROUP BY trace
+    ),
+
+    models AS (
+        SELECT
+            trace, flops_per_param,
+            coalesce($model_params, CAST(model_params AS DOUBLE)) AS model_params
+        FROM _model_size
+    ),
+
+    walls AS (
+        SELECT trace, max(end_ns - start_ns) / 1e9 AS wall_time_s
+        FROM _windows
+        WHERE basis = 'device'
+        GROUP BY trace
+    ),
+
+    tokens AS (
+        SELECT
+            t.trace,
+            t.flops AS total_model_flops,
+            CASE WHEN m.model_params > 0 THEN m.flops_per_param * m.model_params END
+                AS flops_per_token_used,
+            w.wall_time_s
+        FROM totals AS t
+        INNER JOIN models AS m ON m.trace = t.trace
+        LEFT JOIN walls AS w ON w.trace = t.trace
+    )
+
+SELECT
+    trace,
+    total_model_flops / flops_per_token_used / nullif(wall_time_s, 0)
+        AS estimated_throughput_tokens_per_s,
+    total_model_flops / flops_per_token_used AS estimated_total_tokens,
+    total_model_flops,
+    flops_per_token_used,
+    wall_time_s
+FROM tokens
+ORDER BY trace

@@ -1,0 +1,49 @@
+-- @metric   estimated_total_tokens
+-- @version  1
+-- @area     speed
+-- @summary  Tokens that the floating-point operations of the trace are enough for.
+-- @grain    trace
+-- @profilers xla
+-- @requires device_events
+-- @reads    _rank_flops _model_size
+-- @value    estimated_total_tokens
+-- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @null     no card states the parameters of the model: give them with -p model_params=7e9
+-- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not given.
+-- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   estimated_total_tokens DOUBLE value tokens higher | total_model_flops / flops_per_token_used.
+-- @column   total_model_flops DOUBLE value flops | Sum over the device events of all ranks.
+-- @column   flops_per_token_used DOUBLE value flops_per_token | 6 x parameters in training, 2 x in inference.
+-- @caveat   An estimate from operations that the compiler counted, not tokens that were seen. The tool that set the name counts operations several times and takes 7e9 parameters where none are given.
+-- @source   metrics 2.B estimated_total_tokens (defects D15, D16)
+WITH
+    totals AS (
+        SELECT trace, CAST(sum(flops) AS DOUBLE) AS flops
+        FROM _rank_flops
+        GROUP BY trace
+    ),
+
+    models AS (
+        SELECT
+            trace, flops_per_param,
+            coalesce($model_params, CAST(model_params AS DOUBLE)) AS model_params
+        FROM _model_size
+    ),
+
+    tokens AS (
+        SELECT
+            t.trace,
+            t.flops AS total_model_flops,
+            CASE WHEN m.model_params > 0 THEN m.flops_per_param * m.model_params END
+                AS flops_per_token_used
+        FROM totals AS t
+        INNER JOIN models AS m ON m.trace = t.trace
+    )
+
+SELECT
+    trace,
+    total_model_flops / flops_per_token_used AS estimated_total_tokens,
+    total_model_flops,
+    flops_per_token_used
+FROM tokens
+ORDER BY trace

@@ -1,0 +1,259 @@
+//! Metrics over traces: one database for all of them, each trace shown in it in turn.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use crate::cli::args::ProfileMode;
+use crate::cli::context::Context;
+use crate::cli::progress::Steps;
+use crate::engine::metric::{MetricResult, Params, run};
+use crate::engine::rows::{Rows, rows};
+use crate::engine::{Engine, Selection, interrupt};
+use crate::error::{Error, Result};
+use crate::registry::SqlFile;
+use crate::report::document::Document;
+use crate::report::metric::Metric;
+use crate::report::sheet::{MOST_ROWS, Sheet};
+use crate::store::manifest::{Manifest, identity};
+
+/// The reason why execution traces alone have no measured values.
+const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing \
+                        of devices; ingest them together with the Kineto traces of the run";
+
+/// The metrics and views that every trace is asked for, and the database that answers.
+pub struct Batch<'a, 'c> {
+    context: &'c Context,
+    files: &'a [&'c SqlFile],
+    /// Views whose rows are wanted too.
+    views: &'a [&'c SqlFile],
+    params: &'a Params,
+    mode: ProfileMode,
+    directories: &'a [PathBuf],
+    engine: Option<Engine<'c>>,
+    steps: Steps,
+}
+
+impl<'a, 'c> Batch<'a, 'c> {
+    /// Metrics of the traces in `directories`.
+    pub fn new(
+        context: &'c Context,
+        files: &'a [&'c SqlFile],
+        params: &'a Params,
+        mode: ProfileMode,
+        directories: &'a [PathBuf],
+    ) -> Self {
+        let steps = Steps::new(context.global.quiet, files.len() * directories.len());
+        Self { context, files, views: &[], params, mode, directories, engine: None, steps }
+    }
+
+    /// Views whose rows are asked for beside the metrics.
+    #[must_use]
+    pub fn with_views(self, views: &'a [&'c SqlFile]) -> Self {
+        let steps = Steps::new(
+            self.context.global.quiet,
+            (self.files.len() + views.len()) * self.directories.len(),
+        );
+        Self { views, steps, ..self }
+    }
+
+    /// The result of each metric on a trace, and the rows of each view.
+    ///
+    /// # Errors
+    /// `sql` for queries that were interrupted, and faults of the trace as a whole.
+    pub fn trace(&mut self, directory: &Path) -> Result<Answers> {
+        loop {
+            let before = identity(directory);
+            let out = self.answers(directory)?;
+            // An ingest may have put another trace in its place: then tables were read of both.
+            if identity(directory) == before {
+                return Ok(out);
+            }
+            self.engine = None;
+            self.steps.back(out.results.len() + out.rows.len());
+        }
+    }
+
+    /// Says how long a file took, where the user wants to know.
+    fn say(&self, name: &str, trace: &str, began: Instant) {
+        if self.context.printer.verbose() {
+            let ms = began.elapsed().as_millis();
+            self.context.printer.note(&format!("{name} of {trace}: {ms} ms"));
+        }
+    }
+
+    /// The answers of a trace that does not change meanwhile.
+    fn answers(&mut self, directory: &Path) -> Result<Answers> {
+        let manifest = Manifest::read(directory)?;
+        let sources = manifest.kinds();
+        let profilers = profilers(&manifest);
+        let wanted = self.mode.source().or(profilers.first().copied());
+        let selection = selection(directory, &manifest, self.mode);
+        let mut shown = false;
+        let mut results = Vec::new();
+        for file in self.files {
+            let mut outcome = self.ask(&selection, &manifest, file, &mut shown, |engine| {
+                run(engine, &manifest, file, self.params)
+            })?;
+            if let (Ok(result), ["et"]) = (&mut outcome, &profilers[..])
+                && result.value.is_null()
+            {
+                result.reason = Some(ET_ALONE.to_owned());
+            }
+            if let (Ok(result), Some(wanted)) = (&mut outcome, wanted) {
+                if !sources.contains(&wanted) {
+                    without_source(result, wanted);
+                } else if profilers.len() > 1
+                    && self.mode == ProfileMode::Auto
+                    && !result.value.is_null()
+                {
+                    result.warnings.push(format!(
+                        "the trace is of {}; this is of {wanted} (see --profile-mode)",
+                        profilers.join(" and ")
+                    ));
+                }
+            }
+            results.push(outcome);
+        }
+        let mut all = Vec::new();
+        for view in self.views {
+            all.push(self.ask(&selection, &manifest, view, &mut shown, |engine| {
+                rows(engine, view, &[], MOST_ROWS)
+            })?);
+        }
+        Ok(Answers { results, rows: all, manifest })
+    }
+
+    /// Asks the database, in which the trace is, for one file.
+    fn ask<T>(
+        &mut self,
+        selection: &Selection,
+        manifest: &Manifest,
+        file: &SqlFile,
+        shown: &mut bool,
+        question: impl FnOnce(&Engine<'c>) -> Result<T>,
+    ) -> Result<Result<T>> {
+        self.steps.next(&manifest.trace, &file.header.name);
+        let began = Instant::now();
+        let engine = match self.engine.take() {
+            Some(engine) if *shown => engine,
+            other => self.show(other, selection)?,
+        };
+        *shown = true;
+        let outcome = question(&engine);
+        if outcome.is_ok() {
+            self.engine = Some(engine);
+        } else if self.context.interrupt.asked() {
+            return Err(interrupt::error());
+        }
+        // A database that failed once may be of no more use: the next question opens another.
+        *shown = outcome.is_ok();
+        self.say(&file.header.name, &manifest.trace, began);
+        Ok(outcome)
+    }
+
+    /// A database with the trace in its tables.
+    fn show(&self, engine: Option<Engine<'c>>, selection: &Selection) -> Result<Engine<'c>> {
+        let engine = match engine {
+            Some(engine) => engine,
+            None => {
+                let registry = &self.context.registry;
+                let settings = self.context.settings();
+                let files: Vec<&SqlFile> = self.files.iter().chain(self.views).copied().collect();
+                let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
+                // The lock first: views of a user's folder are bound behind it too.
+                engine.lock_down()?;
+                engine
+            }
+        };
+        engine.show(vec![selection.clone()])?;
+        Ok(engine)
+    }
+}
+
+/// The answers of a trace.
+pub struct Answers {
+    /// The trace.
+    pub manifest: Manifest,
+    /// Results of the metrics, in the order in which they were asked.
+    pub results: Vec<Result<MetricResult>>,
+    /// Rows of the views.
+    pub rows: Vec<Result<Rows>>,
+}
+
+impl Answers {
+    /// Results of the metrics and sheets of the views. A file that failed has its reason in place
+    /// of a value, and its error in `errors`, each error once.
+    pub fn known(
+        self,
+        files: &[&SqlFile],
+        views: &[&SqlFile],
+        errors: &mut Vec<Error>,
+    ) -> (Vec<MetricResult>, Vec<Sheet>) {
+        let mut failed = |error: Error| {
+            let reason = format!("it could not be computed: {}", error.message);
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+            reason
+        };
+        let results = files.iter().zip(self.results).map(|(file, outcome)| {
+            outcome.unwrap_or_else(|e| MetricResult {
+                reason: Some(failed(e)),
+                ..MetricResult::empty(&self.manifest, file)
+            })
+        });
+        let results = results.collect();
+        let sheets = views.iter().zip(self.rows).map(|(view, outcome)| {
+            let rows =
+                outcome.unwrap_or_else(|e| Rows { rows: Vec::new(), reason: Some(failed(e)) });
+            Sheet::new(view, rows)
+        });
+        (results, sheets.collect())
+    }
+
+    /// The report of the trace, which shows the first of the metrics, and the results of all
+    /// metrics. A file that failed has its reason in the report, and its error in `errors`.
+    pub fn document(
+        self,
+        shown: &[(String, &SqlFile)],
+        files: &[&SqlFile],
+        views: &[&SqlFile],
+        errors: &mut Vec<Error>,
+    ) -> (Document, Vec<MetricResult>) {
+        let (trace, fingerprint) = (self.manifest.trace.clone(), self.manifest.fingerprint());
+        let (results, sheets) = self.known(files, views, errors);
+        let metrics = shown
+            .iter()
+            .zip(&results)
+            .map(|((section, file), result)| Metric::new(file, section, result.clone()))
+            .collect();
+        (Document { label: trace.clone(), trace, fingerprint, sheets, metrics }, results)
+    }
+}
+
+/// The profilers of a trace. Memory snapshots and benchmarks saw none of the work on devices, and
+/// must not count as ranks in what a profiler is asked.
+fn profilers(manifest: &Manifest) -> Vec<&str> {
+    let mut profilers = manifest.kinds();
+    profilers.retain(|source| !matches!(*source, "memory" | "bench"));
+    profilers
+}
+
+/// A trace, and the one profiler whose rows are shown: the one asked for, though the trace may have
+/// none of it; else the first of several, which all saw the same work.
+pub fn selection(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Selection {
+    let several = manifest.kinds().len() > 1;
+    let source = mode.source().or(profilers(manifest).first().copied().filter(|_| several));
+    Selection { directory: directory.to_owned(), source: source.map(str::to_owned) }
+}
+
+/// Takes the value of a result away, as the trace lacks the profiler that was asked for.
+fn without_source(result: &mut MetricResult, source: &str) {
+    result.value = Value::Null;
+    result.reason = Some(format!("the trace has no {source} source"));
+    result.details = Map::new();
+    result.warnings = Vec::new();
+    result.batch = None;
+}

@@ -1,0 +1,63 @@
+//! The context that every command runs in.
+
+use std::path::PathBuf;
+
+use crate::cli::args::Global;
+use crate::cli::printer::Printer;
+use crate::derive::Derive;
+use crate::engine::interrupt::Interrupt;
+use crate::engine::{Settings, directories};
+use crate::error::Result;
+use crate::registry::Registry;
+use crate::store::Store;
+use crate::store::manifest::Manifest;
+
+/// The options, the printer and the data directory that all commands share.
+pub struct Context {
+    /// Options of every command.
+    pub global: Global,
+    /// The writer of results and messages.
+    pub printer: Printer,
+    /// The data directory.
+    pub store: Store,
+    /// The SQL files, those of the user among them.
+    pub registry: Registry,
+    /// The means to stop queries.
+    pub interrupt: Interrupt,
+}
+
+impl Context {
+    /// Limits of a connection, as the options say.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            threads: self.global.jobs,
+            memory_limit: self.global.memory_limit.clone(),
+            data: self.store.path.clone(),
+            interrupt: self.interrupt.clone(),
+        }
+    }
+
+    /// The maker of derived tables, as this version and the options say.
+    pub fn derive(&self) -> Derive<'_> {
+        Derive {
+            registry: &self.registry,
+            memory_limit: self.global.memory_limit.clone(),
+            threads: self.global.jobs,
+        }
+    }
+
+    /// Directories of the traces to query, with derived tables as this version makes them.
+    ///
+    /// # Errors
+    /// `trace-unknown`, and those of making derived tables.
+    pub fn directories(&self, traces: &[String]) -> Result<Vec<PathBuf>> {
+        let derive = self.derive();
+        for directory in traces.iter().map(|trace| self.store.directory(trace)) {
+            // A manifest that cannot be read is an error below.
+            if let Ok(manifest) = Manifest::read(&directory) {
+                derive.refresh(&self.store, &directory, manifest)?;
+            }
+        }
+        directories(&self.store, traces)
+    }
+}

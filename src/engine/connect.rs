@@ -1,0 +1,43 @@
+//! A connection to DuckDB: its limits, and the SQL functions.
+
+use std::path::PathBuf;
+
+use duckdb::{Config, Connection};
+
+use crate::engine::interrupt::Interrupt;
+use crate::error::{Error, Result};
+
+/// Limits of a connection.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Threads; 0 for one per core.
+    pub threads: usize,
+    /// Memory limit, as DuckDB writes sizes; empty for DuckDB's own default.
+    pub memory_limit: String,
+    /// The data directory, below which queries put what they cannot hold in memory.
+    pub data: PathBuf,
+    /// The means to stop the queries.
+    pub interrupt: Interrupt,
+}
+
+/// A connection in memory with the SQL functions. It loads no extension by itself. The caller names
+/// the folder for what it cannot hold in memory (`SET temp_directory`).
+///
+/// # Errors
+/// `sql` when DuckDB does not start, `usage` for an unusable memory limit.
+pub fn connect(settings: &Settings) -> Result<Connection> {
+    let mut config = Config::default().enable_autoload_extension(false)?;
+    if settings.threads > 0 {
+        config = config.threads(i64::try_from(settings.threads).unwrap_or(1))?;
+    }
+    if !settings.memory_limit.is_empty() {
+        config = config.max_memory(&settings.memory_limit).map_err(|_| {
+            Error::new("usage", format!("{:?} is no size of memory", settings.memory_limit))
+                .hint("write a number and a unit: --memory-limit 1GB")
+        })?;
+    }
+    let connection = Connection::open_in_memory_with_flags(config)?;
+    connection.execute_batch("SET enable_progress_bar = false")?;
+    crate::functions::register(&connection)?;
+    Ok(connection)
+}

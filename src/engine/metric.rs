@@ -1,0 +1,352 @@
+//! The result of one metric on one trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow::array::RecordBatch;
+use duckdb::ToSql;
+use duckdb::types::Value as SqlValue;
+use serde_json::{Map, Value};
+
+use crate::engine::admit::explained;
+use crate::engine::lacking::{needs, why_null, without_rows};
+use crate::engine::remarks::{ANSWER, remark, with_remarks};
+use crate::engine::{Engine, ResultRow, json};
+use crate::error::{Error, Result, nearest};
+use crate::registry::header::{Header, Pair, Param};
+use crate::registry::{SqlFile, lint, units};
+use crate::schema::{self, SCHEMA_VERSION};
+use crate::store::manifest::Manifest;
+
+/// Below this share of known sizes, groups or launches a figure carries a warning (product 6.7).
+const COVERAGE_WARNING: f64 = 0.95;
+
+/// The result of a metric on a trace.
+#[derive(Debug, Clone)]
+pub struct MetricResult {
+    /// Name of the metric.
+    pub metric: String,
+    /// Version of the metric.
+    pub version: u32,
+    /// The trace.
+    pub trace: String,
+    /// The one number; null with a reason where there is none.
+    pub value: Value,
+    /// Unit of the value.
+    pub unit: Option<String>,
+    /// The reason why there is no value.
+    pub reason: Option<String>,
+    /// Every column but the trace.
+    pub details: Map<String, Value>,
+    /// Parameters as they were used.
+    pub params: Map<String, Value>,
+    /// Warnings that hold for this trace; what always holds is in the metric's definition.
+    pub warnings: Vec<String>,
+    /// Words for people beside the value, as the rank that is meant.
+    pub answer: Option<String>,
+    /// Hash of the query.
+    pub sql_sha256: String,
+    /// Hash over the bytes that the trace was made from.
+    pub trace_fingerprint: String,
+    /// The row of the query.
+    pub batch: Option<RecordBatch>,
+}
+
+impl MetricResult {
+    /// A result with no value and no reason yet.
+    pub fn empty(manifest: &Manifest, file: &SqlFile) -> Self {
+        let header = &file.header;
+        Self {
+            metric: header.name.clone(),
+            version: header.version,
+            trace: manifest.trace.clone(),
+            value: Value::Null,
+            unit: header.unit().map(str::to_owned),
+            reason: None,
+            details: Map::new(),
+            params: Map::new(),
+            warnings: Vec::new(),
+            answer: None,
+            sql_sha256: file.sha256(),
+            trace_fingerprint: manifest.fingerprint(),
+            batch: None,
+        }
+    }
+
+    /// The JSON object of one metric on one trace.
+    pub fn json(&self) -> Value {
+        serde_json::json!({
+            "metric": self.metric, "version": self.version, "trace": self.trace,
+            "value": self.value, "unit": self.unit, "reason": self.reason,
+            "details": self.details, "params": self.params, "warnings": self.warnings,
+            "provenance": {
+                "sql_sha256": self.sql_sha256, "schema_version": SCHEMA_VERSION,
+                "trace_fingerprint": self.trace_fingerprint, "ccl_sql": env!("CARGO_PKG_VERSION"),
+            },
+        })
+    }
+}
+
+/// Values for the parameters of a metric, by name, as the user wrote them.
+pub type Params = BTreeMap<String, String>;
+
+/// Refuses parameters that none of the metrics has.
+///
+/// # Errors
+/// `param-invalid` with the nearest name.
+pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
+    let known: Vec<&str> =
+        files.iter().flat_map(|f| f.header.params.iter().map(|p| p.name.as_str())).collect();
+    let Some(name) = params.keys().find(|n| !known.contains(&n.as_str())) else { return Ok(()) };
+    let message = match files {
+        [one] => format!("metric `{}` has no parameter `{name}`", one.header.name),
+        _ => format!("none of these metrics has a parameter `{name}`"),
+    };
+    let error = Error::new("param-invalid", message);
+    Err(match nearest(name, known.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("`ccl-sql show NAME` lists the parameters of a metric"),
+    })
+}
+
+/// The value that is bound, and its JSON form.
+fn bind(param: &Param, text: Option<&str>) -> Result<(SqlValue, Value)> {
+    let Some(text) = text else { return Ok((SqlValue::Null, Value::Null)) };
+    let bad = || {
+        Error::new(
+            "param-invalid",
+            format!("parameter `{}` is {text:?}, which is no {}", param.name, param.ty),
+        )
+        .facts(param.doc.clone())
+        .hint(match param.ty.as_str() {
+            "BOOLEAN" => "write true or false",
+            "BIGINT" => "write a whole number",
+            _ => "write a number",
+        })
+    };
+    Ok(match param.ty.as_str() {
+        "BIGINT" => {
+            let number: i64 = text.parse().or_else(|_| {
+                // 7e9 parameters are written like this.
+                let float: f64 = text.parse().map_err(|_| bad())?;
+                let whole = float.fract() == 0.0 && float.abs() < 9e15;
+                whole.then_some(float as i64).ok_or_else(bad)
+            })?;
+            (SqlValue::BigInt(number), number.into())
+        }
+        "DOUBLE" => {
+            let number: f64 = text.parse().map_err(|_| bad())?;
+            if !number.is_finite() {
+                return Err(bad());
+            }
+            (SqlValue::Double(number), number.into())
+        }
+        "BOOLEAN" => {
+            let truth = match text {
+                "true" | "1" | "yes" => true,
+                "false" | "0" | "no" => false,
+                _ => return Err(bad()),
+            };
+            (SqlValue::Boolean(truth), truth.into())
+        }
+        _ => (SqlValue::Text(text.to_owned()), text.into()),
+    })
+}
+
+/// Runs a metric on the trace that `engine` shows, which is that of `manifest`.
+///
+/// # Errors
+/// `sql` with the path of the metric, `param-invalid` for a parameter of the wrong type,
+/// `check-failed` when the query gives more than one row for the trace.
+pub fn run(
+    engine: &Engine<'_>,
+    manifest: &Manifest,
+    file: &SqlFile,
+    params: &Params,
+) -> Result<MetricResult> {
+    let header = &file.header;
+    let mut out = MetricResult::empty(manifest, file);
+    let mut bound = Vec::new();
+    for param in &header.params {
+        let text = params.get(&param.name).or(param.default.as_ref());
+        let (value, shown) = bind(param, text.map(String::as_str))?;
+        out.params.insert(param.name.clone(), shown);
+        bound.push((param.name.as_str(), value));
+    }
+    out.reason = match requires(engine, manifest, file)? {
+        None => first_reason(engine, file)?,
+        reason => reason,
+    };
+    if out.reason.is_some() {
+        return Ok(out);
+    }
+    let sql = with_remarks(file);
+    engine.admit_file(file, &sql)?;
+    let batches = query(engine, file, &sql, &bound)?;
+    let Some(mut row) = single_row(file, &batches)? else {
+        out.reason = Some(why_null(header, "the trace has no rows for it"));
+        return Ok(out);
+    };
+    let said: Vec<&Pair> = (header.warns.iter().enumerate())
+        .filter(|(i, _)| row.shift_remove(&remark(*i)) == Some(Value::Bool(true)))
+        .map(|(_, warn)| warn)
+        .collect();
+    let answer = row.shift_remove(ANSWER);
+    row.shift_remove("trace");
+    let value_name = header.value.as_deref().unwrap_or_default();
+    out.value = row.get(value_name).cloned().unwrap_or(Value::Null);
+    out.warnings = coverage(header, &row);
+    if out.value.is_null() {
+        out.reason = Some(why_null(header, &format!("{value_name} is NULL")));
+    } else {
+        out.warnings.extend(said.iter().map(|warn| filled(&warn.right, header, &row)));
+        for (i, param) in header.params.iter().enumerate() {
+            let is_explained = said.iter().any(|warn| names_param(&warn.left, &param.name));
+            if is_explained || !params.contains_key(&param.name) {
+                continue;
+            }
+            let (default, _) = bind(param, param.default.as_deref())?;
+            let mut without = bound.clone();
+            without[i].1 = default;
+            if without[i] != bound[i] && query(engine, file, &sql, &without)? == batches {
+                out.warnings.push(format!(
+                    "{} changes nothing for this trace: the answer is the same without it",
+                    param.name
+                ));
+            }
+        }
+        out.answer = answer.and_then(|a| a.as_str().map(str::to_owned));
+    }
+    out.details = row;
+    out.batch = own_columns(header, batches)?;
+    Ok(out)
+}
+
+/// Makes what the metric reads. Gives a reason where tables that it cannot do without are empty.
+fn requires(engine: &Engine<'_>, manifest: &Manifest, file: &SqlFile) -> Result<Option<String>> {
+    let names = || file.header.requires.iter().map(String::as_str);
+    let is_empty = |name: &&str| {
+        schema::table(name).is_some() && manifest.rows.get(*name).copied().unwrap_or(0) == 0
+    };
+    let lacking: Vec<&str> = names().filter(is_empty).collect();
+    if !lacking.is_empty() {
+        return Ok(Some(needs(&lacking)));
+    }
+    engine.make_inputs(file)?;
+    // The manifest counts the rows of all profilers.
+    let sources: BTreeSet<&str> = manifest.sources.iter().map(|s| s.source.as_str()).collect();
+    if sources.len() < 2 {
+        return Ok(None);
+    }
+    let lacking = without_rows(&engine.connection, names())?;
+    Ok((!lacking.is_empty()).then(|| needs(&lacking)))
+}
+
+/// The first sentence of the header why the trace has no value (`@check`).
+fn first_reason(engine: &Engine<'_>, file: &SqlFile) -> Result<Option<String>> {
+    engine.admit_file(file, file.query())?;
+    for check in &file.header.checks {
+        let sql = format!("SELECT CAST(({}) AS BOOLEAN)", check.left);
+        engine.admit_file(file, &sql)?;
+        let holds: Option<bool> = engine
+            .connection
+            .query_row(&sql, [], |row| row.get(0))
+            .map_err(|e| explained(engine.registry, file, e))?;
+        if holds != Some(true) {
+            return Ok(Some(check.right.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The row of a metric; none where the query gives none.
+///
+/// # Errors
+/// `check-failed` for several rows.
+fn single_row(file: &SqlFile, batches: &[RecordBatch]) -> Result<Option<Map<String, Value>>> {
+    let mut rows = json::rows(batches);
+    if rows.len() > 1 {
+        return Err(Error::new(
+            "check-failed",
+            format!("the metric gives {} rows for one trace", rows.len()),
+        )
+        .at(file.path.clone())
+        .hint("its grain is one row per trace: aggregate, or use LIST and MAP columns"));
+    }
+    Ok(rows.pop())
+}
+
+/// Warnings of shares that are too small for the figures that rest on them.
+fn coverage(header: &Header, row: &Map<String, Value>) -> Vec<String> {
+    let warning = |coverage: &Pair| {
+        let share = row.get(&coverage.left).and_then(Value::as_f64);
+        Some(match share.filter(|s| *s < COVERAGE_WARNING)? {
+            0.0 => format!("{} nowhere known", coverage.right),
+            share => format!("{} known for {:.1} % only", coverage.right, share * 100.0),
+        })
+    };
+    header.coverage.iter().filter_map(warning).collect()
+}
+
+/// The row without the columns of the remarks.
+fn own_columns(header: &Header, batches: Vec<RecordBatch>) -> Result<Option<RecordBatch>> {
+    let remarks = header.warns.len() + usize::from(header.answer.is_some());
+    let Some(batch) = batches.into_iter().find(|b| b.num_rows() > 0) else { return Ok(None) };
+    let own: Vec<usize> = (0..batch.num_columns().saturating_sub(remarks)).collect();
+    Ok(Some(batch.project(&own)?))
+}
+
+/// The rows of a query, with the parameters that it names.
+fn query(
+    engine: &Engine<'_>,
+    file: &SqlFile,
+    sql: &str,
+    bound: &[(&str, SqlValue)],
+) -> Result<Vec<RecordBatch>> {
+    let rows = || -> Result<_, duckdb::Error> {
+        let mut statement = engine.connection.prepare(sql)?;
+        // A parameter that nothing names cannot be bound.
+        let known: Vec<String> = (1..=statement.parameter_count())
+            .map(|i| statement.parameter_name(i))
+            .collect::<Result<_, _>>()?;
+        let named: Vec<(&str, &dyn ToSql)> = bound
+            .iter()
+            .filter(|(name, _)| known.iter().any(|k| k == name))
+            .map(|(name, value)| (*name, value as &dyn ToSql))
+            .collect();
+        Ok(statement.query_arrow(&named[..])?.collect())
+    };
+    rows().map_err(|e| explained(engine.registry, file, e))
+}
+
+/// Whether an expression names a parameter.
+fn names_param(expression: &str, name: &str) -> bool {
+    expression.split('$').skip(1).any(|rest| {
+        rest.strip_prefix(name).is_some_and(|after| {
+            !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        })
+    })
+}
+
+/// A message with the values of the columns that it names between braces.
+fn filled(message: &str, header: &Header, row: &Map<String, Value>) -> String {
+    let mut out = message.to_owned();
+    for name in lint::placeholders(message) {
+        let unit = header.columns.iter().find(|c| c.name == name).and_then(|c| c.unit.as_deref());
+        let value = row.get(name).unwrap_or(&Value::Null);
+        out = out.replace(&format!("{{{name}}}"), &units::human(value, unit));
+    }
+    out
+}
+
+/// Results as comparisons read them: in the order of `files`, with their better directions.
+pub fn result_rows<'a>(files: &[&'a SqlFile], results: &'a [MetricResult]) -> Vec<ResultRow<'a>> {
+    let row = |r: &'a MetricResult| {
+        let same = |f: &&SqlFile| f.header.name == r.metric && f.header.version == r.version;
+        let place = files.iter().position(same)?;
+        let better = files[place].header.value_column().and_then(|c| c.better.as_deref());
+        let place = i64::try_from(place).ok()?;
+        let value = r.value.as_f64();
+        Some((&*r.trace, place, &*r.metric, r.version, r.unit.as_deref(), better, value))
+    };
+    results.iter().filter_map(row).collect()
+}

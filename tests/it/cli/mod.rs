@@ -1,0 +1,14 @@
+//! The command line as a user meets it.
+
+mod collect;
+mod faults;
+mod ingest;
+mod list;
+mod metric;
+mod names;
+mod own_sql;
+mod selection;
+mod shown;
+mod sql;
+mod terminal;
+mod usage;

@@ -1,0 +1,130 @@
+//! Metrics and views of a user (`--sql-dir`): what they add, and what they cannot do.
+
+use insta::assert_snapshot;
+
+use crate::cli::shown::{ingested, shown};
+use crate::support::Place;
+
+/// A metric of the user's own, whose one number is an SQL expression.
+fn own_metric(place: &Place, name: &str, expression: &str) {
+    let text = format!(
+        "-- @metric   {name}\n-- @version  1\n-- @area     own\n-- @summary  A metric of a user.\n\
+         -- @grain    trace\n-- @requires ranks\n-- @value    number\n\
+         -- @column   trace VARCHAR dim - | The ingested trace.\n\
+         -- @column   number BIGINT value count | A number.\n\
+         -- @source   a test\n\
+         SELECT trace, CAST({expression} AS BIGINT) AS number\nFROM ranks\nGROUP BY trace\n\
+         ORDER BY trace\n"
+    );
+    place.write(&format!("own/{name}.v1.sql"), text);
+}
+
+/// A file of the user's own: the header of `own_metric`, then this text in place of its query.
+fn own_text(place: &Place, name: &str, query: &str) {
+    own_metric(place, name, "1");
+    let path = place.input().join(format!("own/{name}.v1.sql"));
+    let text = std::fs::read_to_string(&path).expect("just written");
+    let (header, _) = text.split_once("SELECT").expect("it has a query");
+    std::fs::write(&path, format!("{header}{query}\n")).expect("it can be written");
+}
+
+#[test]
+fn a_folder_of_sql_adds_metrics() {
+    let place = ingested();
+    own_metric(&place, "ranks_here", "count(*)");
+    let run = place.run(&["metric", "ranks_here", "--sql-dir", "own", "--format", "csv"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 0
+    --- stdout
+    trace,number
+    job,2
+    ");
+    let run = place.run(&["metric", "ranks_here"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["metric-unknown"]), "only with --sql-dir");
+    place.write("own/wrong.v1.sql", "-- @metric wrong\nSELECT 1\n");
+    let run = place.run(&["metric", "ranks_here", "--sql-dir", "own"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["metric-header"]), "{}", run.stderr);
+}
+
+#[test]
+fn a_metric_reaches_no_file_and_no_setting() {
+    let place = ingested();
+    place.write("secret.csv", "a\n42\n");
+    let secret = place.input().join("secret.csv");
+    let expressions = [
+        (
+            "read_passwd",
+            "(SELECT count(*) FROM read_csv('/etc/passwd', header = false))".to_owned(),
+        ),
+        ("read_secret", format!("(SELECT max(a) FROM '{}')", secret.display())),
+        ("read_text", format!("(SELECT count(*) FROM read_text('{}'))", secret.display())),
+        ("list_files", "(SELECT count(*) FROM glob('/etc/*'))".to_owned()),
+        ("read_env", "length(getenv('HOME'))".to_owned()),
+    ];
+    for (name, expression) in &expressions {
+        own_metric(&place, name, expression);
+        let run = place.run(&["metric", name, "--sql-dir", "own", "--format", "csv"]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
+        assert_eq!(run.errors(), ["sql"], "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn statements_of_a_metric_change_nothing_outside() {
+    let place = ingested();
+    let leak = place.input().join("leak.csv");
+    let copy = format!("COPY (SELECT 1) TO '{}'", leak.display());
+    let then_copy = format!("SELECT 'job' AS trace, CAST(1 AS BIGINT) AS number; {copy}");
+    for (name, query) in [
+        ("copies", copy.as_str()),
+        ("also_copies", then_copy.as_str()),
+        ("attaches", "ATTACH 'other.db'"),
+        ("unlocks", "SET enable_external_access = true"),
+        ("installs", "INSTALL httpfs"),
+        ("loads", "LOAD '/tmp/x.duckdb_extension'"),
+    ] {
+        own_text(&place, name, query);
+        let run = place.run(&["metric", name, "--sql-dir", "own", "--format", "csv"]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
+        assert!(!leak.exists(), "{name} wrote a file");
+    }
+}
+
+#[test]
+fn a_metric_is_one_select() {
+    let place = ingested();
+    for (name, query) in [
+        ("two", "SELECT 'job' AS trace, 1 AS number; SELECT 'job' AS trace, 2::BIGINT AS number"),
+        ("creates", "CREATE TABLE t AS SELECT 1; SELECT 'job' AS trace, 2::BIGINT AS number"),
+    ] {
+        own_text(&place, name, query);
+        let run = place.run(&["metric", name, "--sql-dir", "own", "--format", "csv"]);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_metric_cannot_write_into_its_trace() {
+    let place = ingested();
+    let folder = std::fs::canonicalize(place.data()).expect("it is there");
+    let leak = folder.join("trace=job/leak.csv");
+    own_text(&place, "writes", &format!("COPY (SELECT 1) TO '{}'", leak.display()));
+    place.run(&["metric", "writes", "--sql-dir", "own"]);
+    assert!(!leak.exists(), "a metric wrote {}", leak.display());
+}
+
+#[test]
+fn a_view_is_one_select() {
+    let place = ingested();
+    let leak = place.input().join("leak.csv");
+    let view =
+        "-- @view     mine\n-- @summary  A view of a user.\n-- @requires ranks\nSELECT 1 AS a";
+    place.write("own/mine.sql", format!("{view}; COPY (SELECT 1) TO '{}'\n", leak.display()));
+    own_metric(&place, "reads_mine", "(SELECT max(a) FROM mine)");
+    let path = place.input().join("own/reads_mine.v1.sql");
+    let text = std::fs::read_to_string(&path).expect("just written");
+    std::fs::write(&path, text.replace("-- @value", "-- @reads    mine\n-- @value"))
+        .expect("written");
+    place.run(&["metric", "reads_mine", "--sql-dir", "own"]);
+    assert!(!leak.exists(), "a view wrote {}", leak.display());
+}

@@ -1,0 +1,14 @@
+//! Files of each profiler: the tables that they become, damage, and what a second ingest does.
+
+mod bench;
+mod cases;
+mod fuzz;
+mod memory;
+mod nsys;
+mod nsys_example;
+mod packed;
+mod real;
+mod real_et;
+mod real_memory;
+mod xla;
+mod xla_real;

@@ -1,0 +1,12 @@
+//! Metrics and views: their answers on small tables, on made jobs and on real traces.
+
+mod agreement;
+mod catalogue;
+mod fits;
+mod golden;
+mod kernel_classes;
+mod known;
+mod properties;
+mod scale;
+mod simulated;
+mod traps;

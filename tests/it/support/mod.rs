@@ -1,0 +1,23 @@
+//! Help for several tests: the program and its tables, cases, made files, and a browser.
+
+mod cases;
+mod csv;
+mod place;
+mod program;
+mod tables;
+
+pub mod browser;
+pub mod fixtures;
+pub mod kineto;
+pub mod nvlink;
+pub mod pickles;
+pub mod property;
+pub mod real;
+pub mod runs;
+pub mod xspace;
+
+pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};
+pub use csv::{Cell, Csv, near, rows_differ};
+pub use place::{Place, gzip};
+pub use program::{Run, command, example, examples, project, run};
+pub use tables::{Operator, Tables, registry};

@@ -1,0 +1,82 @@
+//! Runs `ccl-sql` as a user does, and holds what came out.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use assert_cmd::Command;
+
+/// The folder of the project: as cargo says when the tests run, which may be another checkout than
+/// the one that they were built in.
+pub fn project() -> &'static Path {
+    static PROJECT: OnceLock<PathBuf> = OnceLock::new();
+    PROJECT.get_or_init(|| {
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR");
+        folder.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).into()
+    })
+}
+
+/// The folder of all examples of the project.
+pub fn examples() -> PathBuf {
+    project().join("trace_collection")
+}
+
+/// The folder of an example of the project.
+pub fn example(name: &str) -> PathBuf {
+    examples().join(name)
+}
+
+/// The program under test, likewise.
+fn program() -> PathBuf {
+    let path = std::env::var_os("CARGO_BIN_EXE_ccl-sql");
+    path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
+}
+
+/// The outcome of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Exit code.
+    pub code: i32,
+    /// Results.
+    pub stdout: String,
+    /// Everything else.
+    pub stderr: String,
+}
+
+impl Run {
+    /// The codes of the errors in stderr.
+    pub fn errors(&self) -> Vec<&str> {
+        self.stderr
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("error[")?.split_once(']')?.0))
+            .collect()
+    }
+
+    /// The results of a run that must not fail.
+    ///
+    /// # Panics
+    /// When it did.
+    pub fn done(self) -> String {
+        assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
+        self.stdout
+    }
+}
+
+/// The command, without what the environment of the developer would add.
+pub fn command(folder: &Path) -> Command {
+    let mut command = Command::new(program());
+    for variable in ["CCL_SQL_DATA", "CCL_SQL_NO_PROGRESS", "NO_COLOR"] {
+        command.env_remove(variable);
+    }
+    command.env("COLUMNS", "100").current_dir(folder);
+    command
+}
+
+/// Runs the command in a folder.
+pub fn run(folder: &Path, args: &[&str]) -> Run {
+    let output = command(folder).args(args).output().expect("the program can be started");
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("results are UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("messages are UTF-8"),
+    }
+}
