@@ -13,11 +13,9 @@ use crate::ingest::ranks::facts::Facts;
 use crate::ingest::records::{self, ReadFile, Record, Rows};
 use crate::input::place;
 use crate::pool::Pool;
-use crate::readers::contract::Kind;
-use crate::readers::kineto::header::Header;
-use crate::readers::log::Severity;
+use crate::readers;
+use crate::readers::contract::{Answer, Kind, Reading, Said};
 use crate::readers::share::Share;
-use crate::readers::{bench, et, kineto, memory, nsys, xla};
 use crate::spool::steps::StepPatterns;
 use crate::store::manifest::Source;
 use crate::store::workspace;
@@ -120,62 +118,19 @@ struct Ask<'a> {
     many_ranks: AtomicBool,
 }
 
-/// What a reader made of a file.
-struct Content {
-    shares: Vec<Share>,
-    /// SHA-256 of the file on disk.
-    sha256: String,
-}
-
-/// What a reader says of a file.
-enum Answer {
-    Content(Content),
-    /// It is of XLA.
-    Xla,
-    /// It is of this kind, which its first bytes do not say.
-    Is(Kind),
-    /// It is no trace, but this.
-    Other(String),
-}
-
 impl Ask<'_> {
     fn read(&self, candidate: &Candidate, source_id: i64) -> Result<Read> {
         // What is wrong with this file is no fault of the others.
         let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
         let mut source = source_of(candidate, source_id).map_err(unreadable)?;
-        let mut content = match candidate.kind {
-            Kind::Sqlite | Kind::NsysReport | Kind::NsysFolder => self.nsys(candidate, &source),
-            Kind::XPlane => self.xla(candidate, &source, xla::Form::XPlane),
-            Kind::XlaJson => self.xla(candidate, &source, xla::Form::Chrome),
-            Kind::ExecutionTrace => self.execution_trace(candidate, &source),
-            Kind::Pickle => self.memory(candidate, &source, memory::Form::Pickle),
-            Kind::MemoryTimeline => self.memory(candidate, &source, memory::Form::Timeline),
-            Kind::BenchRecord => self.bench(candidate, &source, bench::Form::Records),
-            Kind::NvlinkSamples => self.bench(candidate, &source, bench::Form::Samples),
-            _ => self.kineto(candidate, &source),
-        };
-        if matches!(&content, Ok(Answer::Xla)) {
-            // Its first lines do not say it.
-            source.source = Kind::XlaJson.source().to_owned();
-            content = match &self.options.source {
-                Some(wanted) if *wanted != source.source => {
-                    Ok(Answer::Other("it is of xla, and --source kineto was given".to_owned()))
-                }
-                _ => self.xla(candidate, &source, xla::Form::Chrome),
-            };
-        }
-        if let Ok(Answer::Is(kind)) = content {
-            content = self.as_other(candidate, &mut source, kind);
-        }
-        if !matches!(&content, Err(e) if e.code == "io") {
+        let answer = self.answer(candidate, &mut source);
+        if !matches!(&answer, Err(e) if e.code == "io") {
             // Half of a file may look damaged, or like no trace at all.
             still_same(candidate, &source)?;
         }
-        let Content { shares, sha256 } = match content? {
-            Answer::Content(content) => content,
-            Answer::Xla => unreachable!("the reader of XLA does not say so"),
-            Answer::Is(_) => unreachable!("it was read as what it is"),
-            Answer::Other(what) => {
+        let (shares, sha256) = match answer? {
+            Ok(read) => read,
+            Err(what) => {
                 // The spool of a file that turned out to be none may hold rows.
                 let spool = self.spool(source_id, 0);
                 std::fs::remove_dir_all(&spool).map_err(|e| crate::error::io(&spool, &e))?;
@@ -243,182 +198,56 @@ impl Ask<'_> {
         Ok(spool)
     }
 
-    /// A Chrome trace of Kineto.
-    fn kineto(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
-        let spool = self.fresh(source.source_id, 0)?;
-        let mut opened = place::open(&candidate.place, &self.options.watcher)?;
-        let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-        let reading = kineto::Reading {
-            spool: &spool,
-            source_id: source.source_id,
-            keep_partial: self.options.asked.keep_partial,
-            pool: self.pool,
-            segment_bytes: kineto::SEGMENT_BYTES,
-            steps: self.own_steps.clone(),
-        };
-        let mut kineto = match kineto::read(&candidate.place, reader, &reading)? {
-            kineto::Content::Trace(kineto) => *kineto,
-            kineto::Content::Xla => return Ok(Answer::Xla),
-            kineto::Content::ExecutionTrace => return Ok(Answer::Is(Kind::ExecutionTrace)),
-            kineto::Content::Other(what) => return Ok(Answer::Other(what)),
-        };
-        let header = Header(&kineto.header);
-        if header.is_odd() {
-            kineto.log.add(Severity::Loss, "distributed-info", None, || {
-                "distributedInfo states a rank or world size that is no usable number; left out"
-                    .to_owned()
-            });
+    /// The shares of a file and its SHA-256; or what the file is, when it is no trace. A file of
+    /// another kind than its first bytes say is read once more, as what it is.
+    fn answer(
+        &self,
+        candidate: &Candidate,
+        source: &mut Source,
+    ) -> Result<Result<(Vec<Share>, String), String>> {
+        let mut answer = self.read_as(candidate.kind, candidate, source)?;
+        if let Answer::Is(kind) = answer {
+            let is = kind.source();
+            if let Some(wanted) = self.options.source.as_ref().filter(|wanted| *wanted != is) {
+                return Ok(Err(format!("it is of {is}, and --source {wanted} was given")));
+            }
+            is.clone_into(&mut source.source);
+            answer = self.read_as(kind, candidate, source)?;
         }
-        let share = Share {
-            row: header.row(kineto.totals.device, kineto.base_ns),
-            trace_rank: header.rank(),
-            nccl: None,
-            is_rank: true,
-            place: 0,
-            log: kineto.log,
-            totals: kineto.totals,
-            pending_base_ns: kineto.pending_base_ns,
-            bytes: kineto.bytes,
-            spool: kineto.spool,
-        };
-        let sha256 = opened.sha256(&candidate.place.file)?;
-        Ok(Answer::Content(Content { shares: vec![share], sha256 }))
-    }
-
-    /// A file of another kind than its first bytes say.
-    fn as_other(&self, candidate: &Candidate, source: &mut Source, kind: Kind) -> Result<Answer> {
-        if let Some(wanted) = &self.options.source
-            && wanted != kind.source()
-        {
-            let (is, wanted) = (kind.source(), wanted);
-            return Ok(Answer::Other(format!("it is of {is}, and --source {wanted} was given")));
-        }
-        kind.source().clone_into(&mut source.source);
-        let answer = match kind {
-            Kind::ExecutionTrace => self.execution_trace(candidate, source),
-            _ => self.kineto(candidate, source),
-        }?;
         Ok(match answer {
-            Answer::Is(_) | Answer::Xla => Answer::Other(
-                "JSON with both `traceEvents` and `nodes`: no trace that is known".to_owned(),
-            ),
-            answer => answer,
+            Answer::Shares { shares, sha256 } => Ok((shares, sha256)),
+            Answer::Other(what) => Err(what),
+            Answer::Is(_) => {
+                Err("JSON with both `traceEvents` and `nodes`: no trace that is known".to_owned())
+            }
         })
     }
 
-    /// An execution trace of PyTorch.
-    fn execution_trace(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
-        let spool = self.fresh(source.source_id, 0)?;
-        let mut opened = place::open(&candidate.place, &self.options.watcher)?;
-        let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
-        let reading = et::Reading {
+    fn read_as(&self, kind: Kind, candidate: &Candidate, source: &Source) -> Result<Answer> {
+        let path = candidate.place.logical();
+        let _turn = kind.is_read_alone().then(|| self.turn());
+        readers::read(&Reading {
             place: &candidate.place,
-            spool: &spool,
+            kind,
             source_id: source.source_id,
-            keep_partial: self.options.asked.keep_partial,
-            pool: self.pool,
-        };
-        let share = match et::read(&reading, reader)? {
-            et::Content::Trace(share) => *share,
-            et::Content::Kineto => return Ok(Answer::Is(Kind::Json)),
-            et::Content::Other(what) => return Ok(Answer::Other(what)),
-        };
-        let sha256 = opened.sha256(&candidate.place.file)?;
-        Ok(Answer::Content(Content { shares: vec![share], sha256 }))
-    }
-
-    /// An export of Nsight Systems.
-    fn nsys(&self, candidate: &Candidate, source: &Source) -> Result<Answer> {
-        let reading = nsys::Reading {
-            place: &candidate.place,
-            form: match candidate.kind {
-                Kind::NsysReport => nsys::Form::Report,
-                Kind::NsysFolder => nsys::Form::Folder,
-                _ => nsys::Form::Database,
+            said: Said {
+                first_rank: candidate.rank,
+                rank: names::rank_in_name(&source.absolute, &self.root.path),
+                layer: names::layer_in_name(&path),
+                device: names::device_in_name(&path),
+                is_named: candidate.direct,
             },
-            folder: &|share| self.fresh(source.source_id, share),
-            source_id: source.source_id,
             keep_partial: self.options.asked.keep_partial,
+            folder: &|share| self.fresh(source.source_id, share),
             pool: self.pool,
             steps: &self.known_steps,
+            own_steps: self.own_steps.as_ref(),
             watcher: &self.options.watcher,
-        };
-        let turn = self.turn();
-        let outcome = nsys::read(&reading);
-        drop(turn);
-        Ok(match outcome? {
-            Ok(file) => Answer::Content(Content { shares: file.shares, sha256: file.sha256 }),
-            Err(what) => Answer::Other(what),
         })
     }
 
-    /// A profile of XLA.
-    fn xla(&self, candidate: &Candidate, source: &Source, form: xla::Form) -> Result<Answer> {
-        let reading = xla::Reading {
-            place: &candidate.place,
-            form,
-            folder: &|share| self.fresh(source.source_id, share),
-            source_id: source.source_id,
-            first_rank: candidate.rank,
-            name_rank: names::rank_in_name(&source.absolute, &self.root.path),
-            keep_partial: self.options.asked.keep_partial,
-            pool: self.pool,
-            steps: &self.known_steps,
-            watcher: &self.options.watcher,
-        };
-        let turn = self.turn();
-        let outcome = xla::read(&reading);
-        drop(turn);
-        Ok(match outcome? {
-            Ok(file) => Answer::Content(Content { shares: file.shares, sha256: file.sha256 }),
-            Err(what) => Answer::Other(what),
-        })
-    }
-
-    /// A snapshot of memory, or a timeline of it.
-    fn memory(&self, candidate: &Candidate, source: &Source, form: memory::Form) -> Result<Answer> {
-        let reading = memory::Reading {
-            place: &candidate.place,
-            form,
-            folder: self.fresh(source.source_id, 0)?,
-            source_id: source.source_id,
-            direct: candidate.direct,
-            watcher: &self.options.watcher,
-        };
-        // It is read as a whole: one at a time.
-        let turn = self.turn();
-        let outcome = memory::read(&reading);
-        drop(turn);
-        Ok(match outcome? {
-            Ok(file) => Answer::Content(Content { shares: vec![file.share], sha256: file.sha256 }),
-            Err(what) => Answer::Other(what),
-        })
-    }
-
-    /// Records of a benchmark, or samples.
-    fn bench(&self, candidate: &Candidate, source: &Source, form: bench::Form) -> Result<Answer> {
-        let name_rank = || names::rank_in_name(&source.absolute, &self.root.path);
-        let reading = bench::Reading {
-            place: &candidate.place,
-            form,
-            folder: self.fresh(source.source_id, 0)?,
-            source_id: source.source_id,
-            rank: candidate.rank.or_else(name_rank),
-            keep_partial: self.options.asked.keep_partial,
-            watcher: &self.options.watcher,
-        };
-        // Records are read as a whole: one at a time.
-        let turn = self.turn();
-        let outcome = bench::read(&reading);
-        drop(turn);
-        Ok(match outcome? {
-            Ok(file) => Answer::Content(Content { shares: vec![file.share], sha256: file.sha256 }),
-            Err(bench::Other::Trace) => Answer::Is(Kind::Json),
-            Err(bench::Other::What(what)) => Answer::Other(what),
-        })
-    }
-
-    /// Waits until no other file of many ranks is being read; whoever waits helps the one who reads.
+    /// Waits until no other file of many ranks is being read; whoever waits helps the one who
+    /// reads.
     fn turn(&self) -> Turn<'_> {
         self.pool.wait(|| !self.many_ranks.swap(true, Ordering::AcqRel));
         Turn(self)

@@ -66,21 +66,24 @@ impl Read for Hashing {
     }
 }
 
-/// An open source and the hash of the file under it.
+/// An open source: its bytes, and the file under them.
 pub struct Opened {
     /// The uncompressed bytes.
     pub reader: Box<dyn Read + Send>,
-    rest: Option<Hashing>,
+    /// The file as it lies on disk.
+    pub file: OnDisk,
 }
 
-impl Opened {
+/// A file that is being read, and the hash of what was read of it so far.
+pub struct OnDisk(Option<Hashing>);
+
+impl OnDisk {
     /// SHA-256 of the whole file as it lies on disk; reads what was not read yet.
     ///
     /// # Errors
     /// `file-unreadable` when the rest of the file cannot be read.
     pub fn sha256(self, path: &Path) -> Result<String> {
-        drop(self.reader);
-        match self.rest {
+        match self.0 {
             None => sha256(path),
             Some(mut rest) => {
                 io::copy(&mut rest, &mut io::sink()).map_err(|e| {
@@ -110,8 +113,8 @@ pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// SHA-256 of a file, as hexadecimal digits; of a folder that is one source, over the names and hashes
-/// of its files.
+/// SHA-256 of a file, as hexadecimal digits; of a folder that is one source, over the names and
+/// hashes of its files.
 ///
 /// # Errors
 /// `io` when the file cannot be read.
@@ -182,7 +185,7 @@ pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
         let archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|e| unreadable(&e))?;
         let reader = ZipMember::new(archive, member).map_err(|e| unreadable(&e))?;
         let reader = plain_or_gzip(reader).map_err(|e| unreadable(&e))?;
-        return Ok(Opened { reader, rest: None });
+        return Ok(Opened { reader, file: OnDisk(None) });
     }
     let hash = Arc::new(Mutex::new(Sha256::new()));
     // Both handles share one position: what the decoder leaves unread, `sha256` reads.
@@ -193,11 +196,11 @@ pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
         watcher: watcher.clone(),
     };
     let reader = plain_or_gzip(Hashing { file, hash, watcher }).map_err(|e| unreadable(&e))?;
-    Ok(Opened { reader, rest: Some(rest) })
+    Ok(Opened { reader, file: OnDisk(Some(rest)) })
 }
 
-/// Every byte of a source that holds at most `most`; of a larger one the first text of `too_large` is the
-/// fault, the second the hint.
+/// Every byte of a source that holds at most `most`; of a larger one the first text of `too_large`
+/// is the fault, the second the hint.
 ///
 /// # Errors
 /// `trace-truncated`, `gzip-broken`, `file-unreadable`, `value-too-large`.
@@ -287,8 +290,8 @@ impl Read for ZipMember {
     }
 }
 
-/// Size and modification time of a file, for the fingerprint that a second ingest compares. Of a folder
-/// that is one source: the sizes of its files together, and the last change of any.
+/// Size and modification time of a file, for the fingerprint that a second ingest compares. Of a
+/// folder that is one source: the sizes of its files together, and the last change of any.
 ///
 /// # Errors
 /// `io` when the file cannot be asked.
@@ -310,8 +313,8 @@ pub fn stat(path: &Path) -> Result<(u64, i64)> {
     Ok(out)
 }
 
-/// The path from the root. Folders are resolved; the file itself keeps the name it was given, so that
-/// links under different rank names are different ranks.
+/// The path from the root. Folders are resolved; the file itself keeps the name it was given, so
+/// that links under different rank names are different ranks.
 pub fn absolute(path: &Path) -> PathBuf {
     let resolved = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !path.is_dir() => {

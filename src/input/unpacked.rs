@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result, io};
-use crate::input::place::{self, Place};
+use crate::input::place::{self, Opened, Place};
 use crate::input::progress::Watcher;
 use crate::pool::{Pool, lock};
 
@@ -104,9 +104,8 @@ pub fn unpack(
     size_of: SizeOf,
     watcher: &Watcher,
 ) -> Result<(String, Option<Error>)> {
-    let mut opened = place::open(place, watcher)?;
+    let Opened { mut reader, file } = place::open(place, watcher)?;
     let mut out = BufWriter::new(File::create(to).map_err(|e| io(to, &e))?);
-    let mut reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
     let mut buffer = vec![0; 256 << 10];
     let (mut head, mut written, mut cut) = (Vec::new(), 0, None);
     loop {
@@ -131,5 +130,5 @@ pub fn unpack(
     out.flush().map_err(|e| io(to, &e))?;
     drop(reader);
     let cut = cut.map(|e| e.at(place.display()).hint("copy the file again"));
-    Ok((opened.sha256(&place.file)?, cut))
+    Ok((file.sha256(&place.file)?, cut))
 }

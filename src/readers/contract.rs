@@ -1,4 +1,79 @@
 //! What is asked of a reader, and what it answers.
+//!
+//! In: a [`Reading`], which says where the file lies, what it is, and what flags and path say of
+//! it. Out: an [`Answer`]. A reader reads no paths and no flags itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::input::place::Place;
+use crate::input::progress::Watcher;
+use crate::pool::Pool;
+use crate::readers::share::Share;
+use crate::spool::steps::StepPatterns;
+
+/// A file that is to be read, and how.
+pub struct Reading<'a> {
+    /// Where the file lies.
+    pub place: &'a Place,
+    /// What the file is.
+    pub kind: Kind,
+    /// Number of the source, for the ids of rows.
+    pub source_id: i64,
+    /// What the user and the path say of the file.
+    pub said: Said,
+    /// Whether what can be read of a damaged file is kept.
+    pub keep_partial: bool,
+    /// Makes an empty folder for the rows of a share, by its number.
+    pub folder: &'a dyn Fn(usize) -> Result<PathBuf>,
+    /// Threads that share the work.
+    pub pool: &'a Arc<Pool>,
+    /// Ranges that are steps: those that the user names, or else those that are known.
+    pub steps: &'a Arc<StepPatterns>,
+    /// Ranges that are steps, where the user names them.
+    pub own_steps: Option<&'a Arc<StepPatterns>>,
+    /// Who is told how far the reading is.
+    pub watcher: &'a Watcher,
+}
+
+/// What flags and the path say of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Rank of a flag: that of the first rank in the file.
+    pub first_rank: Option<i64>,
+    /// Rank of the path.
+    pub rank: Option<i64>,
+    /// Layer of the path.
+    pub layer: Option<i64>,
+    /// Device of the path.
+    pub device: Option<i64>,
+    /// Whether the user named this very file, not a folder of it.
+    pub is_named: bool,
+}
+
+/// What a reader says of a file.
+#[derive(Debug)]
+pub enum Answer {
+    /// The file was read.
+    Shares {
+        /// The ranks of the file, and what is of none of them.
+        shares: Vec<Share>,
+        /// SHA-256 of the file on disk.
+        sha256: String,
+    },
+    /// The file is of this kind, which its first bytes do not say.
+    Is(Kind),
+    /// The file is no trace, but this.
+    Other(String),
+}
+
+impl Answer {
+    /// What a file is that is no trace.
+    pub fn other(what: impl Into<String>) -> Self {
+        Self::Other(what.into())
+    }
+}
 
 /// What the first bytes of a file say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,5 +124,10 @@ impl Kind {
     /// Whether there is a reader for it.
     pub fn is_read(self) -> bool {
         !matches!(self, Self::Yaml | Self::Prose | Self::Other(_))
+    }
+
+    /// Whether a file is read alone, with all threads: it holds many ranks, or is read as a whole.
+    pub fn is_read_alone(self) -> bool {
+        !matches!(self, Self::Json | Self::ExecutionTrace)
     }
 }

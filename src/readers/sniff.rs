@@ -12,15 +12,15 @@ use crate::readers::memory::timeline::begins as begins_timeline;
 /// Bytes that say what a file is.
 const HEAD_BYTES: usize = 1024;
 
-/// Whether JSON begins as converters of XLA's profiler write it: with the resolution of the clock, or
-/// the name of a plane.
+/// Whether JSON begins as converters of XLA's profiler write it: with the resolution of the clock,
+/// or the name of a plane.
 fn is_of_xla(head: &[u8]) -> bool {
     let has = |word: &str| memchr::memmem::find(head, word.as_bytes()).is_some();
     has("\"highres-ticks\"") || has("process_name") && (has("\"/host:CPU\"") || has("\"/device:"))
 }
 
-/// Whether JSON begins as an execution trace of PyTorch does: with the version of its schema, or with
-/// the nodes; and with nothing that a trace of Kineto begins with.
+/// Whether JSON begins as an execution trace of PyTorch does: with the version of its schema, or
+/// with the nodes; and with nothing that a trace of Kineto begins with.
 fn is_execution_trace(head: &[u8]) -> bool {
     let start = json::skip_space(head, 0);
     if head.get(start) != Some(&b'{') {

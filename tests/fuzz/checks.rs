@@ -11,15 +11,15 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
-use ccl_sql::error::Error;
+use ccl_sql::error::Result;
 use ccl_sql::input::json::{self, Mended, Scanner, Stop};
 use ccl_sql::input::place::Place;
 use ccl_sql::input::progress::Watcher;
 use ccl_sql::input::time::{MAX_NS, micros_to_nanos};
 use ccl_sql::pool::Pool;
-use ccl_sql::readers::kineto::{self, Content, Kineto, Reading};
-use ccl_sql::readers::share::Share;
-use ccl_sql::readers::{bench, et, memory, nsys, xla};
+use ccl_sql::readers::contract::{Answer, Kind, Reading, Said};
+use ccl_sql::readers::kineto::{self, Kineto};
+use ccl_sql::readers::{self, bench, et, memory};
 use ccl_sql::registry;
 use ccl_sql::spool::steps::StepPatterns;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -44,7 +44,7 @@ pub fn kineto(data: &[u8]) {
     let spool = spool();
     let part = &text[..text.len() * usize::from(part) / 256];
     let part = content(part, 0, kineto::SEGMENT_BYTES, spool.path());
-    if let (Ok(Content::Trace(part)), Ok(Content::Trace(whole))) = (&part, &whole.content) {
+    if let (Ok(Ok(part)), Ok(Ok(whole))) = (&part, &whole.content) {
         assert!(whole.header.starts_with(&part.header), "{:?} {:?}", part.header, whole.header);
         assert!(part.totals.events <= whole.totals.events, "{part:?} {whole:?}");
     }
@@ -58,25 +58,36 @@ pub fn nsys(data: &[u8]) {
     let folder = spool();
     let file = folder.path().join("export.sqlite");
     std::fs::write(&file, data).expect("the file can be written");
-    let share = |share: usize| {
-        let path = folder.path().join(share.to_string());
+    shares_are_sound(
+        read_as(Kind::Sqlite, &Place::file(&file), Said::default(), readers::read),
+        &["trace-truncated", "database-corrupt", "value-too-large", "nsys-unusable"],
+    );
+}
+
+/// What `read` says of a file of a kind, whose rows go into folders beside it.
+fn read_as<T>(
+    kind: Kind,
+    place: &Place,
+    said: Said,
+    read: impl FnOnce(&Reading<'_>) -> Result<T>,
+) -> Result<T> {
+    let folder = |share: usize| {
+        let path = place.file.with_extension(format!("{share}.spool"));
         std::fs::create_dir_all(&path).expect("the folder can be made");
         Ok(path)
     };
-    let read = nsys::read(&nsys::Reading {
-        place: &Place::file(&file),
-        form: nsys::Form::Database,
-        folder: &share,
-        source_id: 0,
+    read(&Reading {
+        place,
+        kind,
+        source_id: 3,
+        said,
         keep_partial: true,
+        folder: &folder,
         pool: &Arc::new(Pool::new(1)),
         steps: &Arc::new(StepPatterns::known()),
+        own_steps: None,
         watcher: &Watcher::default(),
-    });
-    shares_are_sound(
-        read.map(|file| file.map(|file| file.shares)),
-        &["trace-truncated", "database-corrupt", "value-too-large", "nsys-unusable"],
-    );
+    })
 }
 
 /// A profile of XLA: its bytes, of either form.
@@ -87,25 +98,9 @@ pub fn xla(data: &[u8]) {
     let is_json = matches!(data.first(), Some(b'{' | b'['));
     let file = folder.path().join(if is_json { "h.trace.json" } else { "h.xplane.pb" });
     std::fs::write(&file, data).expect("the file can be written");
-    let share = |share: usize| {
-        let path = folder.path().join(share.to_string());
-        std::fs::create_dir_all(&path).expect("the folder can be made");
-        Ok(path)
-    };
-    let read = xla::read(&xla::Reading {
-        place: &Place::file(&file),
-        form: if is_json { xla::Form::Chrome } else { xla::Form::XPlane },
-        folder: &share,
-        source_id: 0,
-        first_rank: None,
-        name_rank: None,
-        keep_partial: true,
-        pool: &Arc::new(Pool::new(1)),
-        steps: &Arc::new(StepPatterns::known()),
-        watcher: &Watcher::default(),
-    });
+    let kind = if is_json { Kind::XlaJson } else { Kind::XPlane };
     shares_are_sound(
-        read.map(|file| file.map(|file| file.shares)),
+        read_as(kind, &Place::file(&file), Said::default(), readers::read),
         &["trace-truncated", "protobuf-invalid", "json-invalid", "value-too-large"],
     );
 }
@@ -119,19 +114,14 @@ pub fn et(data: &[u8]) {
     let Some((piece, text)) = data.split_first() else { return };
     let read = |piece: u8| {
         let folder = spool();
-        let pool = Pool::new(1);
-        let place = Place::file("et.json");
-        let reading = et::Reading {
-            place: &place,
-            spool: folder.path(),
-            source_id: 0,
-            keep_partial: true,
-            pool: &pool,
-        };
         let most = if piece == 0 { usize::MAX } else { usize::from(piece) };
-        let outcome = et::read(&reading, Box::new(Pieces(Cursor::new(text.to_vec()), most)));
+        let reader = Box::new(Pieces(Cursor::new(text.to_vec()), most));
+        let place = Place::file(folder.path().join("et.json"));
+        let outcome = read_as(Kind::ExecutionTrace, &place, Said::default(), |reading| {
+            et::read_bytes(reader, &Reading { place: &Place::file("et.json"), ..*reading })
+        });
         let rows = match &outcome {
-            Ok(et::Content::Trace(share)) => share.spool.get("et_nodes").map(|path| rows_of(path)),
+            Ok(Ok(share)) => share.spool.get("et_nodes").map(|path| rows_of(path)),
             _ => None,
         };
         (outcome, rows)
@@ -140,7 +130,7 @@ pub fn et(data: &[u8]) {
     let (pieces, rows_of_pieces) = read(*piece);
     assert_eq!(rows, rows_of_pieces, "pieces of {piece} bytes");
     match (&outcome, &pieces) {
-        (Ok(et::Content::Trace(share)), Ok(et::Content::Trace(_))) => {
+        (Ok(Ok(share)), Ok(Ok(_))) => {
             assert_eq!(rows.as_ref().map_or(0, RecordBatch::num_rows) as u64, share.totals.events);
             for finding in &share.log.findings {
                 assert!(finding.first_offset.unwrap_or(0) <= text.len() as u64, "{finding:?}");
@@ -176,16 +166,9 @@ pub fn pickle(data: &[u8]) {
     let read = |name: &str, data: &[u8], direct: bool| {
         let file = folder.path().join(name);
         std::fs::write(&file, data).expect("the file can be written");
-        let spool = folder.path().join(format!("{name}.spool"));
-        std::fs::create_dir_all(&spool).expect("the folder can be made");
-        memory::read(&memory::Reading {
-            place: &Place::file(&file),
-            form: if is_json { memory::Form::Timeline } else { memory::Form::Pickle },
-            folder: spool,
-            source_id: 3,
-            direct,
-            watcher: &Watcher::default(),
-        })
+        let kind = if is_json { Kind::MemoryTimeline } else { Kind::Pickle };
+        let said = Said { is_named: direct, ..Said::default() };
+        read_as(kind, &Place::file(&file), said, readers::read)
     };
     let outcome = read("a", data, true);
     if !is_json {
@@ -205,9 +188,9 @@ pub fn pickle(data: &[u8]) {
         }
     }
     match outcome {
-        Ok(Err(_)) => {}
-        Ok(Ok(memory)) => {
-            let share = memory.share;
+        Ok(Answer::Is(_) | Answer::Other(_)) => {}
+        Ok(Answer::Shares { shares, .. }) => {
+            let share = &shares[0];
             let rows = |table: &str| -> u64 {
                 let Some(path) = share.spool.get(table) else { return 0 };
                 let file = std::fs::File::open(path).expect("the file is there");
@@ -229,16 +212,16 @@ pub fn pickle(data: &[u8]) {
             assert!(codes.contains(&error.code), "{error}");
             // The same file in a folder is refused likewise, or set aside.
             let aside = read("b", data, false);
-            assert!(!matches!(&aside, Ok(Ok(_))), "{error}");
+            assert!(!matches!(&aside, Ok(Answer::Shares { .. })), "{error}");
         }
     }
 }
 
 /// Holds the shares of a file, or the error instead of them, to their promise.
-fn shares_are_sound(read: Result<Result<Vec<Share>, String>, Error>, codes: &[&str]) {
+fn shares_are_sound(read: Result<Answer>, codes: &[&str]) {
     let shares = match read {
-        Ok(Ok(shares)) => shares,
-        Ok(Err(_)) => return,
+        Ok(Answer::Shares { shares, .. }) => shares,
+        Ok(_) => return,
         Err(error) => return assert!(codes.contains(&error.code), "{error}"),
     };
     assert!(shares.iter().any(|s| s.is_rank), "no rank: {shares:?}");
@@ -264,24 +247,13 @@ pub fn bench(data: &[u8]) {
     let read = |name: &str, data: &[u8]| {
         let file = folder.path().join(name);
         std::fs::write(&file, data).expect("the file can be written");
-        let spool = folder.path().join(format!("{name}.spool"));
-        std::fs::create_dir_all(&spool).expect("the folder can be made");
-        bench::read(&bench::Reading {
-            place: &Place::file(&file),
-            form: match data.starts_with(bench::samples::MAGIC) {
-                true => bench::Form::Samples,
-                false => bench::Form::Records,
-            },
-            folder: spool,
-            source_id: 3,
-            rank: None,
-            keep_partial: true,
-            watcher: &Watcher::default(),
-        })
+        let is_samples = data.starts_with(bench::samples::MAGIC);
+        let kind = if is_samples { Kind::NvlinkSamples } else { Kind::BenchRecord };
+        read_as(kind, &Place::file(&file), Said::default(), readers::read)
     };
     let share = match read("a", data) {
-        Ok(Ok(bench)) => bench.share,
-        Ok(Err(_)) => return,
+        Ok(Answer::Shares { mut shares, .. }) => shares.remove(0),
+        Ok(_) => return,
         Err(error) => {
             let codes = ["trace-truncated", "json-invalid"];
             return assert!(codes.contains(&error.code), "{error}");
@@ -297,8 +269,9 @@ pub fn bench(data: &[u8]) {
             serde_json::from_str::<&RawValue>(args).expect("what is kept is JSON");
         }
         let longer = [data, b"\n{}"].concat();
-        let again = read("b", &longer).expect("what is behind is none").expect("it is a record");
-        assert_eq!(again.share.totals.events, share.totals.events);
+        let again = read("b", &longer).expect("what is behind is none");
+        let Answer::Shares { shares: again, .. } = again else { panic!("it is a record") };
+        assert_eq!(again[0].totals.events, share.totals.events);
     }
 }
 
@@ -314,7 +287,7 @@ impl Read for Pieces {
 
 /// The outcome of a text.
 struct Outcome {
-    content: Result<Content, Error>,
+    content: Result<Result<Kineto, Answer>>,
     /// The content as text.
     said: String,
     /// The rows of each table.
@@ -336,21 +309,20 @@ fn spool() -> tempfile::TempDir {
 }
 
 /// Reads a text on this thread alone.
-fn content(text: &[u8], piece: u8, segment_bytes: usize, spool: &Path) -> Result<Content, Error> {
+fn content(
+    text: &[u8],
+    piece: u8,
+    segment_bytes: usize,
+    spool: &Path,
+) -> Result<Result<Kineto, Answer>> {
     // What is in hand is looked at again with every piece: some hundreds are enough.
     let piece = if piece == 0 { usize::MAX } else { usize::from(piece).max(text.len() / 200) };
-    kineto::read(
-        &Place::file("trace.json"),
-        Box::new(Pieces(Cursor::new(text.to_vec()), piece)),
-        &Reading {
-            spool,
-            source_id: 0,
-            keep_partial: true,
-            pool: &Arc::new(Pool::new(1)),
-            segment_bytes,
-            steps: None,
-        },
-    )
+    let reader = Box::new(Pieces(Cursor::new(text.to_vec()), piece));
+    let place = Place::file(spool.join("trace.json"));
+    read_as(Kind::Json, &place, Said::default(), |reading| {
+        let reading = Reading { place: &Place::file("trace.json"), source_id: 0, ..*reading };
+        kineto::read_bytes(reader, &reading, segment_bytes)
+    })
 }
 
 /// The outcome of a text, with the rows.
@@ -358,7 +330,7 @@ fn read(text: &[u8], piece: u8, segment_bytes: usize) -> Outcome {
     let spool = spool();
     let mut content = content(text, piece, segment_bytes, spool.path());
     let mut tables = BTreeMap::new();
-    if let Ok(Content::Trace(trace)) = &mut content {
+    if let Ok(Ok(trace)) = &mut content {
         let paths = std::mem::take(&mut trace.spool);
         tables = paths.iter().map(|(table, path)| (*table, rows_of(path))).collect();
     }
@@ -378,8 +350,8 @@ fn rows_of(path: &Path) -> RecordBatch {
 /// Holds the outcome of any text to its promise.
 fn sound(outcome: &Outcome, text: &[u8]) {
     let trace = match &outcome.content {
-        Ok(Content::Trace(trace)) => trace,
-        Ok(Content::Xla | Content::ExecutionTrace | Content::Other(_)) => return,
+        Ok(Ok(trace)) => trace,
+        Ok(Err(_)) => return,
         Err(error) => {
             assert!(matches!(error.code, "trace-truncated" | "json-invalid"), "{error:?}");
             let place = error.place.as_deref().unwrap_or_default();
@@ -539,10 +511,7 @@ fn as_serde_reads(outcome: &Outcome, text: &[u8]) {
         }
     };
     if lists.is_empty() {
-        let is_none = matches!(
-            outcome.content,
-            Ok(Content::Xla | Content::ExecutionTrace | Content::Other(_))
-        );
+        let is_none = matches!(outcome.content, Ok(Err(_)));
         assert!(is_none, "{}", outcome.said);
         return;
     }
@@ -550,7 +519,7 @@ fn as_serde_reads(outcome: &Outcome, text: &[u8]) {
         Ok(content) => content,
         Err(error) => panic!("strict JSON was refused: {error:?}"),
     };
-    if let Content::Trace(trace) = content {
+    if let Ok(trace) = content {
         assert!(trace.log.findings.iter().all(|f| f.code != "trace-truncated"), "{trace:?}");
         assert!(trace.log.findings.iter().all(|f| f.code != "json-invalid"), "{trace:?}");
     }
@@ -564,16 +533,16 @@ fn as_serde_reads(outcome: &Outcome, text: &[u8]) {
         elements.iter().for_each(|element| expected.count(element.get()));
     }
     let trace = match content {
-        Content::Trace(trace) => trace,
-        Content::Xla => {
+        Ok(trace) => trace,
+        Err(Answer::Is(Kind::XlaJson)) => {
             let says = expected.process_named || members.last("metadata").is_some();
             return assert!(says, "{expected:?}");
         }
-        Content::ExecutionTrace => return assert!(members.last("nodes").is_some()),
-        Content::Other(what) => {
+        Err(Answer::Is(_)) => return assert!(members.last("nodes").is_some()),
+        Err(what) => {
             let untyped = expected.elements > 0
                 && expected.elements == expected.no_object + expected.no_phase;
-            return assert!(untyped, "{what}: {expected:?}");
+            return assert!(untyped, "{what:?}: {expected:?}");
         }
     };
     for code in NOT_STRICT {

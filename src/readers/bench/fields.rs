@@ -1,7 +1,7 @@
 //! The fields of a record of a benchmark, and what their values are.
 //!
-//! In: one JSON object. Out: slices of it by name, and numbers, times and texts out of them. Nothing is
-//! built from an object but its slices: lists are read side by side where they stand.
+//! In: one JSON object. Out: slices of it by name, and numbers, times and texts out of them.
+//! Nothing is built from an object but its slices: lists are read side by side where they stand.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! JSON records of benchmarks of inference, and logs of the gates of a mixture of experts.
 //!
-//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`. Which
-//! objects are records: `kind`; their fields: `fields`.
+//! In: JSON objects one after the other. Out: rows of `benchmarks`, `requests` and `expert_loads`.
+//! Which objects are records: `kind`; their fields: `fields`.
 //!
 //! Fields, from the sources of the tools: `vllm bench serve` (vllm/benchmarks/serve.py; before 2025
 //! benchmarks/benchmark_serving.py), `vllm bench latency` and `vllm bench throughput`
@@ -9,16 +9,18 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::ingest::find::names;
+use crate::error::Result;
 use crate::input::json::{self, Stop, elements_of};
 use crate::readers::bench::fields::{
     DEEPEST, EMPTY, Fields, Reader, args, count, cut, model_of_server, number, odd, text, time,
 };
 use crate::readers::bench::kind::{Kind, LOADS, OF_TRACES, kind_of};
-use crate::readers::bench::{Other, Out, Reading};
+use crate::readers::contract::{Answer, Kind as Format, Reading};
+use crate::readers::document::{Fault, Words};
 use crate::readers::log::{Log, Severity};
+use crate::readers::share::Share;
 use crate::schema::table;
 use crate::spool::parquet::TableWriter;
 use crate::spool::totals::Totals;
@@ -60,6 +62,14 @@ const TEXTS: [&str; 8] = [
     "messages",
 ];
 const LAYER: &[&str] = &["layer", "layer_id", "layer_idx", "layer_index"];
+
+const RECORDS: Words = Words {
+    element: "record",
+    again: "run the benchmark again, or copy the file again",
+    keep: "run the benchmark again, or keep the records before it with --keep-partial",
+    no_colon: None,
+};
+
 struct Writing<'r> {
     reading: &'r Reading<'r>,
     benchmarks: TableWriter,
@@ -79,9 +89,13 @@ struct Writing<'r> {
 ///
 /// # Errors
 /// `json-invalid`, `trace-truncated`; `io`.
-pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<Result<Out, Other>> {
+pub(super) fn read(
+    reading: &Reading<'_>,
+    bytes: &[u8],
+    folder: &Path,
+) -> Result<Result<Share, Answer>> {
     let writer = |name: &str| {
-        let path = reading.folder.join(format!("{name}.parquet"));
+        let path = folder.join(format!("{name}.parquet"));
         // The name of a log of gates may say a rank; a benchmark is of none.
         let without: &[&str] = if name == "expert_loads" { &[] } else { &["rank"] };
         TableWriter::new(table(name).expect("the table is in the schema"), without, path)
@@ -107,7 +121,7 @@ pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<R
             None => ("trace-truncated", "the file ends before the first record".to_owned(), at),
             Some(b'{') => match Fields::of(&bytes[at..], &mut writing.log, at as u64) {
                 Ok((fields, _)) if objects == 0 && fields.has(OF_TRACES[0]) => {
-                    return Ok(Err(Other::Trace));
+                    return Ok(Err(Answer::Is(Format::Json)));
                 }
                 Ok((fields, end)) => {
                     let is_record = writing.object(fields, at as u64)?;
@@ -135,18 +149,12 @@ pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<R
             });
             break;
         }
-        let mut place = format!("{shown}, byte {place}");
-        if read > 0 {
-            place.push_str(&format!(", record {} ({read} complete records before it)", read + 1));
-        }
-        return Err(Error::new(code, message).at(place).hint(match read {
-            0 => "run the benchmark again, or copy the file again",
-            _ => "run the benchmark again, or keep the records before it with --keep-partial",
-        }));
+        let fault = Fault { code, message, offset: place as u64 };
+        return Err(fault.error(&reading.place.display(), &RECORDS, (read > 0).then_some(read)));
     }
     if read == 0 {
         let what = "JSON without the fields of a benchmark record".to_owned();
-        return Ok(Err(Other::What(what)));
+        return Ok(Err(Answer::Other(what)));
     }
     if read < objects {
         writing.totals.skipped += objects - read;
@@ -163,7 +171,8 @@ pub(super) fn read(reading: &Reading<'_>, bytes: &[u8], shown: &str) -> Result<R
         spool.extend(writer.finish()?.map(|path| (name, path)));
     }
     let bytes = bytes.len() as u64;
-    Ok(Ok(Out { totals: writing.totals, log: writing.log, spool, bytes }))
+    let (totals, log) = (writing.totals, writing.log);
+    Ok(Ok(Share { totals, log, spool, bytes, ..Share::default() }))
 }
 
 impl Writing<'_> {
@@ -330,8 +339,8 @@ impl Writing<'_> {
         self.requests.end_row()
     }
 
-    /// The gaps between the tokens of a request, in `self.gaps` (as many as are kept, and one more); their
-    /// sum, where each is a usable number.
+    /// The gaps between the tokens of a request, in `self.gaps` (as many as are kept, and one
+    /// more); their sum, where each is a usable number.
     fn gaps(&mut self, raw: Option<&[u8]>, offset: u64) -> Option<i64> {
         self.gaps.clear();
         let raw = raw.filter(|raw| *raw != b"null")?;
@@ -357,7 +366,8 @@ impl Writing<'_> {
         Some(sum)
     }
 
-    /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of them.
+    /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of
+    /// them.
     fn gates(&mut self, fields: &mut Fields<'_>, offset: u64) -> Result<()> {
         let Some(steps) = fields.list(LOADS) else {
             fields.of.remove(LOADS);
@@ -367,10 +377,7 @@ impl Writing<'_> {
         let tokens = fields.list("num_tokens");
         let mut reader = Reader { log: &mut self.log, offset };
         let layer = reader.value(fields.take(LAYER).as_deref(), count);
-        let layer = layer.or_else(|| {
-            let path = self.reading.place.logical();
-            names::layer_in_name(&path)
-        });
+        let layer = layer.or(self.reading.said.layer);
         let mut tokens = elements_of(tokens.as_deref().unwrap_or(EMPTY));
         for step in elements_of(&steps) {
             let number = self.steps;
@@ -400,7 +407,11 @@ impl Writing<'_> {
         let load = Reader { log: &mut self.log, offset }.value(Some(raw), count);
         let [step, layer, expert, tokens] = place;
         let row = self.loads.row();
-        row.int(self.reading.rank).int(Some(self.reading.source_id)).int(step).int(layer);
+        let said = self.reading.said;
+        row.int(said.first_rank.or(said.rank))
+            .int(Some(self.reading.source_id))
+            .int(step)
+            .int(layer);
         row.int(expert).int(load).int(tokens);
         self.totals.events += 1;
         self.loads.end_row()

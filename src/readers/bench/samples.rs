@@ -1,19 +1,21 @@
-//! Samples of NVLink's counters, as a loop over `nvmlDeviceGetFieldValues` writes them (magic `NVF1`).
+//! Samples of NVLink's counters, as a loop over `nvmlDeviceGetFieldValues` writes them (magic
+//! `NVF1`).
 //!
-//! The layout, little-endian: a header of 12 bytes (magic, version as u16, bytes of a field as u16, bytes
-//! of the host's time as i32), then samples of the host's monotonic time in ns (u64) and one
+//! The layout, little-endian: a header of 12 bytes (magic, version as u16, bytes of a field as u16,
+//! bytes of the host's time as i32), then samples of the host's monotonic time in ns (u64) and one
 //! `nvmlFieldValue_t` of 40 bytes: field (u32), scope (u32, the link), time in us since 1970 (i64),
-//! latency (i64), type of the value (u32), return code (i32), value (8 bytes). Source: nvml.h, and the
-//! public tools that write and read these files.
+//! latency (i64), type of the value (u32), return code (i32), value (8 bytes). Source: nvml.h, and
+//! the public tools that write and read these files.
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::Path;
 
 use crate::error::Result;
-use crate::ingest::find::names;
 use crate::input::place;
-use crate::readers::bench::{Other, Out, Reading};
+use crate::readers::contract::{Answer, Reading};
 use crate::readers::log::{Log, Severity};
+use crate::readers::share::Share;
 use crate::schema::table;
 use crate::spool::parquet::TableWriter;
 use crate::spool::totals::{Totals, widen};
@@ -62,8 +64,9 @@ fn value(kind: u32, bytes: [u8; 8]) -> Option<f64> {
 pub(super) fn read(
     reading: &Reading<'_>,
     mut reader: Box<dyn Read + Send>,
-    shown: &str,
-) -> Result<Result<Out, Other>> {
+    folder: &Path,
+) -> Result<Result<Share, Answer>> {
+    let shown = reading.place.display();
     let (mut totals, mut log, mut bytes) = (Totals::default(), Log::default(), 0);
     // As much as there is, up to the whole buffer.
     let mut fill = |buffer: &mut [u8], from: usize, bytes: &mut u64| -> Result<usize> {
@@ -76,14 +79,14 @@ pub(super) fn read(
                     *bytes += n as u64;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(place::broken(&e, shown, *bytes)),
+                Err(e) => return Err(place::broken(&e, &shown, *bytes)),
             }
         }
         Ok(have)
     };
     let mut header = [0; HEADER_BYTES];
     if fill(&mut header, 0, &mut bytes)? < HEADER_BYTES {
-        return Ok(Err(Other::What("samples of NVML whose header is cut".to_owned())));
+        return Ok(Err(Answer::other("samples of NVML whose header is cut")));
     }
     let layout = (
         u16::from_le_bytes(array(&header, 4)),
@@ -92,19 +95,19 @@ pub(super) fn read(
     );
     if layout != (VERSION, FIELD_BYTES, HOST_TIME_BYTES) {
         let (version, field, time) = layout;
-        return Ok(Err(Other::What(format!(
+        return Ok(Err(Answer::other(format!(
             "samples of NVML in a form that is not known (version {version}, fields of {field} bytes, times of {time})"
         ))));
     }
-    let device = names::device_in_name(&reading.place.logical());
-    // A file of samples is of one device; where its name does not say which, its number tells its series
-    // from those of other files.
+    let device = reading.said.device;
+    // A file of samples is of one device; where its name does not say which, its number tells its
+    // series from those of other files.
     let apart = match device {
         Some(_) => String::new(),
         None => format!("@{}", reading.source_id),
     };
     let counters = table("counters").expect("the table is in the schema");
-    let path = reading.folder.join("counters.parquet");
+    let path = folder.join("counters.parquet");
     let mut writer = TableWriter::new(counters, &["source", "rank"], path);
     let mut names: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut buffer = vec![0; SAMPLE_BYTES * CHUNK_SAMPLES];
@@ -149,7 +152,7 @@ pub(super) fn read(
     }
     let mut spool = BTreeMap::new();
     spool.extend(writer.finish()?.map(|path| ("counters", path)));
-    Ok(Ok(Out { totals, log, spool, bytes }))
+    Ok(Ok(Share { totals, log, spool, bytes, ..Share::default() }))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! What a node says of a communication call, out of its inputs and outputs.
 //!
-//! `record_param_comms` has them in one order in every version of the format, with more at the end in
-//! newer ones: `[tensors, sequence number, group, rank, name, input splits, output splits]`, then the
-//! size of the group (1.0.2), or first rank, stride and size (1.0.3 on). The group is a pointer up to
-//! 1.0.2, which names nothing outside its process, then `[name, description]`. A wait has no tensors.
+//! `record_param_comms` has them in one order in every version of the format, with more at the end
+//! in newer ones: `[tensors, sequence number, group, rank, name, input splits, output splits]`,
+//! then the size of the group (1.0.2), or first rank, stride and size (1.0.3 on). The group is a
+//! pointer up to 1.0.2, which names nothing outside its process, then `[name, description]`. A wait
+//! has no tensors.
 
 use crate::input::json;
 
@@ -121,7 +122,8 @@ pub fn of_record(inputs: Values<'_>, outputs: Values<'_>) -> Option<Said> {
     })
 }
 
-/// What an annotation of a call (`nccl:all_reduce`, `gloo:broadcast`) says: its inputs are the tensors.
+/// What an annotation of a call (`nccl:all_reduce`, `gloo:broadcast`) says: its inputs are the
+/// tensors.
 pub fn of_annotation(name: &str, inputs: Values<'_>) -> Option<Said> {
     let kind = ["nccl:", "gloo:"].iter().find_map(|word| name.strip_prefix(word))?;
     Some(Said {

@@ -1,9 +1,9 @@
 //! One node of an execution trace as a row of `et_nodes`.
 //!
-//! Up to 1.0.1 everything is a member of the node; later versions have a list `attrs` of name, type and
-//! value, and values, shapes and types of the inputs in one object. Both come into the same columns; what
-//! has no column goes into `args` as it stands. Numbers that say "none" (sequence number -1; forward
-//! thread, forward parent and record function 0) are NULL.
+//! Up to 1.0.1 everything is a member of the node; later versions have a list `attrs` of name, type
+//! and value, and values, shapes and types of the inputs in one object. Both come into the same
+//! columns; what has no column goes into `args` as it stands. Numbers that say "none" (sequence
+//! number -1; forward thread, forward parent and record function 0) are NULL.
 
 use crate::input::json::{self, Scanner};
 use crate::readers::et::collective::{self, Said, Values};
@@ -139,8 +139,8 @@ impl<'a> Members<'a> {
 }
 
 impl Nodes {
-    /// Adds the row (without the rank) of a node: the text of an object in strict JSON. None where it
-    /// has neither a name nor an id.
+    /// Adds the row (without the rank) of a node: the text of an object in strict JSON. None where
+    /// it has neither a name nor an id.
     pub fn add(
         &mut self,
         rows: &mut Rows,

@@ -1,5 +1,6 @@
 //! What the runs of one file's events become together: spool files and totals.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use crate::error::Result;
 use crate::input::json;
 use crate::input::time::shifted;
 use crate::pool::Pool;
+use crate::readers::kineto::pairs;
 use crate::readers::kineto::part::{HALVES, Outcome, Part, RunEnd};
-use crate::readers::kineto::{Kineto, pairs};
 use crate::readers::log::{Log, Severity};
 use crate::spool::launches::own_ids;
 use crate::spool::rows::Rows;
@@ -18,6 +19,25 @@ use crate::spool::sort_rows::Sorter;
 use crate::spool::steps::StepPatterns;
 use crate::spool::totals::Totals;
 use crate::spool::{METADATA, ONE_RANK, Spool, renumbered};
+
+/// What one file held.
+#[derive(Debug, Default)]
+pub struct Kineto {
+    /// Header members, in order; text values without quotes.
+    pub header: Vec<(String, Value)>,
+    /// Findings.
+    pub log: Log,
+    /// Counts and spans, the base included.
+    pub totals: Totals,
+    /// What must still be added to `ts_ns` below `EPOCH_FROM_NS` in the spool files.
+    pub pending_base_ns: i64,
+    /// `baseTimeNanoseconds`.
+    pub base_ns: Option<i64>,
+    /// Uncompressed bytes of the file, those after the trace or after a fault among them.
+    pub bytes: u64,
+    /// Spool file of each table that has rows.
+    pub spool: BTreeMap<&'static str, PathBuf>,
+}
 
 /// Collects what the runs of a file hold, in the order of the file.
 pub(super) struct Gather {

@@ -1,9 +1,10 @@
 //! A machine for pickles that knows data only.
 //!
-//! In: the bytes of a pickle. Out: its value. A pickle is a program; the opcodes that look up or call
-//! anything (`GLOBAL`, `REDUCE`, `BUILD` and their kin) are refused by name and offset, and nothing is
-//! read on. Lengths are checked against the bytes that are there before anything is made of them, memory
-//! grows no faster than the file times [`CELLS_PER_BYTE`], up to [`MAX_CELLS`], and nothing here recurses.
+//! In: the bytes of a pickle. Out: its value. A pickle is a program; the opcodes that look up or
+//! call anything (`GLOBAL`, `REDUCE`, `BUILD` and their kin) are refused by name and offset, and
+//! nothing is read on. Lengths are checked against the bytes that are there before anything is made
+//! of them, memory grows no faster than the file times [`CELLS_PER_BYTE`], up to [`MAX_CELLS`], and
+//! nothing here recurses.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,8 @@ const CELLS_PER_BYTE: usize = 1;
 const FREE_CELLS: usize = 1 << 18;
 /// Cells that no file may pass: 4 GiB, a snapshot of some eight million events.
 const MAX_CELLS: usize = 1 << 28;
-/// Marks that are open at a time: one for each container that is being filled. Real snapshots nest six.
+/// Marks that are open at a time: one for each container that is being filled. Real snapshots nest
+/// six.
 const MAX_MARKS: usize = 1000;
 /// Bytes of the number of a memo entry in text.
 const MAX_LINE: usize = 20;

@@ -338,8 +338,8 @@ impl<'p, 'a> Writing<'p, 'a> {
         Ok(int(size))
     }
 
-    /// Stack and requested size of the last allocation in a block's history, and the history as JSON
-    /// with the number of each stack in place of its frames.
+    /// Stack and requested size of the last allocation in a block's history, and the history as
+    /// JSON with the number of each stack in place of its frames.
     #[expect(clippy::type_complexity, reason = "two values of one call site")]
     fn history(
         &mut self,

@@ -1,5 +1,5 @@
-//! The raw timeline of `torch.profiler` (`export_memory_timeline` into `.raw.json.gz`): a JSON list of
-//! `[time in ns, action, signed bytes, category]`, for one device that it does not name.
+//! The raw timeline of `torch.profiler` (`export_memory_timeline` into `.raw.json.gz`): a JSON list
+//! of `[time in ns, action, signed bytes, category]`, for one device that it does not name.
 
 use std::collections::BTreeMap;
 use std::path::Path;

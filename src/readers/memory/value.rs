@@ -1,5 +1,5 @@
-//! What a pickle holds: values that refer to each other by number, so that what is shared stays shared
-//! and a cycle is no trouble to whoever drops it.
+//! What a pickle holds: values that refer to each other by number, so that what is shared stays
+//! shared and a cycle is no trouble to whoever drops it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -175,8 +175,8 @@ impl<'a> Arena<'a> {
         }
     }
 
-    /// A value as JSON. What is nested too deep (a list that holds itself), or beyond a million bytes,
-    /// is null.
+    /// A value as JSON. What is nested too deep (a list that holds itself), or beyond a million
+    /// bytes, is null.
     pub fn json(&self, value: Value) -> String {
         let mut out = String::new();
         self.write_json(value, 0, &mut out);

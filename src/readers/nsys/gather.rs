@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::pool::lock;
+use crate::readers::contract::Reading;
 use crate::readers::log::{Log, Severity};
-use crate::readers::nsys::Reading;
 use crate::readers::nsys::context::Context;
 use crate::readers::nsys::database::{Database, int, text};
 use crate::readers::nsys::ids::{self, MAX_PROCESSES, thread_ids};

@@ -1,13 +1,14 @@
 //! Reads the SQLite export of one report of NVIDIA Nsight Systems.
 //!
-//! In: a database of any schema from 2020 on, plain, gzip or in a zip archive, or a report that `nsys`
-//! turns into one. Out: a [`Share`] for each rank that the file holds (a process and the device that it
-//! drives), and one for what is of no rank. Not here: which rank each of them is (`job::nodes`).
+//! In: a database of any schema from 2020 on, plain, gzip or in a zip archive, or a report that
+//! `nsys` turns into one. Out: a `Share` for each rank that the file holds (a process and the
+//! device that it drives), and one for what is of no rank. Not here: which rank each of them is
+//! (`ingest::ranks::nsys`).
 //!
-//! Traps of the format (section numbers of the format notes): tables and columns come and go with the
-//! version (1), so they are looked up; ids of correlations and domains are unique only within a process
-//! (4, 5); a grouped launch of NCCL serves several calls (6); the environment lies in the file twice,
-//! secrets included (7).
+//! Traps of the format (section numbers of the format notes): tables and columns come and go with
+//! the version (1), so they are looked up; ids of correlations and domains are unique only within a
+//! process (4, 5); a grouped launch of NCCL serves several calls (6); the environment lies in the
+//! file twice, secrets included (7).
 
 mod context;
 mod database;
@@ -24,77 +25,27 @@ mod rows;
 mod tables;
 mod target;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use crate::error::{Result, io};
-use crate::input::place::Place;
-use crate::input::progress::Watcher;
 use crate::input::unpacked::{self, Local};
-use crate::pool::Pool;
+use crate::readers::contract::{Answer, Kind, Reading};
 use crate::readers::nsys::database::Database;
 use crate::readers::nsys::gather::Gather;
-use crate::readers::share::Share;
-use crate::spool::steps::StepPatterns;
 
-/// What is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// An SQLite database.
-    Database,
-    /// A report, which `nsys` has to export.
-    Report,
-    /// A folder with a Parquet file for each table.
-    Folder,
-}
-
-/// How a file is to be read.
-pub struct Reading<'a> {
-    /// Where it lies.
-    pub place: &'a Place,
-    /// What it is.
-    pub form: Form,
-    /// Makes the folder for the spool files of a share.
-    pub folder: &'a dyn Fn(usize) -> Result<PathBuf>,
-    /// Number of the source, for the ids of events.
-    pub source_id: i64,
-    /// Whether what can be read of a damaged file is kept.
-    pub keep_partial: bool,
-    /// Threads that share the work.
-    pub pool: &'a Arc<Pool>,
-    /// What marks steps.
-    pub steps: &'a Arc<StepPatterns>,
-    /// Who is told how far it is.
-    pub watcher: &'a Watcher,
-}
-
-/// What a file held.
-#[derive(Debug)]
-pub struct Nsys {
-    /// The ranks, and what is of none, in the order of their folders.
-    pub shares: Vec<Share>,
-    /// SHA-256 of the file on disk.
-    pub sha256: String,
-}
-
-/// Reads a file; what it is, when it is an SQLite database of something else.
+/// Reads a database, or a report or a folder that is made into one.
 ///
 /// # Errors
 /// `trace-truncated`, `database-corrupt`, `database-locked`, `gzip-broken`, `value-too-large`,
-/// `nsys-unusable` for the file; `nsys-missing` for a report without the program that reads it; `io`
-/// when the spool cannot be written. With `keep_partial`, a damaged part of the database is a finding.
-pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
+/// `nsys-unusable` for the file; `nsys-missing` for a report without the program that reads it;
+/// `io` when the spool cannot be written. With `keep_partial`, a damaged part of the database is a
+/// finding.
+pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     let (place, pool) = (reading.place, reading.pool);
     let shown = place.display();
     let folder = (reading.folder)(0)?;
     let exported = folder.join("export.sqlite");
     // A file that SQLite can open is read where it lies; anything else is made into one first.
-    let local = match reading.form {
-        Form::Database => {
-            let copy = folder.join("unpacked.sqlite");
-            Local::open(place, &copy, database::size, false, pool, reading.watcher)?
-        }
-        Form::Report => {
+    let local = match reading.kind {
+        Kind::NsysReport => {
             if place.member.is_some() {
                 let report = folder.join("report.nsys-rep");
                 if let (_, Some(cut)) = unpacked::unpack(place, &report, |_| None, reading.watcher)?
@@ -109,9 +60,13 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
             }
             Local::at(exported, true, place.file.clone(), pool)
         }
-        Form::Folder => {
+        Kind::NsysFolder => {
             parquet_folder::convert(&place.file, &exported, &shown)?;
             Local::at(exported, true, place.file.clone(), pool)
+        }
+        _ => {
+            let copy = folder.join("unpacked.sqlite");
+            Local::open(place, &copy, database::size, false, pool, reading.watcher)?
         }
     };
     let out = (|| -> Result<_> {
@@ -125,11 +80,10 @@ pub fn read(reading: &Reading<'_>) -> Result<Result<Nsys, String>> {
         gather.run().map(Ok)
     })();
     let sha256 = local.close(pool);
-    let shares = match out? {
-        Ok(shares) => shares,
-        Err(what) => return Ok(Err(what)),
-    };
-    Ok(Ok(Nsys { shares, sha256: sha256? }))
+    Ok(match out? {
+        Ok(shares) => Answer::Shares { shares, sha256: sha256? },
+        Err(what) => Answer::Other(what),
+    })
 }
 
 /// What a database is that holds nothing of Nsight Systems.

@@ -1,10 +1,10 @@
-//! Reads the Chrome form of an XLA profile (`*.trace.json`): the same events, as converters of xprof and
-//! jaxlib print them.
+//! Reads the Chrome form of an XLA profile (`*.trace.json`): the same events, as converters of
+//! xprof and jaxlib print them.
 //!
-//! Two passes: names, programs and clocks first, then rows. What only the XPlane form has (HLO, the time
-//! at which the profile began, properties of the devices) is not there. Traps of the format (section 4
-//! of the format notes): all arguments are text; the list ends with an empty object; operations whose
-//! line time is zero are instants; digits beyond the clock's are noise.
+//! Two passes: names, programs and clocks first, then rows. What only the XPlane form has (HLO, the
+//! time at which the profile began, properties of the devices) is not there. Traps of the format
+//! (section 4 of the format notes): all arguments are text; the list ends with an empty object;
+//! operations whose line time is zero are instants; digits beyond the clock's are noise.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,19 +18,20 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::input::json::{self, Scanner};
-use crate::input::place;
+use crate::input::place::{self, Opened};
 use crate::input::time::micros_to_picos;
+use crate::readers::contract::Reading;
+use crate::readers::document::{EVENTS, Fault};
 use crate::readers::log::{Log, Severity};
 use crate::readers::share::Share;
 use crate::readers::xla::event::{Event, Meta, Said};
 use crate::readers::xla::gather::{Device, Facts, Gather};
 use crate::readers::xla::hlo::{Class, Op};
-use crate::readers::xla::layout::{LineKind, PlaneKind, Ranks};
+use crate::readers::xla::layout::{LineKind, PlaneKind, Ranks, not_too_many};
 use crate::readers::xla::meetings::Meetings;
 use crate::readers::xla::ops::{Seen, Sequence};
 use crate::readers::xla::rows::{Context, Line, Meeting, Module, Outcome};
 use crate::readers::xla::stats::{Datum, Key, key};
-use crate::readers::xla::{self, Reading};
 use crate::spool::args::Args;
 
 /// Events after which rows are handed on.
@@ -41,8 +42,8 @@ const MAX_OPERATIONS: usize = 100_000;
 /// Reads the file; what it is, when it is none.
 ///
 /// # Errors
-/// `trace-truncated`, `gzip-broken`, `json-invalid` with the place in the unpacked file; `io` when the
-/// spool cannot be written. With `keep_partial`, the complete events before the fault are kept.
+/// `trace-truncated`, `gzip-broken`, `json-invalid` with the place in the unpacked file; `io` when
+/// the spool cannot be written. With `keep_partial`, the complete events before the fault are kept.
 pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, String)> {
     let mut known = Known::default();
     let mut log = Log::default();
@@ -59,12 +60,11 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
         })?;
     }
     if let Some(fault) = first.fault {
-        let error = fault.error(reading);
         if !reading.keep_partial || first.elements == 0 {
-            return Err(error);
+            return Err(fault.error(&reading.place.display(), &EVENTS, Some(first.elements)));
         }
-        log.add(Severity::Error, error.code, Some(fault.offset), || {
-            format!("{}; kept {} complete events", error.message, first.elements)
+        log.add(Severity::Error, fault.code, Some(fault.offset), || {
+            format!("{}; kept {} complete events", fault.message, first.elements)
         });
     }
     log.add(Severity::Info, "no-epoch", None, || {
@@ -81,9 +81,9 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
                 .to_owned()
         });
     }
-    xla::not_too_many(devices.len()).map_err(|e| e.at(reading.place.display()))?;
+    not_too_many(devices.len()).map_err(|e| e.at(reading.place.display()))?;
     let mut ranks = Ranks::find(&devices, &[], &BTreeMap::new(), None)
-        .told(reading.first_rank, reading.name_rank);
+        .told(reading.said.first_rank, reading.said.rank);
     ranks.told_world(known.world, &mut log);
     for meetings in known.meetings.values_mut() {
         meetings.sort_by_key(|m| m.start_ps);
@@ -153,29 +153,6 @@ struct Pass {
     fault: Option<Fault>,
 }
 
-struct Fault {
-    code: &'static str,
-    message: String,
-    offset: u64,
-    elements: u64,
-}
-
-impl Fault {
-    fn error(&self, reading: &Reading<'_>) -> Error {
-        let at = format!(
-            "{}, byte {}, event {} ({} complete events before it)",
-            reading.place.display(),
-            self.offset,
-            self.elements + 1,
-            self.elements
-        );
-        Error::new(self.code, self.message.clone()).at(at).hint(match self.elements {
-            0 => "export the trace again",
-            _ => "export the trace again, or keep the complete events with --keep-partial",
-        })
-    }
-}
-
 /// Counts the bytes that are taken.
 struct Counting<R> {
     inner: R,
@@ -206,8 +183,7 @@ type Each<'e> = dyn FnMut(&Element<'_>) -> Result<()> + 'e;
 
 /// Walks over the file.
 fn pass(reading: &Reading<'_>, each: &mut Each<'_>) -> Result<(Pass, String)> {
-    let mut opened = place::open(reading.place, reading.watcher)?;
-    let reader = std::mem::replace(&mut opened.reader, Box::new(std::io::empty()));
+    let Opened { reader, file } = place::open(reading.place, reading.watcher)?;
     let taken = Rc::new(Cell::new(0));
     let mut out = Pass::default();
     let reader =
@@ -231,10 +207,10 @@ fn pass(reading: &Reading<'_>, each: &mut Each<'_>) -> Result<(Pass, String)> {
             Category::Io => ("gzip-broken", format!("the file cannot be read on: {error}")),
             _ => ("json-invalid", format!("what stands here is no JSON: {error}")),
         };
-        out.fault = Some(Fault { code, message, offset: taken.get(), elements: out.elements });
+        out.fault = Some(Fault { code, message, offset: taken.get() });
     }
     out.bytes = taken.get();
-    Ok((out, opened.sha256(&reading.place.file)?))
+    Ok((out, file.sha256(&reading.place.file)?))
 }
 
 struct Top<'p, 'e> {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::readers::contract::Reading;
 use crate::readers::log::{Log, Severity};
 use crate::readers::share::{RankRow, Share, capability};
-use crate::readers::xla::Reading;
 use crate::readers::xla::rows::{Context, Outcome, To};
 use crate::spool::launches::own_ids;
 use crate::spool::rows::Rows;

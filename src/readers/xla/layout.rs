@@ -2,7 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::{Error, Result};
 use crate::readers::log::{Log, Severity};
+
+/// Devices of a file, each of which has tables of its own: hosts have 16, and tests on CPUs some
+/// hundreds.
+const MAX_DEVICES: usize = 512;
+
+/// Refuses a file with more devices than can be read.
+pub fn not_too_many(devices: usize) -> Result<()> {
+    if devices <= MAX_DEVICES {
+        return Ok(());
+    }
+    Err(Error::new("value-too-large", format!("the file holds {devices} devices that compute"))
+        .facts(format!("at most {MAX_DEVICES} are read"))
+        .hint("profile fewer devices of the process"))
+}
 
 /// A plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

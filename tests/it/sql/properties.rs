@@ -11,7 +11,9 @@ use arrow::compute::concat_batches;
 use ccl_sql::input::place::{self, Place as Source};
 use ccl_sql::input::progress::Watcher;
 use ccl_sql::pool::Pool;
-use ccl_sql::readers::kineto::{self, Content};
+use ccl_sql::readers::contract::{Kind, Reading, Said};
+use ccl_sql::readers::kineto;
+use ccl_sql::spool::steps::StepPatterns;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -243,26 +245,26 @@ type WhatWasRead = (String, BTreeMap<String, RecordBatch>);
 fn read_by(name: &str, reader: Box<dyn Read + Send>, segment_bytes: usize) -> WhatWasRead {
     let spool = tempfile::tempdir().expect("a temporary folder");
     let pool = Arc::new(Pool::new(2));
-    let reading = kineto::Reading {
-        spool: spool.path(),
+    let folder = |_| Ok(spool.path().to_owned());
+    let reading = Reading {
+        place: &Source::file(name),
+        kind: Kind::Json,
         source_id: 0,
+        said: Said::default(),
         keep_partial: true,
+        folder: &folder,
         pool: &pool,
-        segment_bytes,
-        steps: None,
+        steps: &Arc::new(StepPatterns::known()),
+        own_steps: None,
+        watcher: &Watcher::default(),
     };
-    let content = std::thread::scope(|scope| {
+    let kineto = std::thread::scope(|scope| {
         scope.spawn(|| pool.help());
-        let content = kineto::read(&Source::file(name), reader, &reading);
+        let kineto = kineto::read_bytes(reader, &reading, segment_bytes);
         pool.close();
-        content
+        kineto
     });
-    let mut trace = match content.expect("the file can be read") {
-        Content::Trace(trace) => *trace,
-        Content::Xla => panic!("a trace of XLA"),
-        Content::ExecutionTrace => panic!("an execution trace"),
-        Content::Other(what) => panic!("{what}"),
-    };
+    let mut trace = kineto.expect("the file can be read").expect("it is a trace of Kineto");
     let tables = std::mem::take(&mut trace.spool);
     let rows = |path: &Path| {
         let file = std::fs::File::open(path).expect("the table is there");

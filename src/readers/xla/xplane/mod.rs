@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result, io};
 use crate::pool::lock;
+use crate::readers::contract::Reading;
 use crate::readers::log::{Log, Severity};
 use crate::readers::share::Share;
 use crate::readers::xla::event::{Event, Meta};
 use crate::readers::xla::gather::{Device, Facts, Gather};
 use crate::readers::xla::hlo::{Class, Programs};
 use crate::readers::xla::ids::Ids;
-use crate::readers::xla::layout::{LineKind, PlaneKind, Ranks};
+use crate::readers::xla::layout::{LineKind, PlaneKind, Ranks, not_too_many};
 use crate::readers::xla::meetings::Meetings;
 use crate::readers::xla::rows::{self, Context, Line, Module};
 use crate::readers::xla::stats::{Datum, Key, Stat, of_message};
@@ -30,7 +31,6 @@ use crate::readers::xla::xplane::segments::{
     Chunks, Flow, Names, Segment, event_of, messages, rows_of, says_any,
 };
 use crate::readers::xla::xplane::space::{Fault, Plane, Source, Space};
-use crate::readers::xla::{self, Reading};
 use crate::spool::args::Args;
 
 /// Times of lines from here on are epoch times already.
@@ -167,11 +167,11 @@ impl Reader<'_> {
     fn run(mut self) -> Result<Vec<Share>> {
         let mut known = self.known()?;
         let host = self.host(&mut known)?;
-        xla::not_too_many(known.devices.len()).map_err(|e| e.at(self.reading.place.display()))?;
+        not_too_many(known.devices.len()).map_err(|e| e.at(self.reading.place.display()))?;
         let assigned: Vec<Vec<i64>> = known.programs.devices().map(<[i64]>::to_vec).collect();
         let local = (known.local > 0).then_some(known.local);
         let mut ranks = Ranks::find(&known.devices, &assigned, &host.partitions, local)
-            .told(self.reading.first_rank, self.reading.name_rank);
+            .told(self.reading.said.first_rank, self.reading.said.rank);
         if known.programs.is_empty() {
             ranks.told_world(self.named(host.named)?, &mut self.log);
             if host.computes && !known.devices.is_empty() {

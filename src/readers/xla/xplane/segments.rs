@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
 use crate::pool::lock;
+use crate::readers::contract::Reading;
 use crate::readers::log::Severity;
-use crate::readers::xla::Reading;
 use crate::readers::xla::event::{Event, Meta, Said};
 use crate::readers::xla::gather::Gather;
 use crate::readers::xla::ids::Ids;
