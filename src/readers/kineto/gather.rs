@@ -9,9 +9,11 @@ use crate::error::Result;
 use crate::input::json;
 use crate::input::time::shifted;
 use crate::pool::Pool;
-use crate::readers::kineto::part::{HALVES, Outcome, Part, RunEnd};
+use crate::readers::kineto::halves::HALVES;
+use crate::readers::kineto::part::{Outcome, Part, RunEnd};
 use crate::readers::kineto::{Kineto, pairs};
 use crate::readers::log::{Log, Severity};
+use crate::spool::events::Metadata;
 use crate::spool::launches::own_ids;
 use crate::spool::rows::Rows;
 use crate::spool::sort_rows::Sorter;
@@ -126,8 +128,7 @@ impl Gather {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            let row = &mut part.rows[METADATA];
-            row.text(Some(key)).text(Some(&text)).end_row();
+            Metadata { key, value: &text }.push(&mut part.rows[METADATA]);
         }
         let last = part.outcome(0, 0, RunEnd::More)?;
         self.log.append(last.log);
