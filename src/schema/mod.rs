@@ -20,8 +20,8 @@ pub use crate::schema::tables::TABLES;
 /// 6: records of benchmarks: `benchmarks`, `requests`, `expert_loads`.
 pub const SCHEMA_VERSION: u32 = 7;
 
-/// What comparisons read besides the tables of the traces: values of metrics, computed before. It is
-/// filled for one run of the program and lies in no trace.
+/// What comparisons read besides the tables of the traces: values of metrics, computed before. It
+/// is filled for one run of the program and lies in no trace.
 pub static RESULTS: Table = Table {
     name: "metric_results",
     doc: "A metric of a trace that is compared.",

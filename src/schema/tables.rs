@@ -1,7 +1,7 @@
 //! The list of tables, in the order of the documentation.
 //!
-//! Each begins with who makes it, its name and what a row is. A column is its name, its type and what
-//! it says. Columns that several tables share are constants, in capitals.
+//! Each begins with who makes it, its name and what a row is. A column is its name, its type and
+//! what it says. Columns that several tables share are constants, in capitals.
 
 use crate::schema::table::{Column, Table, columns};
 

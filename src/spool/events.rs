@@ -1,5 +1,5 @@
-//! Rows of the tables, by the names of their columns. Only this file knows the order of the columns,
-//! and a test compares it with the schema.
+//! Rows of the tables, by the names of their columns. Only this file knows the order of the
+//! columns, and a test compares it with the schema.
 
 use crate::spool::rows::Rows;
 
@@ -217,8 +217,8 @@ mod tests {
     use super::*;
     use crate::spool::tables::{DEVICE, TABLES, rows_of};
 
-    /// Names of the columns of each table, and how a row without values is pushed: a column of another
-    /// type is refused.
+    /// Names of the columns of each table, and how a row without values is pushed: a column of
+    /// another type is refused.
     const TABLES_BY_NAME: [(&[&str], fn(&mut Rows)); TABLES.len()] = [
         (HostEvent::COLUMNS, |rows| HostEvent::default().push(rows)),
         (DeviceEvent::COLUMNS, |rows| DeviceEvent::default().push(rows)),

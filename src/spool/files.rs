@@ -54,7 +54,7 @@ struct Class {
 
 /// The spool of one rank in one file.
 pub struct Spool {
-    /// One for each table; device events go through `device`.
+    /// The files of each table; device events go through `device`.
     sinks: [Arc<Sink>; TABLES.len()],
     effort: Effort,
     device: Sorter,
@@ -129,8 +129,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Writes device events of one class whose events count from `from`. Those that do not follow the
-    /// ones before are sorted in when the spool is closed.
+    /// Writes device events of one class whose events count from `from`. Those that do not follow
+    /// the ones before are sorted in when the spool is closed.
     ///
     /// # Errors
     /// `io` when they cannot be written.
@@ -159,9 +159,9 @@ impl Spool {
         Ok(())
     }
 
-    /// Finds and writes the launches and the ranges of the host. `each` is told of every launch: the
-    /// row as integers, `NONE` for NULL. `base_ns` is still to be added to relative times; `ids` makes
-    /// process and thread of what the reader tells threads apart by.
+    /// Finds and writes the launches and the ranges of the host. `each` is told of every launch:
+    /// the row as integers, `NONE` for NULL. `base_ns` is still to be added to relative times;
+    /// `ids` makes process and thread of what the reader tells threads apart by.
     ///
     /// # Errors
     /// `io` when they cannot be written; what `each` returns.

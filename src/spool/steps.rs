@@ -147,10 +147,10 @@ impl StepRanges {
         Ok(())
     }
 
-    /// Gives the rows of `step_ranges`: those of the surest pattern that occurs more than once (else
-    /// of the surest), without those that lie inside another (a marker on two threads, or nested in
-    /// itself). Ranges without a number are numbered in order. Returns the pattern and the number of
-    /// steps.
+    /// Gives the rows of `step_ranges`: those of the surest pattern that occurs more than once
+    /// (else of the surest), without those that lie inside another (a marker on two threads, or
+    /// nested in itself). Ranges without a number are numbered in order. Returns the pattern and
+    /// the number of steps.
     ///
     /// # Errors
     /// `io` when records cannot be read; what `flush` returns.
@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn the_surest_pattern_wins_and_inner_ranges_are_none() {
-        // Of pattern 2: a step, the same on another thread, the next one. Of pattern 4: an outer one.
+        // Of pattern 2: a step, the same on another thread, the next one. Of pattern 4: an outer
+        // one.
         let candidates =
             [[4, 0, -1000, 0, NONE], [2, 10, -100, 1, 5], [2, 20, -90, 2, 5], [2, 100, -200, 3, 6]];
         let (found, rows) = steps(&candidates);

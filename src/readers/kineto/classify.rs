@@ -4,7 +4,7 @@ use crate::input::json;
 use crate::readers::comm_kernels::is_comm_kernel;
 use crate::spool::events::{DeviceEvent, Double, Int};
 
-/// Where a slice or instant goes.
+/// The table that a slice or instant goes to, and its class there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Device(&'static str),
@@ -66,7 +66,7 @@ pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Targe
 pub(super) enum Columns {
     Device,
     Host,
-    /// Of an annotation that the profiler put on a device.
+    /// Those of an annotation that the profiler put on a device.
     Annotation,
 }
 
