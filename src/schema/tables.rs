@@ -1,1266 +1,684 @@
-//! The list of tables. One constant, in the order of the documentation.
+//! The list of tables, in the order of the documentation.
+//!
+//! Each begins with who makes it, its name and what a row is. A column is its name, its type and
+//! what it says. Columns that several tables share are constants, in capitals.
 
-use super::{Column, Made, Table, Type};
+use crate::schema::table::{Column, Table, columns};
 
-/// `column(name, type, doc)`.
-const fn column(name: &'static str, ty: Type, doc: &'static str) -> Column {
-    Column { name, ty, doc }
+/// The constant [`TABLES`] of a list of tables; those `by rank` lie under `rank=<r>/`.
+macro_rules! tables {
+    ($($made:ident $name:ident $(by $rank:ident)? $doc:literal { $($columns:tt)* })*) => {
+        /// Every table of a trace directory, in the order of the documentation.
+        pub const TABLES: &[Table] = &[$(Table {
+            name: stringify!($name),
+            doc: $doc,
+            made: crate::schema::table::Made::$made,
+            by_rank: !stringify!($($rank)?).is_empty(),
+            columns: columns! { $($columns)* },
+        }),*];
+    };
 }
 
-/// Who recorded a row.
-const SOURCE: Column =
-    column("source", Type::Text, "Profiler that recorded it: kineto, nsys or xla.");
-/// Whose it is.
-const RANK: Column =
-    column("rank", Type::Int, "Global rank; NULL where the source is not of one rank.");
-/// Which event it is.
-const EVENT_ID: Column = column(
-    "event_id",
-    Type::Int,
-    "Number of the event, unique in the trace: source number x 2^40 + place in its file.",
-);
-/// When it began.
-const TS_NS: Column = column(
-    "ts_ns",
-    Type::Int,
-    "Start, nanoseconds on the clock of the rank; since the Unix epoch where the source allows.",
-);
-/// How long it took.
-const DUR_NS: Column = column("dur_ns", Type::Int, "Duration in nanoseconds.");
-/// Where it ran.
-const DEVICE: Column =
-    column("device", Type::Int, "Index of the accelerator in its host, as the trace numbers it.");
-/// The step that it is of.
-const STEP: Column =
-    column("step", Type::Int, "Step of the rank; NULL outside any, and where there are no steps.");
+/// Columns that several tables share.
+macro_rules! shared {
+    ($($constant:ident: $name:ident $ty:ident $doc:literal,)*) => {
+        $(const $constant: Column = columns! { $name $ty $doc }[0];)*
+    };
+}
 
-/// A benchmark is of no rank.
-const BENCH_RANK: Column = column("rank", Type::Int, "NULL: a benchmark is of the whole job.");
-/// Which record it is.
-const RECORD: Column = column("record", Type::Int, "Place of the record in its file, from 0.");
+shared! {
+    SOURCE:     source   TEXT "Profiler that recorded it: kineto, nsys or xla.",
+    RANK:       rank     INT  "Global rank; NULL where the source is not of one rank.",
+    EVENT_ID:   event_id INT  "Number of the event, unique in the trace: source number x 2^40 + \
+                               place in its file.",
+    TS_NS:      ts_ns    INT  "Start, nanoseconds on the clock of the rank; since the Unix epoch \
+                               where the source allows.",
+    DUR_NS:     dur_ns   INT  "Duration in nanoseconds.",
+    DEVICE:     device   INT  "Index of the accelerator in its host, as the trace numbers it.",
+    STEP:       step     INT  "Step of the rank; NULL outside any, and where there are no steps.",
+    BENCH_RANK: rank     INT  "NULL: a benchmark is of the whole job.",
+    RECORD:     record   INT  "Place of the record in its file, from 0.",
+}
 
-/// Every table of a trace directory, in the order of the documentation.
-pub const TABLES: &[Table] = &[
-    Table {
-        name: "device_events",
-        doc: "one kernel, copy, set or other operation of a device",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            EVENT_ID,
-            column(
-                "class",
-                Type::Text,
-                "compute, comm, copy, set, graph (a whole CUDA graph whose kernels were not recorded: busy, of no kind), or other (work whose kind is unknown: in no metric).",
-            ),
-            column(
-                "category",
-                Type::Text,
-                "Category as recorded; of nsys the table, of XLA the line.",
-            ),
-            column("name", Type::Text, "Name as recorded."),
-            TS_NS,
-            DUR_NS,
-            column("ts_ps", Type::Int, "Picoseconds of the start beyond ts_ns (XLA)."),
-            column("dur_ps", Type::Int, "Picoseconds of the duration beyond dur_ns (XLA)."),
-            DEVICE,
-            column("stream", Type::Int, "In-order queue of the device."),
-            column("context", Type::Int, "Context of the device."),
-            column(
-                "correlation",
-                Type::Int,
-                "Ties a device event to the runtime call that launched it, within a rank; on TPUs and CPUs of XLA the number of the run.",
-            ),
-            column(
-                "external_id",
-                Type::Int,
-                "External id as recorded: the id of the launching operator in newer Kineto files, the correlation in older ones.",
-            ),
-            column("bytes", Type::Int, "Bytes copied or set."),
-            column(
-                "flops",
-                Type::Int,
-                "Floating-point operations, where the source says so (XLA: model_flops, else flops).",
-            ),
-            column(
-                "bytes_accessed",
-                Type::Int,
-                "Memory traffic, where the source says so; never a message size.",
-            ),
-            column("hlo_category", Type::Text, "Category of the HLO operation (XLA)."),
-            column("hlo_module", Type::Text, "HLO module (XLA)."),
-            column("hlo_op", Type::Text, "HLO operation (XLA)."),
-            column("grid_x", Type::Int, "Thread blocks, x."),
-            column("grid_y", Type::Int, "Thread blocks, y."),
-            column("grid_z", Type::Int, "Thread blocks, z."),
-            column("block_x", Type::Int, "Threads in a block, x."),
-            column("block_y", Type::Int, "Threads in a block, y."),
-            column("block_z", Type::Int, "Threads in a block, z."),
-            column("registers", Type::Int, "Registers of a thread."),
-            column("shared_memory", Type::Int, "Shared memory of a block in bytes."),
-            column(
-                "blocks_per_sm",
-                Type::Double,
-                "Blocks on a multiprocessor, as the profiler estimates.",
-            ),
-            column(
-                "warps_per_sm",
-                Type::Double,
-                "Warps on a multiprocessor, as the profiler estimates.",
-            ),
-            column("occupancy_pct", Type::Double, "Occupancy estimated by the profiler, percent."),
-            column(
-                "args",
-                Type::Text,
-                "JSON object of every argument that has no column, as recorded; keys with a leading $ are fields of the event itself (XLA: $line_ts_ns and $line_dur_ps are times of the line where those of the chip are taken, $done is the end of an asynchronous pair, $metadata_id names the row event_metadata:<plane>:<id> of metadata).",
-            ),
-        ],
-    },
-    Table {
-        name: "host_events",
-        doc: "one slice or instant of the host, or an annotation that the profiler put on a device",
-        made: Made::Ingest,
-        by_rank: true,
-        columns: &[
-            SOURCE,
-            RANK,
-            EVENT_ID,
-            column(
-                "class",
-                Type::Text,
-                "host_op, host_annotation, host_runtime, device_annotation, python or other.",
-            ),
-            column(
-                "category",
-                Type::Text,
-                "Category as recorded; of nsys the table, of XLA the line.",
-            ),
-            column("name", Type::Text, "Name as recorded."),
-            TS_NS,
-            column(
-                "dur_ns",
-                Type::Int,
-                "Duration in nanoseconds; NULL for an instant, or when the recorded one is unusable.",
-            ),
-            column("pid", Type::Int, "Process; a pid that is no integer stays in args."),
-            column("tid", Type::Int, "Thread; a tid that is no integer stays in args."),
-            column("device", Type::Int, "Accelerator of a device annotation."),
-            column("stream", Type::Int, "Stream of a device annotation."),
-            column(
-                "correlation",
-                Type::Int,
-                "Ties a device event to the runtime call that launched it, within a rank; on TPUs and CPUs of XLA the number of the run.",
-            ),
-            column(
-                "external_id",
-                Type::Int,
-                "External id as recorded: the id of the launching operator in newer Kineto files, the correlation in older ones.",
-            ),
-            column(
-                "args",
-                Type::Text,
-                "JSON object of every argument that has no column, as recorded; keys with a leading $ are fields of the event itself.",
-            ),
-        ],
-    },
-    Table {
-        name: "collectives",
-        doc: "one rank's share of a communication call",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            EVENT_ID,
-            DEVICE,
-            column("stream", Type::Int, "In-order queue of the device."),
-            TS_NS,
-            DUR_NS,
-            column(
-                "collective",
-                Type::Text,
-                "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, barrier, send, recv, send_recv or unknown.",
-            ),
-            column("collective_raw", Type::Text, "The name that the kind was read from."),
-            column("dtype", Type::Text, "Element type as recorded."),
-            column("group_size", Type::Int, "Ranks of the group."),
-            column("pg_id", Type::Int, "Process group, key of process_groups."),
-            column("in_elems", Type::Int, "Elements of the input of this rank."),
-            column("out_elems", Type::Int, "Elements of the output of this rank."),
-            column("in_bytes", Type::Int, "Bytes of the input of this rank."),
-            column("out_bytes", Type::Int, "Bytes of the output of this rank."),
-            column(
-                "message_bytes",
-                Type::Int,
-                "Size S of nccl-tests: output of all_gather, input of reduce_scatter, else the buffer of one rank.",
-            ),
-            column(
-                "wire_bytes",
-                Type::Int,
-                "Bytes that a rank must send at least, by kind, S and group size; of an uneven all-to-all, or a group of sends, what its splits send to others. Rounded down.",
-            ),
-            column("seq", Type::Int, "Sequence number in the group, where recorded."),
-            column(
-                "root_rank",
-                Type::Int,
-                "Root of a rooted operation, where recorded (NVTX: its rank in the communicator).",
-            ),
-            column(
-                "peer_rank",
-                Type::Int,
-                "Peer of a send or receive, where recorded; of a send_recv the one that it sends to (NVTX and XLA: its rank in the group, from 0).",
-            ),
-            column(
-                "in_split",
-                Type::IntList,
-                "Input split sizes of an uneven all-to-all (NVTX: bytes to each rank, of any group of sends); NULL where even, unknown or cut by the profiler.",
-            ),
-            column("out_split", Type::IntList, "Output split sizes, likewise."),
-            column(
-                "coll_source",
-                Type::Text,
-                "Where the kind was found: kernel_args, record, annotation, op, et, nvtx_payload, nvtx_range, hlo, rendezvous, or where nothing better says it op_name (the name of an operation of XLA) or kernel_name.",
-            ),
-            column(
-                "size_source",
-                Type::Text,
-                "et where type, sizes, splits or group are of the execution trace beside, in part at least; op where they are the dimensions of the operator that launched it; NULL where they are of what names the kind.",
-            ),
-            column("group_source", Type::Text, "stated by the trace, or assumed_world."),
-            column(
-                "collective_id",
-                Type::Int,
-                "Call over the ranks, key of collective_calls; NULL where unmatched.",
-            ),
-            column("step", Type::Int, "Step that launched it; NULL outside any."),
-            column("stall_ns", Type::Int, "Exposed part of an asynchronous pair (XLA)."),
-        ],
-    },
-    Table {
-        name: "collective_calls",
-        doc: "one operation over all ingested ranks of its group",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            column("collective_id", Type::Int, "Number of the call."),
-            column("pg_id", Type::Int, "Process group."),
-            column("collective", Type::Text, "Kind."),
-            column("group_size", Type::Int, "Ranks of the group."),
-            column("ranks_seen", Type::Int, "Ranks of the group whose events are here."),
-            column("message_bytes", Type::Int, "Largest message size over the ranks."),
-            column("dtype", Type::Text, "Element type."),
-            column("first_start_ns", Type::Int, "First start over the ranks."),
-            column("last_start_ns", Type::Int, "Last start over the ranks."),
-            column("first_end_ns", Type::Int, "First end over the ranks."),
-            column("last_end_ns", Type::Int, "Last end over the ranks."),
-            column(
-                "transfer_ns",
-                Type::Int,
-                "Least duration over the ranks: needs no common clock.",
-            ),
-            column("start_skew_ns", Type::Int, "Last start - first start."),
-            column("end_skew_ns", Type::Int, "Last end - first end."),
-            column("mean_wait_ns", Type::Double, "Mean over the ranks of last start - own start."),
-            column("last_rank", Type::Int, "Rank that started last (the lowest of equals)."),
-            column("algo_bw_gb_per_s", Type::Double, "message_bytes / transfer_ns."),
-            column(
-                "bus_bw_gb_per_s",
-                Type::Double,
-                "Algorithm bandwidth x bus factor of nccl-tests.",
-            ),
-            column(
-                "link",
-                Type::Text,
-                "intra (all ranks in one host), inter, or NULL where unknown.",
-            ),
-            column("step", Type::Int, "Step of the lowest rank."),
-            column(
-                "matched_by",
-                Type::Text,
-                "seq, order, or shift (order, with a rank that misses calls).",
-            ),
-        ],
-    },
-    Table {
-        name: "busy_intervals",
-        doc: "one merged span in which a device is busy with a class of work",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            DEVICE,
-            column("class", Type::Text, "comm, compute, copy, set or graph."),
-            column("start_ns", Type::Int, "First nanosecond of the span."),
-            column("end_ns", Type::Int, "End of the span, exclusive."),
-        ],
-    },
-    Table {
-        name: "steps",
-        doc: "one step of a rank, by the marker on the host",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            column("step", Type::Int, "Number of the step."),
-            TS_NS,
-            DUR_NS,
-            column("marker", Type::Text, "What marked it."),
-        ],
-    },
-    Table {
-        name: "step_ranges",
-        doc: "one range on the host whose name marks a step (--step-range, or a pattern that is known)",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            column("event_id", Type::Int, "The range in host_events."),
-            column("step", Type::Int, "Number that its name says, else its place."),
-            TS_NS,
-            DUR_NS,
-            column("marker", Type::Text, "The pattern that its name matches."),
-        ],
-    },
-    Table {
-        name: "phases",
-        doc: "one window of a training phase on the host of a rank; windows of a rank do not overlap",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            STEP,
-            column("phase", Type::Text, "forward, backward, optimizer, zero_grad or data_loading."),
-            column("ts_ns", Type::Int, "Start."),
-            column("dur_ns", Type::Int, "Duration."),
-        ],
-    },
-    Table {
-        name: "phase_times",
-        doc: "a phase in one step of a rank: its time on the host, and that of what it launched on the device",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            STEP,
-            column(
-                "phase",
-                Type::Text,
-                "forward, backward, optimizer, zero_grad, data_loading, or rest: what is left of the step.",
-            ),
-            column("windows", Type::Int, "Windows of the phase in the step; NULL for the rest."),
-            column(
-                "host_ns",
-                Type::Int,
-                "Their time: all phases of a step and the rest are the step. NULL where only the device is known.",
-            ),
-            column(
-                "device_ns",
-                Type::Int,
-                "Time in which the device is busy with what the phase launched, and with nothing that an earlier phase of the step launched: all phases and the rest are the busy time of the step.",
-            ),
-            column("launched_ns", Type::Int, "Union of the device events that it launched."),
-            column("comm_ns", Type::Int, "Union of those of class comm."),
-            column("compute_ns", Type::Int, "Union of those of class compute."),
-            column("work_ns", Type::Int, "Sum of their durations."),
-            column("events", Type::Int, "Device events that it launched."),
-        ],
-    },
-    Table {
-        name: "layer_times",
-        doc: "a layer that annotations name, in a step and phase of a rank",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            STEP,
-            column("layer", Type::Text, "Layer, as the names of ranges say it."),
-            column(
-                "phase",
-                Type::Text,
-                "Phase in which its ranges stand, and in which its device events were launched.",
-            ),
-            column("ranges", Type::Int, "Ranges of the layer, the outermost ones."),
-            column("host_ns", Type::Int, "Union of the ranges."),
-            column(
-                "device_ns",
-                Type::Int,
-                "Union of the device events that were launched inside them.",
-            ),
-            column("events", Type::Int, "Those device events."),
-        ],
-    },
-    Table {
-        name: "fsdp_ranges",
-        doc: "an operation of FSDP on one layer in a step of a rank",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            STEP,
-            column(
-                "operation",
-                Type::Text,
-                "all_gather, all_gather_copy_in, all_gather_copy_out, reduce_scatter, reduce_scatter_copy_in, reshard, prefetch, pre_forward, post_forward, pre_backward, post_backward, accumulate, wait or other.",
-            ),
-            column(
-                "layer",
-                Type::Text,
-                "Module that its name or an annotation around it says; NULL for the root.",
-            ),
-            column("ranges", Type::Int, "Ranges of the operation."),
-            column(
-                "host_ns",
-                Type::Int,
-                "Their own time on the host: without the ranges of FSDP inside them.",
-            ),
-            column("device_ns", Type::Int, "Union of the device events that they launched."),
-            column("comm_ns", Type::Int, "Union of those of class comm."),
-            column("copy_ns", Type::Int, "Union of the others: copies, and kernels that copy."),
-            column("events", Type::Int, "Device events that they launched."),
-        ],
-    },
-    Table {
-        name: "fsdp_steps",
-        doc: "the device work of FSDP in a step of a rank",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            STEP,
-            column("comm_ns", Type::Int, "Union of its communication."),
-            column("copy_ns", Type::Int, "Union of its other work: copies in and out."),
-            column("gather_ns", Type::Int, "Union of the communication that gathers parameters."),
-            column(
-                "hidden_gather_ns",
-                Type::Int,
-                "Part of that beside which compute runs that is not of FSDP.",
-            ),
-            column(
-                "reduce_ns",
-                Type::Int,
-                "Union of the communication that reduces gradients: reduce_scatter and all_reduce.",
-            ),
-            column(
-                "hidden_reduce_ns",
-                Type::Int,
-                "Part of that beside which compute runs that is not of FSDP.",
-            ),
-            column("exposed_comm_ns", Type::Int, "Communication without such compute beside it."),
-            column(
-                "overhead_ns",
-                Type::Int,
-                "Communication and copies without such compute beside them.",
-            ),
-        ],
-    },
-    Table {
-        name: "kernel_times",
-        doc: "kernels of one name that operators of one name launched, on a device of a rank",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            DEVICE,
-            column("class", Type::Text, "compute or comm."),
-            column("name", Type::Text, "Name of the kernel as recorded."),
-            column(
-                "op_name",
-                Type::Text,
-                "Innermost operator around the launch; NULL without one.",
-            ),
-            column("events", Type::Int, "Kernels."),
-            column("dur_ns", Type::Int, "Sum of their durations."),
-            column("min_dur_ns", Type::Int, "Least duration."),
-            column("max_dur_ns", Type::Int, "Greatest duration."),
-        ],
-    },
-    Table {
-        name: "host_times",
-        doc: "operators on the host of a rank in one step (in the whole trace where there are no steps)",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            STEP,
-            column("main_op_ns", Type::Int, "Time in which the main thread runs an operator."),
-            column(
-                "exposed_op_ns",
-                Type::Int,
-                "Part of it in which no device of the rank is busy.",
-            ),
-            column(
-                "op_self_ns",
-                Type::Int,
-                "Time in operators on all threads, each thread by itself: the sum of the own times of all operators.",
-            ),
-        ],
-    },
-    Table {
-        name: "comm_args",
-        doc: "what an event of communication says of itself (kernels and record_param_comms with a `Collective name`), or what the NVTX ranges of NCCL around its launch, or the HLO of its operation, say of it",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            RANK,
-            EVENT_ID,
-            column("collective_name", Type::Text, "Operation as recorded."),
-            column("dtype", Type::Text, "Type of the elements as recorded."),
-            column("in_elems", Type::Int, "Elements of the input."),
-            column("out_elems", Type::Int, "Elements of the output."),
-            column("group_size", Type::Int, "Ranks of the process group."),
-            column("pg_name", Type::Text, "Name of the process group."),
-            column("pg_desc", Type::Text, "Description of the process group."),
-            column(
-                "pg_ranks",
-                Type::Text,
-                "Ranks of the process group as recorded: a JSON list, cut short when it is long.",
-            ),
-            column("seq", Type::Int, "Sequence number of the call in its group."),
-            column("src_rank", Type::Int, "Rank that sends."),
-            column("dst_rank", Type::Int, "Rank that receives."),
-            column(
-                "in_split",
-                Type::Text,
-                "Elements for each rank, as recorded: a JSON list. NVTX: bytes, of a group of sends and receives.",
-            ),
-            column("out_split", Type::Text, "Elements from each rank, likewise."),
-            column("rank_start", Type::Int, "First rank of a regular group."),
-            column("rank_stride", Type::Int, "Distance of the ranks of a regular group."),
-            column(
-                "in_bytes",
-                Type::Int,
-                "Bytes of the input of this rank (NVTX; summed over the calls of a group).",
-            ),
-            column("out_bytes", Type::Int, "Bytes of the output of this rank, likewise."),
-            column(
-                "coll_source",
-                Type::Text,
-                "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where they do not, hlo, rendezvous or op_name (XLA); NULL where the event says it itself.",
-            ),
-            column("stall_ns", Type::Int, "Exposed part of an asynchronous pair (XLA)."),
-            column("group_rank", Type::Int, "Own rank in the process group, from 0 (NVTX)."),
-        ],
-    },
-    Table {
-        name: "launches",
-        doc: "one device event with the call that launched it",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            RANK,
-            EVENT_ID,
-            column(
-                "op_event_id",
-                Type::Int,
-                "Innermost operator around the call; in nsys the innermost NVTX range.",
-            ),
-            column("runtime_event_id", Type::Int, "The runtime or driver call."),
-            column("launch_delay_ns", Type::Int, "Start of the device event - start of the call."),
-            column("launch_ts_ns", Type::Int, "Start of the call."),
-            column(
-                "record_event_id",
-                Type::Int,
-                "Innermost record_param_comms around the call, in nsys the range of NCCL's API (communication only).",
-            ),
-            column(
-                "annotation_event_id",
-                Type::Int,
-                "Innermost nccl:<operation> around the call (communication only).",
-            ),
-            column(
-                "comm_op_event_id",
-                Type::Int,
-                "Innermost c10d operator around the call (communication only).",
-            ),
-            column("pid", Type::Int, "Process of the call."),
-            column("tid", Type::Int, "Thread of the call."),
-            column(
-                "range_event_id",
-                Type::Int,
-                "Innermost annotation around the call, of the annotations in host_ranges.",
-            ),
-        ],
-    },
-    Table {
-        name: "host_ranges",
-        doc: "one range of a thread of the host that says what the program does: an annotation, or an operator that no other encloses",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            SOURCE,
-            RANK,
-            column("event_id", Type::Int, "The range in host_events."),
-            column(
-                "kind",
-                Type::Text,
-                "annotation, or operator: an operator of its thread that lasts longer than all before it. An operator of FSDP (fsdp::*) may be both and has two rows.",
-            ),
-            column(
-                "parent_event_id",
-                Type::Int,
-                "Innermost annotation around its start, on its thread.",
-            ),
-            column("pid", Type::Int, "Process."),
-            column("tid", Type::Int, "Thread."),
-            TS_NS,
-            DUR_NS,
-        ],
-    },
-    Table {
-        name: "flows",
-        doc: "one end of an arrow",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            RANK,
-            column("kind", Type::Text, "Category of the arrow: ids are unique per kind."),
-            column("flow_id", Type::Int, "Id within the kind."),
-            column("phase", Type::Text, "s start, t step, f finish."),
-            TS_NS,
-            column("pid", Type::Int, "Process or device."),
-            column("tid", Type::Int, "Thread or stream."),
-            column("name", Type::Text, "Name as recorded."),
-        ],
-    },
-    Table {
-        name: "counters",
-        doc: "one sample of a counter",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column(
-                "source",
-                Type::Text,
-                "Profiler that recorded it: kineto, nsys or xla; bench for samples that another program took.",
-            ),
-            RANK,
-            TS_NS,
-            column(
-                "name",
-                Type::Text,
-                "Counter. nvlink.tx.3 and nvlink.rx.3 are the bytes that link 3 of a device has sent and received so far (nvlink.tx.all: all links), with @ and the number of the file where its name does not say the device.",
-            ),
-            DEVICE,
-            column("value", Type::Double, "Value."),
-            column("unit", Type::Text, "Unit of the value."),
-        ],
-    },
-    Table {
-        name: "ranks",
-        doc: "one rank and source",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column(
-                "source",
-                Type::Text,
-                "Profiler that recorded it: kineto, nsys, xla, memory, or et for an execution trace that lies alone.",
-            ),
-            RANK,
-            column("source_id", Type::Int, "File, key of sources."),
-            column("host", Type::Text, "Host, where the trace names it."),
-            column("pid", Type::Int, "Process of the operators."),
-            DEVICE,
-            column("device_name", Type::Text, "Accelerator."),
-            column("sm_count", Type::Int, "Multiprocessors of the device."),
-            column("device_memory_bytes", Type::Int, "Memory of the device."),
-            column("compute_capability", Type::Text, "Compute capability, `9.0`."),
-            column("world_size", Type::Int, "Ranks of the job."),
-            column("backend", Type::Text, "Communication backend."),
-            column("comm_version", Type::Text, "Version of NCCL or RCCL."),
-            column("base_ts_ns", Type::Int, "What was added to the recorded times."),
-            column("first_ts_ns", Type::Int, "First start over all events."),
-            column("last_ts_ns", Type::Int, "Last end over all events."),
-            column(
-                "rank_source",
-                Type::Text,
-                "Where the rank was found: trace (the trace itself), name, order or flag.",
-            ),
-        ],
-    },
-    Table {
-        name: "process_groups",
-        doc: "one process group",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            column("pg_id", Type::Int, "Number of the group in the trace."),
-            column("pg_name", Type::Text, "Name as recorded."),
-            column("pg_desc", Type::Text, "Description as recorded."),
-            column("group_size", Type::Int, "Members."),
-            column(
-                "ranks",
-                Type::IntList,
-                "Global ranks of the members; NULL where the trace cuts the list.",
-            ),
-            column(
-                "dim",
-                Type::Text,
-                "Parallel dimension that the description names: dp, tp, pp, ep, cp or NULL.",
-            ),
-        ],
-    },
-    Table {
-        name: "memory_segments",
-        doc: "one segment that PyTorch's allocator held on a device when a memory snapshot was taken; sizes are bytes",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("source", Type::Text, "Profiler that recorded it: memory."),
-            RANK,
-            column(
-                "source_id",
-                Type::Int,
-                "File, key of sources: a rank may have several snapshots.",
-            ),
-            column(
-                "segment_id",
-                Type::Int,
-                "Number of the segment, unique in the trace: source number x 2^40 + place in its file.",
-            ),
-            column("device", Type::Int, "Index of the accelerator in its host."),
-            column("address", Type::Int, "First address."),
-            column("total_size", Type::Int, "Bytes that the allocator reserved."),
-            column(
-                "allocated_size",
-                Type::Int,
-                "Bytes of its allocated blocks, rounded up as the allocator does.",
-            ),
-            column(
-                "active_size",
-                Type::Int,
-                "Bytes of its allocated blocks and of those that wait for a stream before they are free.",
-            ),
-            column(
-                "requested_size",
-                Type::Int,
-                "Bytes of its active blocks as they were asked for; NULL before torch 2.0.",
-            ),
-            column("stream", Type::Int, "Stream that it is for."),
-            column("segment_type", Type::Text, "large or small."),
-            column(
-                "segment_pool_id",
-                Type::Text,
-                "Memory pool, a JSON list of two numbers; [0,0] is the usual one.",
-            ),
-            column("is_expandable", Type::Text, "true or false: whether it may grow."),
-            column("stack_id", Type::Int, "Call stack that allocated it, key of memory_stacks."),
-            column("args", Type::Text, "JSON object of every field that has no column."),
-        ],
-    },
-    Table {
-        name: "memory_blocks",
-        doc: "one block of a segment, in use or free, when a memory snapshot was taken; sizes are bytes",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("source", Type::Text, "Profiler that recorded it: memory."),
-            RANK,
-            column(
-                "source_id",
-                Type::Int,
-                "File, key of sources: a rank may have several snapshots.",
-            ),
-            column(
-                "block_id",
-                Type::Int,
-                "Number of the block, unique in the trace: source number x 2^40 + place in its file.",
-            ),
-            column("segment_id", Type::Int, "Its segment."),
-            column("device", Type::Int, "Index of the accelerator in its host."),
-            column(
-                "address",
-                Type::Int,
-                "First address; where the snapshot leaves it out, that of the segment + the blocks before it.",
-            ),
-            column("size", Type::Int, "Bytes that it takes."),
-            column(
-                "requested_size",
-                Type::Int,
-                "Bytes that were asked for; of a free block those of its last use. NULL where not recorded.",
-            ),
-            column(
-                "state",
-                Type::Text,
-                "active_allocated, active_pending_free (active_awaiting_free) or inactive, as recorded.",
-            ),
-            column("stack_id", Type::Int, "Call stack that allocated it, key of memory_stacks."),
-            column(
-                "args",
-                Type::Text,
-                "JSON object of every field that has no column (history: earlier uses, each with its stack_id).",
-            ),
-        ],
-    },
-    Table {
-        name: "memory_events",
-        doc: "one event of PyTorch's allocator, of a memory snapshot or a raw timeline; sizes are bytes",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("source", Type::Text, "Profiler that recorded it: memory."),
-            RANK,
-            column(
-                "source_id",
-                Type::Int,
-                "File, key of sources: a rank may have several snapshots.",
-            ),
-            column(
-                "event_id",
-                Type::Int,
-                "Number of the event, unique in the trace and in the order of the recording: source number x 2^40 + place in its file.",
-            ),
-            column("form", Type::Text, "snapshot or timeline."),
-            column(
-                "device",
-                Type::Int,
-                "Index of the accelerator in its host; NULL in a timeline.",
-            ),
-            column(
-                "action",
-                Type::Text,
-                "As recorded: alloc, free_requested, free_completed, segment_alloc, segment_free, segment_map, segment_unmap, snapshot, oom, workspace_snapshot; of a timeline preexisting, create, new_version or destroy.",
-            ),
-            column("addr", Type::Int, "Address."),
-            column(
-                "size",
-                Type::Int,
-                "Bytes that were asked for, of a segment its bytes; in a timeline with a sign.",
-            ),
-            column("stream", Type::Int, "Stream."),
-            column(
-                "ts_ns",
-                Type::Int,
-                "Time, nanoseconds since the Unix epoch; NULL where not recorded, and for what was there before.",
-            ),
-            column("category", Type::Text, "What the memory is for, where recorded."),
-            column("compile_context", Type::Text, "Compilation that it was part of."),
-            column("user_metadata", Type::Text, "What the program said of it."),
-            column("device_free", Type::Int, "Bytes that the device had left (oom)."),
-            column("stack_id", Type::Int, "Call stack, key of memory_stacks."),
-            column("args", Type::Text, "JSON object of every field that has no column."),
-        ],
-    },
-    Table {
-        name: "memory_stacks",
-        doc: "one frame of a call stack that memory snapshots name; each distinct stack is here once",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            RANK,
-            column(
-                "stack_id",
-                Type::Int,
-                "Number of the stack, unique in the trace: source number x 2^40 + place in its file.",
-            ),
-            column("depth", Type::Int, "0 for the innermost frame."),
-            column(
-                "function",
-                Type::Text,
-                "Function; of a recording that writes frames as text, the text.",
-            ),
-            column("filename", Type::Text, "Source file."),
-            column("line", Type::Int, "Line in the source file."),
-            column("args", Type::Text, "JSON object of every field that has no column."),
-        ],
-    },
-    Table {
-        name: "benchmarks",
-        doc: "one record of a benchmark of inference, as the tool wrote it",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            BENCH_RANK,
-            column(
-                "source_id",
-                Type::Int,
-                "File, key of sources: a file may hold several records.",
-            ),
-            RECORD,
-            column(
-                "format",
-                Type::Text,
-                "vllm_serve, vllm_latency, vllm_throughput or sglang_serve; tools that write the fields of `vllm bench serve` count as it.",
-            ),
-            column("backend", Type::Text, "What was asked, as the client names it."),
-            column("model", Type::Text, "Model."),
-            column("duration_ns", Type::Int, "From the first request to the last answer."),
-            column(
-                "request_rate",
-                Type::Text,
-                "Requests per second that the client aimed at, as recorded; inf: all at once.",
-            ),
-            column("num_prompts", Type::Int, "Requests sent."),
-            column("max_concurrency", Type::Int, "Most requests at a time."),
-            column("completed", Type::Int, "Requests answered."),
-            column("failed", Type::Int, "Requests not answered."),
-            column("total_input_tokens", Type::Int, "Input tokens of the answered requests."),
-            column("total_output_tokens", Type::Int, "Output tokens of the answered requests."),
-            column("request_throughput", Type::Double, "Answered requests per second."),
-            column("output_throughput", Type::Double, "Output tokens per second."),
-            column("total_token_throughput", Type::Double, "Input and output tokens per second."),
-            column(
-                "mean_ttft_ms",
-                Type::Double,
-                "Mean of the time to the first token, as recorded.",
-            ),
-            column(
-                "median_ttft_ms",
-                Type::Double,
-                "Median of the time to the first token, as recorded.",
-            ),
-            column(
-                "std_ttft_ms",
-                Type::Double,
-                "Standard deviation of the time to the first token, as recorded.",
-            ),
-            column(
-                "p99_ttft_ms",
-                Type::Double,
-                "99th percentile of the time to the first token, as recorded.",
-            ),
-            column(
-                "mean_tpot_ms",
-                Type::Double,
-                "Mean of the time per output token after the first, as recorded.",
-            ),
-            column(
-                "median_tpot_ms",
-                Type::Double,
-                "Median of the time per output token after the first, as recorded.",
-            ),
-            column(
-                "std_tpot_ms",
-                Type::Double,
-                "Standard deviation of the time per output token after the first, as recorded.",
-            ),
-            column(
-                "p99_tpot_ms",
-                Type::Double,
-                "99th percentile of the time per output token after the first, as recorded.",
-            ),
-            column("mean_itl_ms", Type::Double, "Mean of the gap between tokens, as recorded."),
-            column("median_itl_ms", Type::Double, "Median of the gap between tokens, as recorded."),
-            column(
-                "std_itl_ms",
-                Type::Double,
-                "Standard deviation of the gap between tokens, as recorded.",
-            ),
-            column(
-                "p99_itl_ms",
-                Type::Double,
-                "99th percentile of the gap between tokens, as recorded.",
-            ),
-            column(
-                "mean_e2el_ms",
-                Type::Double,
-                "Mean of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
-            ),
-            column(
-                "median_e2el_ms",
-                Type::Double,
-                "Median of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
-            ),
-            column(
-                "std_e2el_ms",
-                Type::Double,
-                "Standard deviation of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
-            ),
-            column(
-                "p99_e2el_ms",
-                Type::Double,
-                "99th percentile of the time of a whole request; of vllm_latency of a batch, seconds x 1000, as recorded.",
-            ),
-            column(
-                "batch_latencies_ns",
-                Type::IntList,
-                "Times of the batches (vllm_latency): of whole batches, not of requests.",
-            ),
-            column("requests", Type::Int, "Rows of it in requests; 0 where it has no details."),
-            column(
-                "texts_left_out",
-                Type::Int,
-                "Prompts and generated texts in the record: counted and not kept, because they may be private.",
-            ),
-            column(
-                "args",
-                Type::Text,
-                "JSON object of every field that has no column, as recorded; without those larger than 64 KiB.",
-            ),
-        ],
-    },
-    Table {
-        name: "requests",
-        doc: "one request of a benchmark of inference that records each of them",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            BENCH_RANK,
-            column("source_id", Type::Int, "File, key of sources."),
-            RECORD,
-            column("request", Type::Int, "Place of the request in the record, from 0."),
-            column("input_tokens", Type::Int, "Tokens of the prompt."),
-            column("output_tokens", Type::Int, "Tokens of the answer; 0 where it failed."),
-            column(
-                "ttft_ns",
-                Type::Int,
-                "From sending the request to its first token; NULL where none came, or none was waited for.",
-            ),
-            column(
-                "latency_ns",
-                Type::Int,
-                "From sending the request to its last token: as recorded, else ttft_ns and the gaps.",
-            ),
-            column(
-                "itl_ns",
-                Type::IntList,
-                "Gaps between what came of the answer; a piece may hold several tokens.",
-            ),
-            column(
-                "start_ns",
-                Type::Int,
-                "When it was sent, on a clock of the client that has no epoch.",
-            ),
-            column(
-                "status",
-                Type::Text,
-                "ok, failed, or NULL where the record says nothing of errors.",
-            ),
-            column("error", Type::Text, "What went wrong, its first 4 KiB."),
-        ],
-    },
-    Table {
-        name: "expert_loads",
-        doc: "the load of one expert of a mixture of experts in a step, as a log of the gates says it",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("rank", Type::Int, "Global rank that the name of the file says."),
-            column("source_id", Type::Int, "File, key of sources."),
-            column("step", Type::Int, "Place of the step in the file, from 0."),
-            column(
-                "layer",
-                Type::Int,
-                "Layer: its place in the step, or what the file or its name says.",
-            ),
-            column("expert", Type::Int, "Number of the expert, from 0."),
-            column("load", Type::Int, "Tokens that were sent to it."),
-            column("tokens", Type::Int, "Tokens of the step, where recorded."),
-        ],
-    },
-    Table {
-        name: "cards",
-        doc: "the workload card of the trace",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("path", Type::Text, "File of the card."),
-            column("phase", Type::Text, "training, inference or serving."),
-            column("model_family", Type::Text, "Model."),
-            column("precision", Type::Text, "Precision."),
-            column("moe", Type::Text, "true or false: mixture of experts."),
-            column("batch_size", Type::Int, "Global batch size."),
-            column("seq_len", Type::Int, "Sequence length."),
-            column("input_len", Type::Int, "Input tokens of a request."),
-            column("output_len", Type::Int, "Output tokens of a request."),
-            column("iteration", Type::Int, "Iterations of the run."),
-            column("num_params", Type::Int, "Parameters."),
-            column("num_params_active", Type::Int, "Parameters active per token."),
-            column("num_params_embedding", Type::Int, "Parameters of the embedding."),
-            column("num_layers", Type::Int, "Layers."),
-            column("num_heads", Type::Int, "Attention heads."),
-            column("head_dim", Type::Int, "Size of a head."),
-            column("xpu_type", Type::Text, "GPU or TPU."),
-            column("xpu_model", Type::Text, "Device model."),
-            column("total_count", Type::Int, "Devices of the job."),
-            column("count_per_node", Type::Int, "Devices of a node."),
-            column("scale_out_gbit_per_s", Type::Double, "Network bandwidth between nodes."),
-            column("scale_up_gbit_per_s", Type::Double, "Bandwidth inside a node."),
-            column("framework", Type::Text, "Framework."),
-            column("comm_library", Type::Text, "Communication library."),
-            column("dp_replicate", Type::Int, "Data-parallel replicas."),
-            column("dp_shard", Type::Int, "Data-parallel shards."),
-            column("tp", Type::Int, "Tensor-parallel degree."),
-            column("pp", Type::Int, "Pipeline-parallel degree."),
-            column("cp", Type::Int, "Context-parallel degree."),
-            column("ep", Type::Int, "Expert-parallel degree."),
-            column("pp_mb", Type::Int, "Micro-batches of the pipeline."),
-            column("card", Type::Text, "The whole card as JSON."),
-        ],
-    },
-    Table {
-        name: "metadata",
-        doc: "one header key of a trace",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            RANK,
-            column("key", Type::Text, "Key; M rows are name:pid:tid."),
-            column("value", Type::Text, "Value; text as it is, all else as JSON."),
-        ],
-    },
-    Table {
-        name: "et_nodes",
-        doc: "one node of an execution trace of PyTorch: an operator with what went in and came out, without times",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            RANK,
-            column(
-                "source_id",
-                Type::Int,
-                "File, key of sources: numbers of nodes count within it.",
-            ),
-            column(
-                "node_id",
-                Type::Int,
-                "Number of the node in its file; NULL where the file has none that can be used.",
-            ),
-            column(
-                "parent_id",
-                Type::Int,
-                "Node that it was called by (ctrl_deps, parent); NULL for the root.",
-            ),
-            column("name", Type::Text, "Operator, annotation, or a process or thread in brackets."),
-            column("op_schema", Type::Text, "Signature of the operator."),
-            column(
-                "rf_id",
-                Type::Int,
-                "Number of the record function; in newer versions the `Record function id` of Kineto.",
-            ),
-            column(
-                "seq_id",
-                Type::Int,
-                "Sequence number that ties forward and backward operators.",
-            ),
-            column("fw_parent_id", Type::Int, "Node of the forward pass that it belongs to."),
-            column(
-                "scope",
-                Type::Int,
-                "Scope of the record function: 0 function, 1 backward function, 2 TorchScript function, 7 user annotation.",
-            ),
-            column(
-                "tid",
-                Type::Int,
-                "Thread, as the execution trace counts them: no number of the system.",
-            ),
-            column("fw_tid", Type::Int, "Thread of the forward operator, counted likewise."),
-            column("kernel_backend", Type::Text, "What made the kernel (triton)."),
-            column("kernel_file", Type::Text, "File of the kernel."),
-            column(
-                "tensor_range",
-                Type::Text,
-                "Least and largest value of tensors, where recorded.",
-            ),
-            column(
-                "inputs",
-                Type::Text,
-                "Values of the inputs: a JSON list as recorded; a tensor is [id, storage, offset, elements, bytes of an element, device].",
-            ),
-            column("input_shapes", Type::Text, "Their shapes, a JSON list as recorded."),
-            column("input_types", Type::Text, "Their types, likewise."),
-            column("input_strides", Type::Text, "Their strides, likewise."),
-            column(
-                "outputs",
-                Type::Text,
-                "Values of the outputs: a JSON list as recorded; a tensor is [id, storage, offset, elements, bytes of an element, device].",
-            ),
-            column("output_shapes", Type::Text, "Their shapes, a JSON list as recorded."),
-            column("output_types", Type::Text, "Their types, likewise."),
-            column("output_strides", Type::Text, "Their strides, likewise."),
-            column(
-                "collective_name",
-                Type::Text,
-                "Operation of a communication call as recorded (record_param_comms, nccl:<operation>, gloo:<operation>); wait is no call.",
-            ),
-            column("dtype", Type::Text, "Type of its elements as recorded."),
-            column("in_elems", Type::Int, "Elements of its input."),
-            column("out_elems", Type::Int, "Elements of its output."),
-            column(
-                "in_split",
-                Type::Text,
-                "Elements for each rank, as recorded: a JSON list, empty where even.",
-            ),
-            column("out_split", Type::Text, "Elements from each rank, likewise."),
-            column("group_size", Type::Int, "Ranks of its process group."),
-            column(
-                "pg_name",
-                Type::Text,
-                "Name of its process group; before 1.0.3 the inputs have a pointer, which names nothing.",
-            ),
-            column("pg_desc", Type::Text, "Description of its process group."),
-            column("rank_start", Type::Int, "First rank of a regular group."),
-            column("rank_stride", Type::Int, "Distance of the ranks of a regular group."),
-            column("seq", Type::Int, "Sequence number of the call."),
-            column("pid", Type::Int, "Process."),
-            column(
-                "args",
-                Type::Text,
-                "JSON object of every other member of the node, as recorded; attributes with their types.",
-            ),
-        ],
-    },
-    Table {
-        name: "et_links",
-        doc: "one node of an execution trace that is an event of Kineto",
-        made: Made::Derived,
-        by_rank: false,
-        columns: &[
-            RANK,
-            column("source_id", Type::Int, "File of the node, key of sources."),
-            column("node_id", Type::Int, "The node in et_nodes."),
-            column("event_id", Type::Int, "The event in host_events; each has one node at most."),
-            column(
-                "linked_by",
-                Type::Text,
-                "record_id (both say one record function id and one name) or order (record_param_comms, in the order of their threads, counts and dimensions equal).",
-            ),
-        ],
-    },
-    Table {
-        name: "sources",
-        doc: "one file that was read",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("source_id", Type::Int, "Number of the file in the trace."),
-            column("path", Type::Text, "Path as given."),
-            column(
-                "source",
-                Type::Text,
-                "Profiler that recorded it: kineto, nsys, xla, memory, et (execution trace) or bench (benchmark).",
-            ),
-            column("bytes", Type::Int, "Size on disk."),
-            column("sha256", Type::Text, "Hash of the bytes on disk."),
-            column("events", Type::Int, "Events kept."),
-            column("skipped", Type::Int, "Events left out, each with a finding."),
-        ],
-    },
-    Table {
-        name: "ingest_log",
-        doc: "one kind of finding of a file",
-        made: Made::Ingest,
-        by_rank: false,
-        columns: &[
-            column("source_id", Type::Int, "File; NULL for the trace as a whole."),
-            column("code", Type::Text, "Stable name of the finding."),
-            column("severity", Type::Text, "info, loss or error."),
-            column("count", Type::Int, "How often."),
-            column("first_offset", Type::Int, "Byte of the uncompressed file where it came first."),
-            column("message", Type::Text, "What was seen and what was done."),
-        ],
-    },
-];
+tables! {
+    Ingest device_events "one kernel, copy, set or other operation of a device" {
+        SOURCE, RANK, EVENT_ID,
+        class          TEXT   "compute, comm, copy, set, graph (a whole CUDA graph whose kernels \
+                               were not recorded: busy, of no kind), or other (work whose kind is \
+                               unknown: in no metric).",
+        category       TEXT   "Category as recorded; of nsys the table, of XLA the line.",
+        name           TEXT   "Name as recorded.",
+        TS_NS, DUR_NS,
+        ts_ps          INT    "Picoseconds of the start beyond ts_ns (XLA).",
+        dur_ps         INT    "Picoseconds of the duration beyond dur_ns (XLA).",
+        DEVICE,
+        stream         INT    "In-order queue of the device.",
+        context        INT    "Context of the device.",
+        correlation    INT    "Ties a device event to the runtime call that launched it, within a \
+                               rank; on TPUs and CPUs of XLA the number of the run.",
+        external_id    INT    "External id as recorded: the id of the launching operator in newer \
+                               Kineto files, the correlation in older ones.",
+        bytes          INT    "Bytes copied or set.",
+        flops          INT    "Floating-point operations, where the source says so (XLA: \
+                               model_flops, else flops).",
+        bytes_accessed INT    "Memory traffic, where the source says so; never a message size.",
+        hlo_category   TEXT   "Category of the HLO operation (XLA).",
+        hlo_module     TEXT   "HLO module (XLA).",
+        hlo_op         TEXT   "HLO operation (XLA).",
+        grid_x         INT    "Thread blocks, x.",
+        grid_y         INT    "Thread blocks, y.",
+        grid_z         INT    "Thread blocks, z.",
+        block_x        INT    "Threads in a block, x.",
+        block_y        INT    "Threads in a block, y.",
+        block_z        INT    "Threads in a block, z.",
+        registers      INT    "Registers of a thread.",
+        shared_memory  INT    "Shared memory of a block in bytes.",
+        blocks_per_sm  DOUBLE "Blocks on a multiprocessor, as the profiler estimates.",
+        warps_per_sm   DOUBLE "Warps on a multiprocessor, as the profiler estimates.",
+        occupancy_pct  DOUBLE "Occupancy estimated by the profiler, percent.",
+        args           TEXT   "JSON object of every argument that has no column, as recorded; keys \
+                               with a leading $ are fields of the event itself (XLA: $line_ts_ns \
+                               and $line_dur_ps are times of the line where those of the chip are \
+                               taken, $done is the end of an asynchronous pair, $metadata_id names \
+                               the row event_metadata:<plane>:<id> of metadata).",
+    }
+
+    Ingest host_events by rank "one slice or instant of the host, or an annotation that the \
+        profiler put on a device" {
+        SOURCE, RANK, EVENT_ID,
+        class       TEXT "host_op, host_annotation, host_runtime, device_annotation, python or \
+                          other.",
+        category    TEXT "Category as recorded; of nsys the table, of XLA the line.",
+        name        TEXT "Name as recorded.",
+        TS_NS,
+        dur_ns      INT  "Duration in nanoseconds; NULL for an instant, or when the recorded one \
+                          is unusable.",
+        pid         INT  "Process; a pid that is no integer stays in args.",
+        tid         INT  "Thread; a tid that is no integer stays in args.",
+        device      INT  "Accelerator of a device annotation.",
+        stream      INT  "Stream of a device annotation.",
+        correlation INT  "Ties a device event to the runtime call that launched it, within a rank; \
+                          on TPUs and CPUs of XLA the number of the run.",
+        external_id INT  "External id as recorded: the id of the launching operator in newer \
+                          Kineto files, the correlation in older ones.",
+        args        TEXT "JSON object of every argument that has no column, as recorded; keys with \
+                          a leading $ are fields of the event itself.",
+    }
+
+    Derived collectives "one rank's share of a communication call" {
+        SOURCE, RANK, EVENT_ID, DEVICE,
+        stream         INT  "In-order queue of the device.",
+        TS_NS, DUR_NS,
+        collective     TEXT "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, \
+                             reduce, gather, scatter, barrier, send, recv, send_recv or unknown.",
+        collective_raw TEXT "The name that the kind was read from.",
+        dtype          TEXT "Element type as recorded.",
+        group_size     INT  "Ranks of the group.",
+        pg_id          INT  "Process group, key of process_groups.",
+        in_elems       INT  "Elements of the input of this rank.",
+        out_elems      INT  "Elements of the output of this rank.",
+        in_bytes       INT  "Bytes of the input of this rank.",
+        out_bytes      INT  "Bytes of the output of this rank.",
+        message_bytes  INT  "Size S of nccl-tests: output of all_gather, input of reduce_scatter, \
+                             else the buffer of one rank.",
+        wire_bytes     INT  "Bytes that a rank must send at least, by kind, S and group size; of \
+                             an uneven all-to-all, or a group of sends, what its splits send to \
+                             others. Rounded down.",
+        seq            INT  "Sequence number in the group, where recorded.",
+        root_rank      INT  "Root of a rooted operation, where recorded (NVTX: its rank in the \
+                             communicator).",
+        peer_rank      INT  "Peer of a send or receive, where recorded; of a send_recv the one \
+                             that it sends to (NVTX and XLA: its rank in the group, from 0).",
+        in_split       INTS "Input split sizes of an uneven all-to-all (NVTX: bytes to each rank, \
+                             of any group of sends); NULL where even, unknown or cut by the \
+                             profiler.",
+        out_split      INTS "Output split sizes, likewise.",
+        coll_source    TEXT "Where the kind was found: kernel_args, record, annotation, op, et, \
+                             nvtx_payload, nvtx_range, hlo, rendezvous, or where nothing better \
+                             says it op_name (the name of an operation of XLA) or kernel_name.",
+        size_source    TEXT "et where type, sizes, splits or group are of the execution trace \
+                             beside, in part at least; op where they are the dimensions of the \
+                             operator that launched it; NULL where they are of what names the \
+                             kind.",
+        group_source   TEXT "stated by the trace, or assumed_world.",
+        collective_id  INT  "Call over the ranks, key of collective_calls; NULL where unmatched.",
+        step           INT  "Step that launched it; NULL outside any.",
+        stall_ns       INT  "Exposed part of an asynchronous pair (XLA).",
+    }
+
+    Derived collective_calls "one operation over all ingested ranks of its group" {
+        SOURCE,
+        collective_id    INT    "Number of the call.",
+        pg_id            INT    "Process group.",
+        collective       TEXT   "Kind.",
+        group_size       INT    "Ranks of the group.",
+        ranks_seen       INT    "Ranks of the group whose events are here.",
+        message_bytes    INT    "Largest message size over the ranks.",
+        dtype            TEXT   "Element type.",
+        first_start_ns   INT    "First start over the ranks.",
+        last_start_ns    INT    "Last start over the ranks.",
+        first_end_ns     INT    "First end over the ranks.",
+        last_end_ns      INT    "Last end over the ranks.",
+        transfer_ns      INT    "Least duration over the ranks: needs no common clock.",
+        start_skew_ns    INT    "Last start - first start.",
+        end_skew_ns      INT    "Last end - first end.",
+        mean_wait_ns     DOUBLE "Mean over the ranks of last start - own start.",
+        last_rank        INT    "Rank that started last (the lowest of equals).",
+        algo_bw_gb_per_s DOUBLE "message_bytes / transfer_ns.",
+        bus_bw_gb_per_s  DOUBLE "Algorithm bandwidth x bus factor of nccl-tests.",
+        link             TEXT   "intra (all ranks in one host), inter, or NULL where unknown.",
+        step             INT    "Step of the lowest rank.",
+        matched_by       TEXT   "seq, order, or shift (order, with a rank that misses calls).",
+    }
+
+    Derived busy_intervals "one merged span in which a device is busy with a class of work" {
+        SOURCE, RANK, DEVICE,
+        class    TEXT "comm, compute, copy, set or graph.",
+        start_ns INT  "First nanosecond of the span.",
+        end_ns   INT  "End of the span, exclusive.",
+    }
+
+    Derived steps "one step of a rank, by the marker on the host" {
+        SOURCE, RANK,
+        step   INT  "Number of the step.",
+        TS_NS, DUR_NS,
+        marker TEXT "What marked it.",
+    }
+
+    Ingest step_ranges "one range on the host whose name marks a step (--step-range, or a pattern \
+        that is known)" {
+        SOURCE, RANK,
+        event_id INT  "The range in host_events.",
+        step     INT  "Number that its name says, else its place.",
+        TS_NS, DUR_NS,
+        marker   TEXT "The pattern that its name matches.",
+    }
+
+    Derived phases "one window of a training phase on the host of a rank; windows of a rank do not \
+        overlap" {
+        SOURCE, RANK, STEP,
+        phase  TEXT "forward, backward, optimizer, zero_grad or data_loading.",
+        ts_ns  INT  "Start.",
+        dur_ns INT  "Duration.",
+    }
+
+    Derived phase_times "a phase in one step of a rank: its time on the host, and that of what it \
+        launched on the device" {
+        SOURCE, RANK, STEP,
+        phase       TEXT "forward, backward, optimizer, zero_grad, data_loading, or rest: what is \
+                          left of the step.",
+        windows     INT  "Windows of the phase in the step; NULL for the rest.",
+        host_ns     INT  "Their time: all phases of a step and the rest are the step. NULL where \
+                          only the device is known.",
+        device_ns   INT  "Time in which the device is busy with what the phase launched, and with \
+                          nothing that an earlier phase of the step launched: all phases and the \
+                          rest are the busy time of the step.",
+        launched_ns INT  "Union of the device events that it launched.",
+        comm_ns     INT  "Union of those of class comm.",
+        compute_ns  INT  "Union of those of class compute.",
+        work_ns     INT  "Sum of their durations.",
+        events      INT  "Device events that it launched.",
+    }
+
+    Derived layer_times "a layer that annotations name, in a step and phase of a rank" {
+        SOURCE, RANK, STEP,
+        layer     TEXT "Layer, as the names of ranges say it.",
+        phase     TEXT "Phase in which its ranges stand, and in which its device events were \
+                        launched.",
+        ranges    INT  "Ranges of the layer, the outermost ones.",
+        host_ns   INT  "Union of the ranges.",
+        device_ns INT  "Union of the device events that were launched inside them.",
+        events    INT  "Those device events.",
+    }
+
+    Derived fsdp_ranges "an operation of FSDP on one layer in a step of a rank" {
+        SOURCE, RANK, STEP,
+        operation TEXT "all_gather, all_gather_copy_in, all_gather_copy_out, reduce_scatter, \
+                        reduce_scatter_copy_in, reshard, prefetch, pre_forward, post_forward, \
+                        pre_backward, post_backward, accumulate, wait or other.",
+        layer     TEXT "Module that its name or an annotation around it says; NULL for the root.",
+        ranges    INT  "Ranges of the operation.",
+        host_ns   INT  "Their own time on the host: without the ranges of FSDP inside them.",
+        device_ns INT  "Union of the device events that they launched.",
+        comm_ns   INT  "Union of those of class comm.",
+        copy_ns   INT  "Union of the others: copies, and kernels that copy.",
+        events    INT  "Device events that they launched.",
+    }
+
+    Derived fsdp_steps "the device work of FSDP in a step of a rank" {
+        SOURCE, RANK, STEP,
+        comm_ns          INT "Union of its communication.",
+        copy_ns          INT "Union of its other work: copies in and out.",
+        gather_ns        INT "Union of the communication that gathers parameters.",
+        hidden_gather_ns INT "Part of that beside which compute runs that is not of FSDP.",
+        reduce_ns        INT "Union of the communication that reduces gradients: reduce_scatter \
+                              and all_reduce.",
+        hidden_reduce_ns INT "Part of that beside which compute runs that is not of FSDP.",
+        exposed_comm_ns  INT "Communication without such compute beside it.",
+        overhead_ns      INT "Communication and copies without such compute beside them.",
+    }
+
+    Derived kernel_times "kernels of one name that operators of one name launched, on a device of \
+        a rank" {
+        SOURCE, RANK, DEVICE,
+        class      TEXT "compute or comm.",
+        name       TEXT "Name of the kernel as recorded.",
+        op_name    TEXT "Innermost operator around the launch; NULL without one.",
+        events     INT  "Kernels.",
+        dur_ns     INT  "Sum of their durations.",
+        min_dur_ns INT  "Least duration.",
+        max_dur_ns INT  "Greatest duration.",
+    }
+
+    Derived host_times "operators on the host of a rank in one step (in the whole trace where \
+        there are no steps)" {
+        SOURCE, RANK, STEP,
+        main_op_ns    INT "Time in which the main thread runs an operator.",
+        exposed_op_ns INT "Part of it in which no device of the rank is busy.",
+        op_self_ns    INT "Time in operators on all threads, each thread by itself: the sum of the \
+                           own times of all operators.",
+    }
+
+    Ingest comm_args "what an event of communication says of itself (kernels and \
+        record_param_comms with a `Collective name`), or what the NVTX ranges of NCCL around its \
+        launch, or the HLO of its operation, say of it" {
+        RANK, EVENT_ID,
+        collective_name TEXT "Operation as recorded.",
+        dtype           TEXT "Type of the elements as recorded.",
+        in_elems        INT  "Elements of the input.",
+        out_elems       INT  "Elements of the output.",
+        group_size      INT  "Ranks of the process group.",
+        pg_name         TEXT "Name of the process group.",
+        pg_desc         TEXT "Description of the process group.",
+        pg_ranks        TEXT "Ranks of the process group as recorded: a JSON list, cut short when \
+                              it is long.",
+        seq             INT  "Sequence number of the call in its group.",
+        src_rank        INT  "Rank that sends.",
+        dst_rank        INT  "Rank that receives.",
+        in_split        TEXT "Elements for each rank, as recorded: a JSON list. NVTX: bytes, of a \
+                              group of sends and receives.",
+        out_split       TEXT "Elements from each rank, likewise.",
+        rank_start      INT  "First rank of a regular group.",
+        rank_stride     INT  "Distance of the ranks of a regular group.",
+        in_bytes        INT  "Bytes of the input of this rank (NVTX; summed over the calls of a \
+                              group).",
+        out_bytes       INT  "Bytes of the output of this rank, likewise.",
+        coll_source     TEXT "nvtx_payload where the ranges of NCCL say sizes, nvtx_range where \
+                              they do not, hlo, rendezvous or op_name (XLA); NULL where the event \
+                              says it itself.",
+        stall_ns        INT  "Exposed part of an asynchronous pair (XLA).",
+        group_rank      INT  "Own rank in the process group, from 0 (NVTX).",
+    }
+
+    Ingest launches "one device event with the call that launched it" {
+        RANK, EVENT_ID,
+        op_event_id         INT "Innermost operator around the call; in nsys the innermost NVTX \
+                                 range.",
+        runtime_event_id    INT "The runtime or driver call.",
+        launch_delay_ns     INT "Start of the device event - start of the call.",
+        launch_ts_ns        INT "Start of the call.",
+        record_event_id     INT "Innermost record_param_comms around the call, in nsys the range \
+                                 of NCCL's API (communication only).",
+        annotation_event_id INT "Innermost nccl:<operation> around the call (communication only).",
+        comm_op_event_id    INT "Innermost c10d operator around the call (communication only).",
+        pid                 INT "Process of the call.",
+        tid                 INT "Thread of the call.",
+        range_event_id      INT "Innermost annotation around the call, of the annotations in \
+                                 host_ranges.",
+    }
+
+    Ingest host_ranges "one range of a thread of the host that says what the program does: an \
+        annotation, or an operator that no other encloses" {
+        SOURCE, RANK,
+        event_id        INT  "The range in host_events.",
+        kind            TEXT "annotation, or operator: an operator of its thread that lasts longer \
+                              than all before it. An operator of FSDP (fsdp::*) may be both and \
+                              has two rows.",
+        parent_event_id INT  "Innermost annotation around its start, on its thread.",
+        pid             INT  "Process.",
+        tid             INT  "Thread.",
+        TS_NS, DUR_NS,
+    }
+
+    Ingest flows "one end of an arrow" {
+        RANK,
+        kind    TEXT "Category of the arrow: ids are unique per kind.",
+        flow_id INT  "Id within the kind.",
+        phase   TEXT "s start, t step, f finish.",
+        TS_NS,
+        pid     INT  "Process or device.",
+        tid     INT  "Thread or stream.",
+        name    TEXT "Name as recorded.",
+    }
+
+    Ingest counters "one sample of a counter" {
+        source TEXT   "Profiler that recorded it: kineto, nsys or xla; bench for samples that \
+                       another program took.",
+        RANK, TS_NS,
+        name   TEXT   "Counter. nvlink.tx.3 and nvlink.rx.3 are the bytes that link 3 of a device \
+                       has sent and received so far (nvlink.tx.all: all links), with @ and the \
+                       number of the file where its name does not say the device.",
+        DEVICE,
+        value  DOUBLE "Value.",
+        unit   TEXT   "Unit of the value.",
+    }
+
+    Ingest ranks "one rank and source" {
+        source              TEXT "Profiler that recorded it: kineto, nsys, xla, memory, or et for \
+                                  an execution trace that lies alone.",
+        RANK,
+        source_id           INT  "File, key of sources.",
+        host                TEXT "Host, where the trace names it.",
+        pid                 INT  "Process of the operators.",
+        DEVICE,
+        device_name         TEXT "Accelerator.",
+        sm_count            INT  "Multiprocessors of the device.",
+        device_memory_bytes INT  "Memory of the device.",
+        compute_capability  TEXT "Compute capability, `9.0`.",
+        world_size          INT  "Ranks of the job.",
+        backend             TEXT "Communication backend.",
+        comm_version        TEXT "Version of NCCL or RCCL.",
+        base_ts_ns          INT  "What was added to the recorded times.",
+        first_ts_ns         INT  "First start over all events.",
+        last_ts_ns          INT  "Last end over all events.",
+        rank_source         TEXT "Where the rank was found: trace (the trace itself), name, order \
+                                  or flag.",
+    }
+
+    Derived process_groups "one process group" {
+        pg_id      INT  "Number of the group in the trace.",
+        pg_name    TEXT "Name as recorded.",
+        pg_desc    TEXT "Description as recorded.",
+        group_size INT  "Members.",
+        ranks      INTS "Global ranks of the members; NULL where the trace cuts the list.",
+        dim        TEXT "Parallel dimension that the description names: dp, tp, pp, ep, cp or \
+                         NULL.",
+    }
+
+    Ingest memory_segments "one segment that PyTorch's allocator held on a device when a memory \
+        snapshot was taken; sizes are bytes" {
+        source          TEXT "Profiler that recorded it: memory.",
+        RANK,
+        source_id       INT  "File, key of sources: a rank may have several snapshots.",
+        segment_id      INT  "Number of the segment, unique in the trace: source number x 2^40 + \
+                              place in its file.",
+        device          INT  "Index of the accelerator in its host.",
+        address         INT  "First address.",
+        total_size      INT  "Bytes that the allocator reserved.",
+        allocated_size  INT  "Bytes of its allocated blocks, rounded up as the allocator does.",
+        active_size     INT  "Bytes of its allocated blocks and of those that wait for a stream \
+                              before they are free.",
+        requested_size  INT  "Bytes of its active blocks as they were asked for; NULL before torch \
+                              2.0.",
+        stream          INT  "Stream that it is for.",
+        segment_type    TEXT "large or small.",
+        segment_pool_id TEXT "Memory pool, a JSON list of two numbers; [0,0] is the usual one.",
+        is_expandable   TEXT "true or false: whether it may grow.",
+        stack_id        INT  "Call stack that allocated it, key of memory_stacks.",
+        args            TEXT "JSON object of every field that has no column.",
+    }
+
+    Ingest memory_blocks "one block of a segment, in use or free, when a memory snapshot was \
+        taken; sizes are bytes" {
+        source         TEXT "Profiler that recorded it: memory.",
+        RANK,
+        source_id      INT  "File, key of sources: a rank may have several snapshots.",
+        block_id       INT  "Number of the block, unique in the trace: source number x 2^40 + \
+                             place in its file.",
+        segment_id     INT  "Its segment.",
+        device         INT  "Index of the accelerator in its host.",
+        address        INT  "First address; where the snapshot leaves it out, that of the segment \
+                             + the blocks before it.",
+        size           INT  "Bytes that it takes.",
+        requested_size INT  "Bytes that were asked for; of a free block those of its last use. \
+                             NULL where not recorded.",
+        state          TEXT "active_allocated, active_pending_free (active_awaiting_free) or \
+                             inactive, as recorded.",
+        stack_id       INT  "Call stack that allocated it, key of memory_stacks.",
+        args           TEXT "JSON object of every field that has no column (history: earlier uses, \
+                             each with its stack_id).",
+    }
+
+    Ingest memory_events "one event of PyTorch's allocator, of a memory snapshot or a raw \
+        timeline; sizes are bytes" {
+        source          TEXT "Profiler that recorded it: memory.",
+        RANK,
+        source_id       INT  "File, key of sources: a rank may have several snapshots.",
+        event_id        INT  "Number of the event, unique in the trace and in the order of the \
+                              recording: source number x 2^40 + place in its file.",
+        form            TEXT "snapshot or timeline.",
+        device          INT  "Index of the accelerator in its host; NULL in a timeline.",
+        action          TEXT "As recorded: alloc, free_requested, free_completed, segment_alloc, \
+                              segment_free, segment_map, segment_unmap, snapshot, oom, \
+                              workspace_snapshot; of a timeline preexisting, create, new_version \
+                              or destroy.",
+        addr            INT  "Address.",
+        size            INT  "Bytes that were asked for, of a segment its bytes; in a timeline \
+                              with a sign.",
+        stream          INT  "Stream.",
+        ts_ns           INT  "Time, nanoseconds since the Unix epoch; NULL where not recorded, and \
+                              for what was there before.",
+        category        TEXT "What the memory is for, where recorded.",
+        compile_context TEXT "Compilation that it was part of.",
+        user_metadata   TEXT "What the program said of it.",
+        device_free     INT  "Bytes that the device had left (oom).",
+        stack_id        INT  "Call stack, key of memory_stacks.",
+        args            TEXT "JSON object of every field that has no column.",
+    }
+
+    Ingest memory_stacks "one frame of a call stack that memory snapshots name; each distinct \
+        stack is here once" {
+        RANK,
+        stack_id INT  "Number of the stack, unique in the trace: source number x 2^40 + place in \
+                       its file.",
+        depth    INT  "0 for the innermost frame.",
+        function TEXT "Function; of a recording that writes frames as text, the text.",
+        filename TEXT "Source file.",
+        line     INT  "Line in the source file.",
+        args     TEXT "JSON object of every field that has no column.",
+    }
+
+    Ingest benchmarks "one record of a benchmark of inference, as the tool wrote it" {
+        BENCH_RANK,
+        source_id              INT    "File, key of sources: a file may hold several records.",
+        RECORD,
+        format                 TEXT   "vllm_serve, vllm_latency, vllm_throughput or sglang_serve; \
+                                       tools that write the fields of `vllm bench serve` count as \
+                                       it.",
+        backend                TEXT   "What was asked, as the client names it.",
+        model                  TEXT   "Model.",
+        duration_ns            INT    "From the first request to the last answer.",
+        request_rate           TEXT   "Requests per second that the client aimed at, as recorded; \
+                                       inf: all at once.",
+        num_prompts            INT    "Requests sent.",
+        max_concurrency        INT    "Most requests at a time.",
+        completed              INT    "Requests answered.",
+        failed                 INT    "Requests not answered.",
+        total_input_tokens     INT    "Input tokens of the answered requests.",
+        total_output_tokens    INT    "Output tokens of the answered requests.",
+        request_throughput     DOUBLE "Answered requests per second.",
+        output_throughput      DOUBLE "Output tokens per second.",
+        total_token_throughput DOUBLE "Input and output tokens per second.",
+        mean_ttft_ms           DOUBLE "Mean of the time to the first token, as recorded.",
+        median_ttft_ms         DOUBLE "Median of the time to the first token, as recorded.",
+        std_ttft_ms            DOUBLE "Standard deviation of the time to the first token, as \
+                                       recorded.",
+        p99_ttft_ms            DOUBLE "99th percentile of the time to the first token, as \
+                                       recorded.",
+        mean_tpot_ms           DOUBLE "Mean of the time per output token after the first, as \
+                                       recorded.",
+        median_tpot_ms         DOUBLE "Median of the time per output token after the first, as \
+                                       recorded.",
+        std_tpot_ms            DOUBLE "Standard deviation of the time per output token after the \
+                                       first, as recorded.",
+        p99_tpot_ms            DOUBLE "99th percentile of the time per output token after the \
+                                       first, as recorded.",
+        mean_itl_ms            DOUBLE "Mean of the gap between tokens, as recorded.",
+        median_itl_ms          DOUBLE "Median of the gap between tokens, as recorded.",
+        std_itl_ms             DOUBLE "Standard deviation of the gap between tokens, as recorded.",
+        p99_itl_ms             DOUBLE "99th percentile of the gap between tokens, as recorded.",
+        mean_e2el_ms           DOUBLE "Mean of the time of a whole request; of vllm_latency of a \
+                                       batch, seconds x 1000, as recorded.",
+        median_e2el_ms         DOUBLE "Median of the time of a whole request; of vllm_latency of a \
+                                       batch, seconds x 1000, as recorded.",
+        std_e2el_ms            DOUBLE "Standard deviation of the time of a whole request; of \
+                                       vllm_latency of a batch, seconds x 1000, as recorded.",
+        p99_e2el_ms            DOUBLE "99th percentile of the time of a whole request; of \
+                                       vllm_latency of a batch, seconds x 1000, as recorded.",
+        batch_latencies_ns     INTS   "Times of the batches (vllm_latency): of whole batches, not \
+                                       of requests.",
+        requests               INT    "Rows of it in requests; 0 where it has no details.",
+        texts_left_out         INT    "Prompts and generated texts in the record: counted and not \
+                                       kept, because they may be private.",
+        args                   TEXT   "JSON object of every field that has no column, as recorded; \
+                                       without those larger than 64 KiB.",
+    }
+
+    Ingest requests "one request of a benchmark of inference that records each of them" {
+        BENCH_RANK,
+        source_id     INT  "File, key of sources.",
+        RECORD,
+        request       INT  "Place of the request in the record, from 0.",
+        input_tokens  INT  "Tokens of the prompt.",
+        output_tokens INT  "Tokens of the answer; 0 where it failed.",
+        ttft_ns       INT  "From sending the request to its first token; NULL where none came, or \
+                            none was waited for.",
+        latency_ns    INT  "From sending the request to its last token: as recorded, else ttft_ns \
+                            and the gaps.",
+        itl_ns        INTS "Gaps between what came of the answer; a piece may hold several tokens.",
+        start_ns      INT  "When it was sent, on a clock of the client that has no epoch.",
+        status        TEXT "ok, failed, or NULL where the record says nothing of errors.",
+        error         TEXT "What went wrong, its first 4 KiB.",
+    }
+
+    Ingest expert_loads "the load of one expert of a mixture of experts in a step, as a log of the \
+        gates says it" {
+        rank      INT "Global rank that the name of the file says.",
+        source_id INT "File, key of sources.",
+        step      INT "Place of the step in the file, from 0.",
+        layer     INT "Layer: its place in the step, or what the file or its name says.",
+        expert    INT "Number of the expert, from 0.",
+        load      INT "Tokens that were sent to it.",
+        tokens    INT "Tokens of the step, where recorded.",
+    }
+
+    Ingest cards "the workload card of the trace" {
+        path                 TEXT   "File of the card.",
+        phase                TEXT   "training, inference or serving.",
+        model_family         TEXT   "Model.",
+        precision            TEXT   "Precision.",
+        moe                  TEXT   "true or false: mixture of experts.",
+        batch_size           INT    "Global batch size.",
+        seq_len              INT    "Sequence length.",
+        input_len            INT    "Input tokens of a request.",
+        output_len           INT    "Output tokens of a request.",
+        iteration            INT    "Iterations of the run.",
+        num_params           INT    "Parameters.",
+        num_params_active    INT    "Parameters active per token.",
+        num_params_embedding INT    "Parameters of the embedding.",
+        num_layers           INT    "Layers.",
+        num_heads            INT    "Attention heads.",
+        head_dim             INT    "Size of a head.",
+        xpu_type             TEXT   "GPU or TPU.",
+        xpu_model            TEXT   "Device model.",
+        total_count          INT    "Devices of the job.",
+        count_per_node       INT    "Devices of a node.",
+        scale_out_gbit_per_s DOUBLE "Network bandwidth between nodes.",
+        scale_up_gbit_per_s  DOUBLE "Bandwidth inside a node.",
+        framework            TEXT   "Framework.",
+        comm_library         TEXT   "Communication library.",
+        dp_replicate         INT    "Data-parallel replicas.",
+        dp_shard             INT    "Data-parallel shards.",
+        tp                   INT    "Tensor-parallel degree.",
+        pp                   INT    "Pipeline-parallel degree.",
+        cp                   INT    "Context-parallel degree.",
+        ep                   INT    "Expert-parallel degree.",
+        pp_mb                INT    "Micro-batches of the pipeline.",
+        card                 TEXT   "The whole card as JSON.",
+    }
+
+    Ingest metadata "one header key of a trace" {
+        RANK,
+        key   TEXT "Key; M rows are name:pid:tid.",
+        value TEXT "Value; text as it is, all else as JSON.",
+    }
+
+    Ingest et_nodes "one node of an execution trace of PyTorch: an operator with what went in and \
+        came out, without times" {
+        RANK,
+        source_id       INT  "File, key of sources: numbers of nodes count within it.",
+        node_id         INT  "Number of the node in its file; NULL where the file has none that \
+                              can be used.",
+        parent_id       INT  "Node that it was called by (ctrl_deps, parent); NULL for the root.",
+        name            TEXT "Operator, annotation, or a process or thread in brackets.",
+        op_schema       TEXT "Signature of the operator.",
+        rf_id           INT  "Number of the record function; in newer versions the `Record \
+                              function id` of Kineto.",
+        seq_id          INT  "Sequence number that ties forward and backward operators.",
+        fw_parent_id    INT  "Node of the forward pass that it belongs to.",
+        scope           INT  "Scope of the record function: 0 function, 1 backward function, 2 \
+                              TorchScript function, 7 user annotation.",
+        tid             INT  "Thread, as the execution trace counts them: no number of the system.",
+        fw_tid          INT  "Thread of the forward operator, counted likewise.",
+        kernel_backend  TEXT "What made the kernel (triton).",
+        kernel_file     TEXT "File of the kernel.",
+        tensor_range    TEXT "Least and largest value of tensors, where recorded.",
+        inputs          TEXT "Values of the inputs: a JSON list as recorded; a tensor is [id, \
+                              storage, offset, elements, bytes of an element, device].",
+        input_shapes    TEXT "Their shapes, a JSON list as recorded.",
+        input_types     TEXT "Their types, likewise.",
+        input_strides   TEXT "Their strides, likewise.",
+        outputs         TEXT "Values of the outputs: a JSON list as recorded; a tensor is [id, \
+                              storage, offset, elements, bytes of an element, device].",
+        output_shapes   TEXT "Their shapes, a JSON list as recorded.",
+        output_types    TEXT "Their types, likewise.",
+        output_strides  TEXT "Their strides, likewise.",
+        collective_name TEXT "Operation of a communication call as recorded (record_param_comms, \
+                              nccl:<operation>, gloo:<operation>); wait is no call.",
+        dtype           TEXT "Type of its elements as recorded.",
+        in_elems        INT  "Elements of its input.",
+        out_elems       INT  "Elements of its output.",
+        in_split        TEXT "Elements for each rank, as recorded: a JSON list, empty where even.",
+        out_split       TEXT "Elements from each rank, likewise.",
+        group_size      INT  "Ranks of its process group.",
+        pg_name         TEXT "Name of its process group; before 1.0.3 the inputs have a pointer, \
+                              which names nothing.",
+        pg_desc         TEXT "Description of its process group.",
+        rank_start      INT  "First rank of a regular group.",
+        rank_stride     INT  "Distance of the ranks of a regular group.",
+        seq             INT  "Sequence number of the call.",
+        pid             INT  "Process.",
+        args            TEXT "JSON object of every other member of the node, as recorded; \
+                              attributes with their types.",
+    }
+
+    Derived et_links "one node of an execution trace that is an event of Kineto" {
+        RANK,
+        source_id INT  "File of the node, key of sources.",
+        node_id   INT  "The node in et_nodes.",
+        event_id  INT  "The event in host_events; each has one node at most.",
+        linked_by TEXT "record_id (both say one record function id and one name) or order \
+                        (record_param_comms, in the order of their threads, counts and dimensions \
+                        equal).",
+    }
+
+    Ingest sources "one file that was read" {
+        source_id INT  "Number of the file in the trace.",
+        path      TEXT "Path as given.",
+        source    TEXT "Profiler that recorded it: kineto, nsys, xla, memory, et (execution trace) \
+                        or bench (benchmark).",
+        bytes     INT  "Size on disk.",
+        sha256    TEXT "Hash of the bytes on disk.",
+        events    INT  "Events kept.",
+        skipped   INT  "Events left out, each with a finding.",
+    }
+
+    Ingest ingest_log "one kind of finding of a file" {
+        source_id    INT  "File; NULL for the trace as a whole.",
+        code         TEXT "Stable name of the finding.",
+        severity     TEXT "info, loss or error.",
+        count        INT  "How often.",
+        first_offset INT  "Byte of the uncompressed file where it came first.",
+        message      TEXT "What was seen and what was done.",
+    }
+}

@@ -3,8 +3,8 @@
 use crate::spool::launches::Parts;
 use crate::spool::rows::Rows;
 use crate::spool::steps::Candidate;
+use crate::spool::tables::{DEVICE, rows_of};
 use crate::spool::totals::{Totals, widen};
-use crate::spool::{self, DEVICE};
 
 /// Rows of one share.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Bundle {
         let at = match self.rows.iter().position(|(t, _)| *t == table) {
             Some(at) => at,
             None => {
-                self.rows.push((table, spool::rows_of(table)));
+                self.rows.push((table, rows_of(table)));
                 self.rows.len() - 1
             }
         };
@@ -36,7 +36,7 @@ impl Bundle {
         let at = match self.device.iter().position(|(c, _)| *c == class) {
             Some(at) => at,
             None => {
-                self.device.push((class, spool::rows_of(DEVICE)));
+                self.device.push((class, rows_of(DEVICE)));
                 self.device.len() - 1
             }
         };

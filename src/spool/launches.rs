@@ -1,6 +1,6 @@
-//! Launches: each device event with its runtime call (by correlation, within a file) and the operators
-//! around that call (by time, on the thread of the call). On the way, the ranges of each thread that
-//! say what the program does: its annotations, and its outermost operators.
+//! Launches: each device event with its runtime call (by correlation, within a file) and the
+//! operators around that call (by time, on the thread of the call). On the way, the ranges of each
+//! thread that say what the program does: its annotations, and its outermost operators.
 //!
 //! The reader gives what takes part as records of integers; when the file ends, they are sorted and
 //! joined in memory that does not grow with the file.
@@ -28,7 +28,7 @@ pub type Launch = [i64; 11];
 /// range around it, process, thread, start, length.
 pub type HostRange = [i64; 7];
 
-/// Where the found rows go.
+/// The writer of the rows that are found.
 pub trait Found {
     /// Takes a launch.
     ///
@@ -235,8 +235,8 @@ pub const RANGE_OP: i64 = 6;
 /// (NVTX).
 pub const RANGE_LIKE_OP: i64 = 7;
 
-/// Beginnings of names by which frameworks annotate what they do, where the source records them like
-/// operators (in nsys every range that PyTorch emits).
+/// Beginnings of names by which frameworks annotate what they do, where the source records them
+/// like operators (in nsys every range that PyTorch emits).
 const ANNOTATIONS: [&str; 7] = [
     "FSDP::",
     "FullyShardedDataParallel.",

@@ -107,7 +107,8 @@ impl Rows {
     /// The next column of the row, text.
     ///
     /// # Panics
-    /// When the next column is of another type: the callers list columns in the order of the schema.
+    /// When the next column is of another type: the callers list columns in the order of the
+    /// schema.
     pub fn text(&mut self, value: Option<&str>) -> &mut Self {
         let column = &mut self.columns[self.at];
         match (value, &mut column.values) {

@@ -24,8 +24,8 @@ struct Run<const N: usize> {
 
 /// Collects records of `N` integers and gives them back in ascending order.
 ///
-/// Records that come nearly sorted, as the events of a file mostly do, make few runs: what follows the
-/// end of a run is appended to it.
+/// Records that come nearly sorted, as the events of a file mostly do, make few runs: what follows
+/// the end of a run is appended to it.
 pub struct Spill<const N: usize> {
     folder: PathBuf,
     name: &'static str,

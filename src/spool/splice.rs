@@ -1,5 +1,5 @@
-//! Files of many ranks out of files of one: row groups are copied as they are encoded, and only what
-//! they lack is added (the rank, the source, the base of the clock).
+//! Files of many ranks out of files of one: row groups are copied as they are encoded, and only
+//! what they lack is added (the rank, the source, the base of the clock).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use std::path::Path;
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use crate::error::{Error, Result};
+use crate::spool::events::StepRow;
 use crate::spool::launches::{NONE, some};
 use crate::spool::rows::Rows;
 use crate::spool::sort_ints::Spill;
@@ -65,7 +66,7 @@ impl StepPatterns {
         Self::new(patterns.collect(), true).expect("the patterns are regular expressions")
     }
 
-    /// The one of the user.
+    /// The pattern that the user gave.
     ///
     /// # Errors
     /// `usage` when it is no regular expression.
@@ -146,10 +147,10 @@ impl StepRanges {
         Ok(())
     }
 
-    /// Gives the rows of `step_ranges`: those of the surest pattern that occurs more than once (else of the
-    /// surest), without those that
-    /// lie inside another (a marker on two threads, or nested in itself). Ranges without a number
-    /// are numbered in order. Returns the pattern and the number of steps.
+    /// Gives the rows of `step_ranges`: those of the surest pattern that occurs more than once
+    /// (else of the surest), without those that lie inside another (a marker on two threads, or
+    /// nested in itself). Ranges without a number are numbered in order. Returns the pattern and
+    /// the number of steps.
     ///
     /// # Errors
     /// `io` when records cannot be read; what `flush` returns.
@@ -179,8 +180,14 @@ impl StepRanges {
                 continue;
             }
             open_until = end;
-            rows.int(Some(event)).int(Some(some(step).unwrap_or(count)));
-            rows.int(Some(start)).int(end.checked_sub(start)).text(Some(label)).end_row();
+            StepRow {
+                event_id: event,
+                step: some(step).unwrap_or(count),
+                ts_ns: start,
+                dur_ns: end.checked_sub(start),
+                marker: label,
+            }
+            .push(rows);
             flush(rows)?;
             count += 1;
         }
@@ -270,7 +277,8 @@ mod tests {
 
     #[test]
     fn the_surest_pattern_wins_and_inner_ranges_are_none() {
-        // Of pattern 2: a step, the same on another thread, the next one. Of pattern 4: an outer one.
+        // Of pattern 2: a step, the same on another thread, the next one. Of pattern 4: an outer
+        // one.
         let candidates =
             [[4, 0, -1000, 0, NONE], [2, 10, -100, 1, 5], [2, 20, -90, 2, 5], [2, 100, -200, 3, 6]];
         let (found, rows) = steps(&candidates);

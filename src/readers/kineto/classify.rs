@@ -2,8 +2,9 @@
 
 use crate::input::json;
 use crate::readers::comm_kernels::is_comm_kernel;
+use crate::spool::events::{DeviceEvent, Double, Int};
 
-/// Where a slice or instant goes.
+/// The table that a slice or instant goes to, and its class there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Device(&'static str),
@@ -24,7 +25,7 @@ fn kernel(name: &str, args: &[(&str, &str)]) -> Target {
     })
 }
 
-/// Class of a category; `Operator` is split by name in [`Events::target`].
+/// Class of a category; `Operator` is split by name.
 pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Target {
     match category {
         "kernel" | "Kernel" => kernel(name, args),
@@ -60,94 +61,118 @@ pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Targe
     }
 }
 
-/// Place of the stream among the integers.
-pub(super) const STREAM: usize = 1;
-
-/// The column of integers of an argument of a device event.
-fn device_int(key: &str) -> Option<usize> {
-    Some(match key {
-        "device" => 0,
-        "stream" => STREAM,
-        "context" => 2,
-        "correlation" => 3,
-        "External id" | "external id" => 4,
-        "bytes" => 5,
-        "registers per thread" => 6,
-        "shared memory" => 7,
-        _ => return None,
-    })
-}
-
-/// The column of integers of an argument of a host event.
-fn host_int(key: &str) -> Option<usize> {
-    Some(match key {
-        "correlation" => 3,
-        "External id" | "external id" => 4,
-        _ => return None,
-    })
-}
-
 /// Which arguments have a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
     Device,
     Host,
-    /// Of an annotation that the profiler put on a device.
+    /// Those of an annotation that the profiler put on a device.
     Annotation,
 }
 
-/// Moves an integer argument into its column; false when it has none, or is no plain integer, or
-/// the column is taken (a key that comes twice).
-pub(super) fn take_int(
-    columns: Columns,
-    key: &str,
-    value: &str,
-    ints: &mut [Option<i64>; 8],
-) -> bool {
-    let column = match columns {
-        Columns::Device => device_int(key),
-        Columns::Host => host_int(key),
-        Columns::Annotation => host_int(key).or(match key {
-            "device" => Some(0),
-            "stream" => Some(STREAM),
-            _ => None,
-        }),
-    };
-    let Some(column) = column else { return false };
-    if value.starts_with('"') || ints[column].is_some() {
+/// Arguments that have a column.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) device: Int,
+    pub(super) stream: Int,
+    pub(super) correlation: Int,
+    pub(super) external_id: Int,
+    context: Int,
+    bytes: Int,
+    registers: Int,
+    shared_memory: Int,
+    grid: [Int; 3],
+    block: [Int; 3],
+    blocks_per_sm: Double,
+    warps_per_sm: Double,
+    occupancy_pct: Double,
+}
+
+/// 4294967295 and -1 say "no stream".
+pub(super) fn is_stream(stream: &i64) -> bool {
+    (0..i64::from(u32::MAX)).contains(stream)
+}
+
+impl Taken {
+    /// Moves an argument into its column; false when it has none, or does not fit, or the column is
+    /// taken (a key that comes twice).
+    pub(super) fn take(&mut self, columns: Columns, key: &str, value: &str) -> bool {
+        let on_device = columns != Columns::Host;
+        match (key, columns) {
+            ("correlation", _) => int(&mut self.correlation, value),
+            ("External id" | "external id", _) => int(&mut self.external_id, value),
+            ("device", _) if on_device => int(&mut self.device, value),
+            ("stream", _) if on_device => {
+                // What is no stream is NULL in the column, and as recorded in the arguments.
+                let taken = int(&mut self.stream, value);
+                self.stream = self.stream.filter(is_stream);
+                taken && self.stream.is_some()
+            }
+            ("context", Columns::Device) => int(&mut self.context, value),
+            ("bytes", Columns::Device) => int(&mut self.bytes, value),
+            ("registers per thread", Columns::Device) => int(&mut self.registers, value),
+            ("shared memory", Columns::Device) => int(&mut self.shared_memory, value),
+            ("blocks per SM", Columns::Device) => double(&mut self.blocks_per_sm, value),
+            ("warps per SM", Columns::Device) => double(&mut self.warps_per_sm, value),
+            ("est. achieved occupancy %", Columns::Device) => {
+                double(&mut self.occupancy_pct, value)
+            }
+            ("grid", Columns::Device) => triple(&mut self.grid, value),
+            ("block", Columns::Device) => triple(&mut self.block, value),
+            _ => false,
+        }
+    }
+
+    /// The columns of a device event.
+    pub(super) fn device_event(&self) -> DeviceEvent<'static> {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (self.grid, self.block);
+        DeviceEvent {
+            device: self.device,
+            stream: self.stream,
+            context: self.context,
+            correlation: self.correlation,
+            external_id: self.external_id,
+            bytes: self.bytes,
+            grid_x,
+            grid_y,
+            grid_z,
+            block_x,
+            block_y,
+            block_z,
+            registers: self.registers,
+            shared_memory: self.shared_memory,
+            blocks_per_sm: self.blocks_per_sm,
+            warps_per_sm: self.warps_per_sm,
+            occupancy_pct: self.occupancy_pct,
+            ..DeviceEvent::default()
+        }
+    }
+}
+
+fn int(column: &mut Int, value: &str) -> bool {
+    if value.starts_with('"') || column.is_some() {
         return false;
     }
-    // 4294967295 and -1 say "no stream": NULL in the column, and as recorded in the arguments.
-    ints[column] =
-        json::integer(value).filter(|v| column != STREAM || (0..i64::from(u32::MAX)).contains(v));
-    ints[column].is_some()
+    *column = json::integer(value);
+    column.is_some()
 }
 
-pub(super) fn take_double(key: &str, value: &str, doubles: &mut [Option<f64>; 3]) -> bool {
-    let column = match key {
-        "blocks per SM" => 0,
-        "warps per SM" => 1,
-        "est. achieved occupancy %" => 2,
-        _ => return false,
-    };
-    let number = value.parse::<f64>().ok();
-    match number.filter(|n| n.is_finite() && doubles[column].is_none()) {
-        Some(number) => {
-            doubles[column] = Some(number);
-            true
-        }
-        None => false,
+fn double(column: &mut Double, value: &str) -> bool {
+    if column.is_some() {
+        return false;
     }
+    *column = value.parse::<f64>().ok().filter(|n| n.is_finite());
+    column.is_some()
 }
 
-pub(super) fn take_triple(value: &str, out: &mut [Option<i64>]) -> bool {
-    if !value.starts_with('[') || out[0].is_some() {
+fn triple(columns: &mut [Int; 3], value: &str) -> bool {
+    if !value.starts_with('[') || columns[0].is_some() {
         return false;
     }
     let mut numbers = json::elements(value).map(json::integer);
     match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {
         [Some(Some(x)), Some(Some(y)), Some(Some(z)), None] => {
-            out.copy_from_slice(&[Some(x), Some(y), Some(z)]);
+            *columns = [Some(x), Some(y), Some(z)];
             true
         }
         _ => false,

@@ -2,54 +2,38 @@
 //! `record_param_comms` that the metrics need, so that no query has to take them out of JSON.
 
 use crate::input::json;
+use crate::spool::events::CommArgs;
 use crate::spool::rows::Rows;
-
-/// Arguments with a column, in the order of the table.
-const KEYS: [&str; 15] = [
-    "Collective name",
-    "dtype",
-    "In msg nelems",
-    "Out msg nelems",
-    "Group size",
-    "Process Group Name",
-    "Process Group Description",
-    "Process Group Ranks",
-    "Seq",
-    "Src Rank",
-    "Dst Rank",
-    "In split size",
-    "Out split size",
-    "Global rank start",
-    "Global rank stride",
-];
-/// Place of the sequence number, which some versions write in small letters.
-const SEQ: usize = 8;
 
 /// Adds the row of `comm_args` (without the rank) of an event with these arguments (raw JSON);
 /// nothing where they name no operation. Of a key that comes twice, the first counts.
-pub fn add(rows: &mut Rows, event_id: Option<i64>, arguments: &[(&str, &str)]) {
-    let mut values = [None; KEYS.len()];
-    let mut seq = None;
-    for (key, value) in arguments.iter().filter(|(_, value)| *value != "null") {
-        if let Some(at) = KEYS.iter().position(|k| k == key) {
-            values[at].get_or_insert(*value);
-        } else if *key == "seq" {
-            seq.get_or_insert(*value);
-        }
+pub fn add(rows: &mut Rows, event_id: i64, arguments: &[(&str, &str)]) {
+    let raw = |key: &str| {
+        let mut of_key = arguments.iter().filter(|(k, value)| *k == key && *value != "null");
+        of_key.next().map(|(_, value)| *value)
+    };
+    let text = |key| raw(key).map(|value| json::text(value).unwrap_or(value.into()));
+    let int = |key| raw(key).and_then(json::integer);
+    let Some(collective) = text("Collective name") else { return };
+    CommArgs {
+        event_id,
+        collective_name: Some(&collective),
+        dtype: text("dtype").as_deref(),
+        in_elems: int("In msg nelems"),
+        out_elems: int("Out msg nelems"),
+        group_size: int("Group size"),
+        pg_name: text("Process Group Name").as_deref(),
+        pg_desc: text("Process Group Description").as_deref(),
+        pg_ranks: text("Process Group Ranks").as_deref(),
+        // Some versions write it in small letters.
+        seq: raw("Seq").or_else(|| raw("seq")).and_then(json::integer),
+        src_rank: int("Src Rank"),
+        dst_rank: int("Dst Rank"),
+        in_split: text("In split size").as_deref(),
+        out_split: text("Out split size").as_deref(),
+        rank_start: int("Global rank start"),
+        rank_stride: int("Global rank stride"),
+        ..CommArgs::default()
     }
-    if values[0].is_none() {
-        return;
-    }
-    values[SEQ] = values[SEQ].or(seq);
-    rows.int(event_id);
-    for (at, value) in values.into_iter().enumerate() {
-        if matches!(at, 0 | 1 | 5..=7 | 11 | 12) {
-            let text = value.map(|v| json::text(v).unwrap_or(v.into()));
-            rows.text(text.as_deref());
-        } else {
-            rows.int(value.and_then(json::integer));
-        }
-    }
-    // Bytes, who says it, and the own rank in the group: of other readers.
-    rows.nulls(5).end_row();
+    .push(rows);
 }

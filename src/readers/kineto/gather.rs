@@ -10,9 +10,11 @@ use crate::error::Result;
 use crate::input::json;
 use crate::input::time::shifted;
 use crate::pool::Pool;
+use crate::readers::kineto::halves::HALVES;
 use crate::readers::kineto::pairs;
-use crate::readers::kineto::part::{HALVES, Outcome, Part, RunEnd};
+use crate::readers::kineto::part::{Outcome, Part, RunEnd};
 use crate::readers::log::{Log, Severity};
+use crate::spool::events::Metadata;
 use crate::spool::launches::own_ids;
 use crate::spool::rows::Rows;
 use crate::spool::sort_rows::Sorter;
@@ -146,8 +148,7 @@ impl Gather {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            let row = &mut part.rows[METADATA];
-            row.text(Some(key)).text(Some(&text)).end_row();
+            Metadata { key, value: &text }.push(&mut part.rows[METADATA]);
         }
         let last = part.outcome(0, 0, RunEnd::More)?;
         self.log.append(last.log);

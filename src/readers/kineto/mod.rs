@@ -14,6 +14,7 @@ mod classify;
 pub mod comm_args;
 mod event;
 mod gather;
+mod halves;
 mod header;
 mod pairs;
 mod part;

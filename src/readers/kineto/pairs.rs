@@ -29,18 +29,22 @@ pub(super) struct Join {
 impl Join {
     /// Takes halves, sorted by process, thread and time; ids count from `first`.
     pub(super) fn add(&mut self, halves: &RecordBatch, first: i64, part: &mut Part<'_>) {
-        let texts = |at: usize| halves.column(at).as_string::<i32>();
-        let ints = |at: usize| halves.column(at).as_primitive::<Int64Type>();
+        let column = |name: &str| halves.column_by_name(name).expect("the column of a half");
+        let texts = |name: &str| column(name).as_string::<i32>();
+        let ints = |name: &str| column(name).as_primitive::<Int64Type>();
+        let (pids, tids, events) = (texts("pid"), texts("tid"), texts("event"));
+        let (times, begin) = (ints("ts_ns"), ints("begins"));
+        let (places, offsets) = (ints("event_id"), ints("offset"));
         for row in 0..halves.num_rows() {
-            let (pid, tid) = (texts(0).value(row), texts(1).value(row));
+            let (pid, tid) = (pids.value(row), tids.value(row));
             if (self.thread.0.as_str(), self.thread.1.as_str()) != (pid, tid) {
                 self.finish(part);
                 self.thread = (pid.to_owned(), tid.to_owned());
             }
-            let (ts, begins) = (ints(2).value(row), ints(3).value(row) == 1);
-            let place = u64::try_from(ints(4).value(row) - first).unwrap_or_default();
-            let offset = u64::try_from(ints(5).value(row)).unwrap_or_default();
-            let recorded = texts(6).value(row);
+            let (ts, begins) = (times.value(row), begin.value(row) == 1);
+            let place = u64::try_from(places.value(row) - first).unwrap_or_default();
+            let offset = u64::try_from(offsets.value(row)).unwrap_or_default();
+            let recorded = events.value(row);
             let mut event = Event::default();
             // Recorded events are strict JSON: they were read once.
             let name = match event.scan(&mut self.scanner, recorded, 0) {

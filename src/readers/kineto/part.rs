@@ -8,39 +8,17 @@ use crate::error::Result;
 use crate::input::json::{self, Scanner, Stop};
 use crate::input::time::{EPOCH_FROM_NS, MAX_NS, micros_to_nanos};
 use crate::readers::document::note_mended;
-use crate::readers::kineto::classify::{
-    Columns, STREAM, Target, take_double, take_int, take_triple, target,
-};
+use crate::readers::kineto::classify::{Columns, Taken, Target, is_stream, target};
 use crate::readers::kineto::comm_args;
 use crate::readers::kineto::event::Event;
+use crate::readers::kineto::halves::{HALVES, Half};
 use crate::readers::log::{Log, Severity};
-use crate::schema::{Column, Made, Table, Type};
+use crate::spool::events::{Counter, DeviceEvent, Flow, HostEvent, Metadata};
 use crate::spool::launches::{self, NONE, Parts};
 use crate::spool::rows::Rows;
 use crate::spool::steps::{Candidate, StepPatterns};
 use crate::spool::totals::{Totals, widen};
 use crate::spool::{self, Batches, COMM_ARGS, COUNTERS, DEVICE, FLOWS, HOST, METADATA};
-
-/// Halves of `B`/`E` pairs, until the file ends.
-pub(super) static HALVES: Table = Table {
-    name: "halves",
-    doc: "half of a pair",
-    made: Made::Ingest,
-    by_rank: false,
-    columns: &[
-        half("pid", Type::Text, "Process as recorded."),
-        half("tid", Type::Text, "Thread as recorded."),
-        half("ts_ns", Type::Int, "Time."),
-        half("begins", Type::Int, "1 for a begin; at one time, ends come first."),
-        half("event_id", Type::Int, "Place in the file."),
-        half("offset", Type::Int, "Byte of the file."),
-        half("event", Type::Text, "The event as recorded."),
-    ],
-};
-
-const fn half(name: &'static str, ty: Type, doc: &'static str) -> Column {
-    Column { name, ty, doc }
-}
 
 /// Deepest nesting of arguments that is stored as JSON; deeper ones are stored as text, because
 /// engines recurse over JSON.
@@ -117,9 +95,10 @@ pub(super) fn read(
             Some(_) => {}
         }
         let place = offset + at as u64;
-        let strict = match at - text_at < text.len() {
-            true => event.scan(&mut scanner, text, at - text_at),
-            false => Err(Stop::Incomplete),
+        let strict = if at - text_at < text.len() {
+            event.scan(&mut scanner, text, at - text_at)
+        } else {
+            Err(Stop::Incomplete)
         };
         at = match strict {
             Ok(end) => {
@@ -319,122 +298,49 @@ impl<'p> Part<'p> {
             _ => Target::Host("other"),
         };
         self.totals.events += 1;
-        let end = ts + dur.unwrap_or(0);
-        widen(&mut self.totals.span_ns, ts, end);
-        let event_id = Some(ordinal as i64);
-        let mut ints = [None; 8];
-        let mut doubles = [None; 3];
-        let mut grid = [None; 6];
+        widen(&mut self.totals.span_ns, ts, ts + dur.unwrap_or(0));
+        let event_id = ordinal as i64;
         let mut args = std::mem::take(&mut self.args);
         args.clear();
-        match e.args {
-            Some(raw) if e.depth > MAX_ARGS_DEPTH => {
-                self.log.add(Severity::Info, "args-too-deep", Some(offset), || {
-                    format!(
-                        "arguments nested deeper than {MAX_ARGS_DEPTH}; kept as text under `$text`"
-                    )
-                });
-                member(&mut args, "$text", &serde_json::json!(raw).to_string());
-            }
-            Some(raw) if !raw.starts_with('{') && raw != "null" => {
-                member(&mut args, "$args", raw);
-            }
-            _ => {
-                let columns = match target {
-                    Target::Device(_) => Columns::Device,
-                    Target::Host("device_annotation") => Columns::Annotation,
-                    Target::Host(_) => Columns::Host,
-                };
-                for (key, value) in &e.arguments {
-                    let taken = take_int(columns, key, value, &mut ints)
-                        || columns == Columns::Device
-                            && (take_double(key, value, &mut doubles)
-                                || (*key == "grid" && take_triple(value, &mut grid[..3]))
-                                || (*key == "block" && take_triple(value, &mut grid[3..])));
-                    if !taken {
-                        member(&mut args, key, value);
-                    }
-                }
-            }
-        }
-        if !matches!(phase, b'X' | b'B' | b'i' | b'I' | b'R') {
-            // How an instant was written; the usual letters say nothing.
-            member(&mut args, "$ph", e.ph.unwrap_or_default());
-        }
-        if let Some(id) = e.id {
-            member(&mut args, "$id", id);
-        }
-        for (key, value) in &e.extra {
-            member(&mut args, &format!("${key}"), value);
-        }
-        let pid = e.pid.and_then(json::integer);
-        let tid = e.tid.and_then(json::integer);
-        let stream_of_tid = tid.or_else(|| {
-            // 2020 and 2021: "stream 7".
-            json::integer(json::text(e.tid?)?.strip_prefix("stream ")?)
-        });
-        let on_device = matches!(target, Target::Device(_));
-        if on_device || target == Target::Host("device_annotation") {
-            ints[0] = ints[0].or(pid);
-            ints[STREAM] =
-                ints[STREAM].or(stream_of_tid).filter(|s| (0..i64::from(u32::MAX)).contains(s));
-        }
-        // What the columns do not say of pid and tid stays with the arguments.
-        let pid_said = if on_device { pid == ints[0] && pid.is_some() } else { pid.is_some() };
-        let tid_said = if on_device { stream_of_tid == ints[1] } else { tid.is_some() };
-        if let (Some(raw), false) = (e.pid, pid_said) {
-            member(&mut args, "$pid", raw);
-        }
-        if let (Some(raw), false) = (e.tid, tid_said) {
-            member(&mut args, "$tid", raw);
-        }
+        let mut taken = self.arguments(e, target, offset, &mut args);
+        fields(e, phase, &mut args);
+        let [pid, tid] = thread(e, target, &mut taken, &mut args);
         if !args.is_empty() {
             args.push('}');
         }
         let args_text = Some(args.as_str()).filter(|a| !a.is_empty());
         match target {
             Target::Device(class) => {
-                if class == "comm" {
-                    comm_args::add(&mut self.rows[COMM_ARGS], event_id, &e.arguments);
-                }
-                self.totals.device_events += 1;
-                self.totals.device = self.totals.device.or(ints[0]);
-                widen(&mut self.totals.device_span_ns, ts, end);
-                if let Some(correlation) = ints[3] {
-                    self.launches.devices.push([correlation, ordinal as i64, ts]);
-                }
-                let w = &mut self.rows[DEVICE];
-                w.int(event_id).text(Some(class)).text(category.as_deref()).text(Some(&name));
-                w.int(Some(ts)).int(dur).nulls(2);
-                ints[..6].iter().for_each(|value| _ = w.int(*value));
-                w.nulls(5);
-                grid.iter().for_each(|value| _ = w.int(*value));
-                w.int(ints[6]).int(ints[7]);
-                doubles.iter().for_each(|value| _ = w.double(*value));
-                w.text(args_text).end_row();
+                let row = DeviceEvent {
+                    event_id,
+                    class,
+                    category: category.as_deref(),
+                    name: Some(&name),
+                    ts_ns: ts,
+                    dur_ns: dur,
+                    args: args_text,
+                    ..taken.device_event()
+                };
+                self.device_event(e, &row);
             }
             Target::Host(class) => {
-                match class {
-                    "host_op" => self.totals.op_pid = self.totals.op_pid.or(pid),
-                    "host_annotation" | "host_runtime" | "python" => {
-                        self.totals.host_pid = self.totals.host_pid.or(pid);
-                    }
-                    _ => {}
-                }
-                if name == "record_param_comms" {
-                    comm_args::add(&mut self.rows[COMM_ARGS], event_id, &e.arguments);
-                }
-                self.takes_part(class, &name, ints[3], [pid, tid], ts, dur, ordinal as i64);
-                if let ("host_annotation", Some(patterns), Some(_)) = (class, self.patterns, dur)
-                    && let Some((pattern, step)) = patterns.find(&name)
-                {
-                    self.steps.push([pattern, ts, -end, ordinal as i64, step]);
-                }
-                let w = &mut self.rows[HOST];
-                w.text(Some("kineto")).int(event_id).text(Some(class));
-                w.text(category.as_deref()).text(Some(&name)).int(Some(ts)).int(dur);
-                w.int(pid).int(tid).int(ints[0]).int(ints[1]).int(ints[3]).int(ints[4]);
-                w.text(args_text).end_row();
+                let row = HostEvent {
+                    source: "kineto",
+                    event_id,
+                    class,
+                    category: category.as_deref(),
+                    name: Some(&name),
+                    ts_ns: Some(ts),
+                    dur_ns: dur,
+                    pid,
+                    tid,
+                    device: taken.device,
+                    stream: taken.stream,
+                    correlation: taken.correlation,
+                    external_id: taken.external_id,
+                    args: args_text,
+                };
+                self.host_event(e, &row, &name, ts);
             }
         }
         self.args = args;
@@ -443,29 +349,91 @@ impl<'p> Part<'p> {
         }
     }
 
-    /// Notes what a host event is to the launches.
-    #[expect(clippy::too_many_arguments, reason = "columns of one row, from one call site")]
-    fn takes_part(
+    /// The arguments that have a column; the others are written into `args`.
+    fn arguments(
         &mut self,
-        class: &str,
-        name: &str,
-        correlation: Option<i64>,
-        thread: [Option<i64>; 2],
-        ts: i64,
-        dur: Option<i64>,
-        event: i64,
-    ) {
-        if class == "host_runtime" {
-            if let Some(correlation) = correlation {
-                let [pid, tid] = thread.map(|id| id.unwrap_or(NONE));
-                let length = dur.unwrap_or(NONE);
-                self.launches.calls.push([correlation, length, event, pid, tid, ts]);
+        e: &Event<'_>,
+        target: Target,
+        offset: u64,
+        args: &mut String,
+    ) -> Taken {
+        let mut taken = Taken::default();
+        match e.args {
+            Some(raw) if e.depth > MAX_ARGS_DEPTH => {
+                self.log.add(Severity::Info, "args-too-deep", Some(offset), || {
+                    format!(
+                        "arguments nested deeper than {MAX_ARGS_DEPTH}; kept as text under `$text`"
+                    )
+                });
+                member(args, "$text", &serde_json::json!(raw).to_string());
+            }
+            Some(raw) if !raw.starts_with('{') && raw != "null" => member(args, "$args", raw),
+            _ => {
+                let columns = match target {
+                    Target::Device(_) => Columns::Device,
+                    Target::Host("device_annotation") => Columns::Annotation,
+                    Target::Host(_) => Columns::Host,
+                };
+                for (key, value) in &e.arguments {
+                    if !taken.take(columns, key, value) {
+                        member(args, key, value);
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    /// Writes the row of a device event.
+    fn device_event(&mut self, e: &Event<'_>, row: &DeviceEvent<'_>) {
+        if row.class == "comm" {
+            comm_args::add(&mut self.rows[COMM_ARGS], row.event_id, &e.arguments);
+        }
+        self.totals.device_events += 1;
+        self.totals.device = self.totals.device.or(row.device);
+        let end = row.ts_ns + row.dur_ns.unwrap_or(0);
+        widen(&mut self.totals.device_span_ns, row.ts_ns, end);
+        if let Some(correlation) = row.correlation {
+            self.launches.devices.push([correlation, row.event_id, row.ts_ns]);
+        }
+        row.push(&mut self.rows[DEVICE]);
+    }
+
+    /// Writes the row of a host event, whose name and time these are.
+    fn host_event(&mut self, e: &Event<'_>, row: &HostEvent<'_>, name: &str, ts: i64) {
+        match row.class {
+            "host_op" => self.totals.op_pid = self.totals.op_pid.or(row.pid),
+            "host_annotation" | "host_runtime" | "python" => {
+                self.totals.host_pid = self.totals.host_pid.or(row.pid);
+            }
+            _ => {}
+        }
+        if name == "record_param_comms" {
+            comm_args::add(&mut self.rows[COMM_ARGS], row.event_id, &e.arguments);
+        }
+        self.takes_part(row, name, ts);
+        if let ("host_annotation", Some(patterns), Some(dur)) =
+            (row.class, self.patterns, row.dur_ns)
+            && let Some((pattern, step)) = patterns.find(name)
+        {
+            self.steps.push([pattern, ts, -(ts + dur), row.event_id, step]);
+        }
+        row.push(&mut self.rows[HOST]);
+    }
+
+    /// Notes what a host event is to the launches.
+    fn takes_part(&mut self, row: &HostEvent<'_>, name: &str, ts: i64) {
+        if row.class == "host_runtime" {
+            if let Some(correlation) = row.correlation {
+                let [pid, tid] = [row.pid, row.tid].map(|id| id.unwrap_or(NONE));
+                let length = row.dur_ns.unwrap_or(NONE);
+                self.launches.calls.push([correlation, length, row.event_id, pid, tid, ts]);
             }
             return;
         }
-        let Some(kind) = launches::kind(class, name) else { return };
-        if let ([Some(pid), Some(tid)], Some(dur)) = (thread, dur) {
-            self.launches.around.push([pid, tid, ts, ts + dur, event, kind]);
+        let Some(kind) = launches::kind(row.class, name) else { return };
+        if let (Some(pid), Some(tid), Some(dur)) = (row.pid, row.tid, row.dur_ns) {
+            self.launches.around.push([pid, tid, ts, ts + dur, row.event_id, kind]);
         }
     }
 
@@ -481,9 +449,8 @@ impl<'p> Part<'p> {
         ] {
             let value = find(key).and_then(|v| v.parse::<f64>().ok());
             if value.is_some() {
-                let w = &mut self.rows[COUNTERS];
-                w.int(Some(ts)).text(Some(name)).int(device).double(value).text(Some("bytes"));
-                w.end_row();
+                Counter { ts_ns: ts, name, device, value, unit: Some("bytes") }
+                    .push(&mut self.rows[COUNTERS]);
             }
         }
     }
@@ -496,9 +463,9 @@ impl<'p> Part<'p> {
             match value.parse::<f64>() {
                 Ok(value) => {
                     let name = format!("{name}.{}", json::unescape(key));
-                    let w = &mut self.rows[COUNTERS];
-                    w.int(Some(ts)).text(Some(&name)).nulls(1).double(Some(value)).nulls(1);
-                    w.end_row();
+                    let value = Some(value);
+                    Counter { ts_ns: ts, name: &name, value, ..Counter::default() }
+                        .push(&mut self.rows[COUNTERS]);
                 }
                 Err(_) => self.log.add(Severity::Loss, "counter-invalid", Some(offset), || {
                     "a counter whose value is no number; left out".to_owned()
@@ -520,19 +487,21 @@ impl<'p> Part<'p> {
             self.skip("flow-id", offset, "an arrow whose id is no integer; left out");
             return;
         }
-        let tid = e
-            .tid
-            .and_then(json::integer)
-            .or_else(|| json::integer(json::text(e.tid?)?.strip_prefix("stream ")?));
         let phase = match phase {
             b's' => "s",
             b't' => "t",
             _ => "f",
         };
-        let w = &mut self.rows[FLOWS];
-        w.text(e.cat.and_then(json::text).as_deref()).int(id).text(Some(phase)).int(Some(ts));
-        w.int(e.pid.and_then(json::integer)).int(tid);
-        w.text(e.name.and_then(json::text).as_deref()).end_row();
+        Flow {
+            kind: e.cat.and_then(json::text).as_deref(),
+            flow_id: id,
+            phase,
+            ts_ns: ts,
+            pid: e.pid.and_then(json::integer),
+            tid: thread_or_stream(e),
+            name: e.name.and_then(json::text).as_deref(),
+        }
+        .push(&mut self.rows[FLOWS]);
     }
 
     /// Names and labels of processes and threads (`M`).
@@ -552,8 +521,7 @@ impl<'p> Part<'p> {
         };
         self.totals.is_xla |= name == "process_name"
             && (value.starts_with("/host:") || value.starts_with("/device:"));
-        let w = &mut self.rows[METADATA];
-        w.text(Some(&key)).text(Some(&value)).end_row();
+        Metadata { key: &key, value: &value }.push(&mut self.rows[METADATA]);
     }
 
     /// Half of a pair; joined when the file ends, because files are not sorted by time.
@@ -564,11 +532,61 @@ impl<'p> Part<'p> {
             json::text(raw).map_or_else(|| raw.to_owned(), Cow::into_owned)
         };
         let (pid, tid) = (text(e.pid), text(e.tid));
-        let w = &mut self.halves;
-        w.text(Some(&pid)).text(Some(&tid)).int(Some(ts)).int(Some(begin.into()));
-        w.int(Some(ordinal as i64)).int(i64::try_from(offset).ok()).text(Some(e.raw));
-        w.end_row();
+        Half {
+            pid: &pid,
+            tid: &tid,
+            ts_ns: ts,
+            begins: begin.into(),
+            event_id: ordinal as i64,
+            offset: i64::try_from(offset).ok(),
+            event: e.raw,
+        }
+        .push(&mut self.halves);
     }
+}
+
+/// Writes the members of an event that have no column into its arguments.
+fn fields(e: &Event<'_>, phase: u8, args: &mut String) {
+    if !matches!(phase, b'X' | b'B' | b'i' | b'I' | b'R') {
+        // How an instant was written; the usual letters say nothing.
+        member(args, "$ph", e.ph.unwrap_or_default());
+    }
+    if let Some(id) = e.id {
+        member(args, "$id", id);
+    }
+    for (key, value) in &e.extra {
+        member(args, &format!("${key}"), value);
+    }
+}
+
+/// The thread of an event, or the stream (2020 and 2021: "stream 7").
+fn thread_or_stream(e: &Event<'_>) -> Option<i64> {
+    let of_text = || json::integer(json::text(e.tid?)?.strip_prefix("stream ")?);
+    e.tid.and_then(json::integer).or_else(of_text)
+}
+
+/// Process and thread of an event; on a device they are device and stream, where no argument says
+/// these. What the columns do not say of them is written into the arguments.
+fn thread(e: &Event<'_>, target: Target, taken: &mut Taken, args: &mut String) -> [Option<i64>; 2] {
+    let [pid, tid] = [e.pid, e.tid].map(|id| id.and_then(json::integer));
+    let stream = thread_or_stream(e);
+    let on_device = matches!(target, Target::Device(_));
+    if on_device || target == Target::Host("device_annotation") {
+        taken.device = taken.device.or(pid);
+        taken.stream = taken.stream.or(stream).filter(is_stream);
+    }
+    let (pid_said, tid_said) = if on_device {
+        (pid == taken.device && pid.is_some(), stream == taken.stream)
+    } else {
+        (pid.is_some(), tid.is_some())
+    };
+    if let (Some(raw), false) = (e.pid, pid_said) {
+        member(args, "$pid", raw);
+    }
+    if let (Some(raw), false) = (e.tid, tid_said) {
+        member(args, "$tid", raw);
+    }
+    [pid, tid]
 }
 
 /// Appends `"key":value` to an object that is being written.

@@ -16,9 +16,9 @@ use crate::spool::steps::StepPatterns;
 pub struct Context {
     /// The file.
     pub database: Database,
-    /// Its strings.
+    /// The strings of the file.
     pub strings: Strings,
-    /// Its payload schemas.
+    /// The payload schemas of the file.
     pub schemas: Schemas,
     /// Names of NVTX domains, by process and number.
     pub domains: HashMap<(i64, i64), String>,
@@ -32,7 +32,7 @@ pub struct Context {
     pub capture_end_ns: Option<i64>,
     /// Whether device events say their process; else everything is of one.
     pub by_process: bool,
-    /// Its ranks.
+    /// The ranks of the file.
     pub layout: Layout,
 }
 
@@ -44,7 +44,8 @@ fn name_of(row: &rusqlite::Row<'_>, at: usize) -> Option<String> {
 }
 
 impl Context {
-    /// Of a database whose times lack `base_ns`; `plans` are the tables that will be read.
+    /// The context of a database whose times lack `base_ns`; `plans` are the tables that will be
+    /// read.
     ///
     /// # Errors
     /// `database-corrupt`.
@@ -55,10 +56,9 @@ impl Context {
         steps: Arc<StepPatterns>,
     ) -> Result<Self> {
         let of = |kernels: bool| {
-            plans.iter().filter(move |p| match kernels {
-                true => p.kind == Kind::Kernel,
-                false => p.kind.is_device(),
-            })
+            plans
+                .iter()
+                .filter(move |p| if kernels { p.kind == Kind::Kernel } else { p.kind.is_device() })
         };
         // The kernels say it, where there are any.
         let first = of(true).next().or_else(|| of(false).next());

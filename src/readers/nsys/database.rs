@@ -1,5 +1,5 @@
-//! An SQLite file that a stranger made: opened so that it is never written, runs nothing, and cannot
-//! exhaust memory; its tables and columns looked up, never assumed.
+//! An SQLite file that a stranger made: opened so that it is never written, runs nothing, and
+//! cannot exhaust memory; its tables and columns looked up, never assumed.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,8 @@ pub struct Database {
     shown: String,
     /// Columns of each table that has rows of its own, and numbers for them.
     pub tables: BTreeMap<String, Vec<String>>,
-    /// Views and virtual tables, whose rows are computed, and tables without row numbers: never read.
+    /// Views and virtual tables, whose rows are computed, and tables without row numbers: never
+    /// read.
     pub left_out: Vec<String>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -148,8 +149,8 @@ fn page_size(head: &[u8]) -> u64 {
     }
 }
 
-/// Bytes of the database that starts so, where its header says it: the count of pages holds when it was
-/// written with the last change.
+/// Bytes of the database that starts so, where its header says it: the count of pages holds when it
+/// was written with the last change.
 pub fn size(head: &[u8]) -> Option<u64> {
     let word = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let (pages, written, valid) = (word(28)?, word(24)?, word(92)?);
@@ -229,9 +230,10 @@ impl Database {
             while let Some(row) = rows.next().map_err(schema)? {
                 let (is_table, name) = (text(row, 0).as_deref() == Some("table"), text(row, 1));
                 let Some(name) = name else { continue };
-                match is_table && int(row, 2).is_some_and(|page| page > 0) {
-                    true => names.push(name),
-                    false => out.left_out.push(name),
+                if is_table && int(row, 2).is_some_and(|page| page > 0) {
+                    names.push(name);
+                } else {
+                    out.left_out.push(name);
                 }
             }
         }
@@ -254,9 +256,10 @@ impl Database {
                     |row| row.get(0),
                 )
                 .map_err(schema)?;
-            match without == 0 && row_number(&columns).is_some() {
-                true => _ = out.tables.insert(name, columns),
-                false => out.left_out.push(name),
+            if without == 0 && row_number(&columns).is_some() {
+                out.tables.insert(name, columns);
+            } else {
+                out.left_out.push(name);
             }
         }
         out.idle = Mutex::new(vec![connection]);
@@ -314,8 +317,8 @@ impl Database {
         })
     }
 
-    /// Whether a row is found by a column without reading all: the column is the row number, or has an
-    /// index.
+    /// Whether a row is found by a column without reading all: the column is the row number, or has
+    /// an index.
     ///
     /// # Errors
     /// `database-corrupt`.

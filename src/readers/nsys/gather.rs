@@ -1,5 +1,5 @@
-//! The shares of a file: which rank the rows of a process and device are of, and what belongs together
-//! in each when the file ends.
+//! The shares of a file: which rank the rows of a process and device are of, and what belongs
+//! together in each when the file ends.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -14,10 +14,12 @@ use crate::readers::nsys::database::{Database, int, text};
 use crate::readers::nsys::ids::{self, MAX_PROCESSES, thread_ids};
 use crate::readers::nsys::layout::{Layout, Place, To};
 use crate::readers::nsys::nccl::{self, Groups};
-use crate::readers::nsys::rows::{self, Bundle, Outcome, SEGMENT_ROWS};
+use crate::readers::nsys::reader::{Bundle, Outcome};
+use crate::readers::nsys::rows::{self, SEGMENT_ROWS};
 use crate::readers::nsys::tables::{Kind, Plan, plans};
 use crate::readers::nsys::target::Target;
 use crate::readers::share::{RankRow, Share};
+use crate::spool::events::Metadata;
 use crate::spool::parquet::BATCH_ROWS;
 use crate::spool::rows::Rows;
 use crate::spool::steps::StepPatterns;
@@ -35,7 +37,7 @@ struct Segment {
     outcome: Mutex<Option<(Outcome, Option<Error>)>>,
 }
 
-/// One rank of the file, or what is of none.
+/// One rank of the file, or the rows that are of no rank.
 struct Of {
     /// None for what is of no rank.
     key: Option<Place>,
@@ -387,11 +389,12 @@ impl<'a> Gather<'a> {
                 Severity::Info,
                 "nccl-sizes-missing",
                 calls - sized,
-                match blobs {
-                    true => "calls of NCCL without a size, because the payloads were not exported; export again with \
-                             --include-blobs=true for NCCL sizes"
-                        .to_owned(),
-                    false => "calls of NCCL whose payload says no size".to_owned(),
+                if blobs {
+                    "calls of NCCL without a size, because the payloads were not exported; \
+                     export again with --include-blobs=true for NCCL sizes"
+                        .to_owned()
+                } else {
+                    "calls of NCCL whose payload says no size".to_owned()
                 },
             );
         }
@@ -474,8 +477,8 @@ struct Shared {
     is_only: bool,
 }
 
-/// Joins what belongs together in a share, and closes its files. `file_wide` says that it takes what
-/// is of the file as a whole, `place` is its place among the ranks.
+/// Joins what belongs together in a share, and closes its files. `file_wide` says that it takes
+/// what is of the file as a whole, `place` is its place among the ranks.
 fn finish_share(
     of: Of,
     shared: &Shared,
@@ -491,10 +494,7 @@ fn finish_share(
     let device = key.and_then(|k| k.1);
     let world = groups.world(device);
     let outcome = groups.finish(device, &mut rows[COMM_ARGS], |rows: &mut Rows| {
-        match rows.len() < BATCH_ROWS {
-            true => Ok(()),
-            false => spool.comm_args(rows.take()?),
-        }
+        if rows.len() < BATCH_ROWS { Ok(()) } else { spool.comm_args(rows.take()?) }
     })?;
     let last = rows[COMM_ARGS].take()?;
     spool.comm_args(last)?;
@@ -502,11 +502,10 @@ fn finish_share(
     if let Some((marker, count)) = marked.filter(|_| key.is_some()) {
         let by = if steps.by_user { "--step-range" } else { "known pattern" };
         let value = serde_json::json!({ "marker": marker, "by": by, "steps": count });
-        let w = &mut rows[METADATA];
-        w.text(Some("step_marker")).text(Some(&value.to_string())).end_row();
+        Metadata { key: "step_marker", value: &value.to_string() }.push(&mut rows[METADATA]);
     }
     for (key, value) in shared.metadata.iter().filter(|_| file_wide) {
-        rows[METADATA].text(Some(key)).text(Some(value)).end_row();
+        Metadata { key, value }.push(&mut rows[METADATA]);
     }
     spool.write(spool::take(&mut rows)?, 0)?;
     let gpu = key.and_then(|(process, device)| target.gpu(process, device?));

@@ -16,8 +16,8 @@ pub(crate) fn ids(process: Option<i64>, thread: Option<i64>) -> [Option<i64>; 2]
     [process.map(pid), thread.map(|g| g & THREAD_BITS)]
 }
 
-/// The process of a global id, with the machine that it is on; all are one where device events do not
-/// say theirs.
+/// The process of a global id, with the machine that it is on; all are one where device events do
+/// not say theirs.
 pub fn process_of(global: Option<i64>, by_process: bool) -> i64 {
     match global {
         Some(global) if by_process => global & !THREAD_BITS,

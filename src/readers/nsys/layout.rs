@@ -1,8 +1,9 @@
 //! Which processes and devices of a file are ranks, found before its rows are read.
 //!
-//! A process is a rank on each device that it computes on. What it touches there by accident (a stray
-//! kernel of a framework that started on device 0) makes no rank; neither do copies and sets, unless
-//! the process does nothing else. Without any device, what annotates itself or calls CUDA is a rank.
+//! A process is a rank on each device that it computes on. What it touches there by accident (a
+//! stray kernel of a framework that started on device 0) makes no rank; neither do copies and sets,
+//! unless the process does nothing else. Without any device, what annotates itself or calls CUDA is
+//! a rank.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +23,7 @@ const STRAY: u64 = 20;
 /// Process, and device of what runs on one.
 pub type Place = (i64, Option<i64>);
 
-/// Where rows go.
+/// The ranks that rows go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// To a rank.
@@ -36,7 +37,7 @@ pub enum To {
 /// The ranks of a file.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// Their processes and devices.
+    /// Processes and devices of the ranks.
     pub ranks: Vec<Place>,
     /// The ranks of each process; the one that computes most comes first.
     of_process: HashMap<i64, Vec<usize>>,
@@ -101,7 +102,8 @@ fn count(
 }
 
 impl Layout {
-    /// Of a file with these tables. `by_process` says whether device events name their process.
+    /// The ranks of a file with these tables. `by_process` says whether device events name their
+    /// process.
     ///
     /// # Errors
     /// `nsys-unusable` for more ranks than a file may hold, `database-corrupt`.

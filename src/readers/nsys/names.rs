@@ -75,7 +75,7 @@ pub fn torch_tail(text: &str) -> (usize, Option<i64>, Option<i64>) {
 }
 
 impl RangeName {
-    /// Of a message.
+    /// What a message says.
     pub fn of(text: &str, steps: &StepPatterns) -> Self {
         let (length, seq, op) = torch_tail(text);
         let name = &text[..length];
@@ -123,7 +123,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Of a database; what marks steps is looked for in each.
+    /// The strings of a database; what marks steps is looked for in each.
     ///
     /// # Errors
     /// `database-corrupt`.

@@ -1,5 +1,5 @@
-//! A folder with a Parquet file for each table (`nsys export --type parquetdir`): the same tables and
-//! columns as in the database, so it is made into one, which the reader then reads.
+//! A folder with a Parquet file for each table (`nsys export --type parquetdir`): the same tables
+//! and columns as in the database, so it is made into one, which the reader then reads.
 
 use std::fs::File;
 use std::path::Path;

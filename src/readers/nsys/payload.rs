@@ -1,7 +1,7 @@
 //! Payloads of NVTX ranges: binary data that a schema in the same file describes.
 //!
-//! NCCL says in them what its calls are about: communicator, message size, root or peer, rank. Fields
-//! are found by their names, because ids and places change between its versions.
+//! NCCL says in them what its calls are about: communicator, message size, root or peer, rank.
+//! Fields are found by their names, because ids and places change between its versions.
 
 use std::collections::BTreeMap;
 

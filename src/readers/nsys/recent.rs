@@ -3,8 +3,8 @@
 /// Slots of a [`Recent`].
 const SLOTS: usize = 512;
 
-/// Remembers what was looked up lately: one slot for each hash, so that nothing made to collide costs
-/// more than looking it up again.
+/// Remembers what was looked up lately: one slot for each hash, so that nothing made to collide
+/// costs more than looking it up again.
 pub(crate) struct Recent<K, V>(Vec<Option<(K, V)>>);
 
 impl<K, V> Recent<K, V> {

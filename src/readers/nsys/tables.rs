@@ -53,7 +53,8 @@ impl Kind {
             {
                 return None;
             }
-            // Tables of Nsight Systems are written in capitals: OSRT_API, CUBLAS_EVENTS, MPI_P2P_EVENTS.
+            // Tables of Nsight Systems are written in capitals: OSRT_API, CUBLAS_EVENTS,
+            // MPI_P2P_EVENTS.
             name if name
                 .bytes()
                 .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_') =>
@@ -102,9 +103,9 @@ pub struct Places {
 /// How a table is read.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Its name.
+    /// The name of the table.
     pub table: String,
-    /// What its rows are.
+    /// What the rows of the table are.
     pub kind: Kind,
     /// The statement: row number, then the columns, of a range of row numbers.
     pub sql: String,

@@ -1,7 +1,7 @@
 //! What a file says of its machine, its processes and its own making: clock, devices, environment.
 //!
-//! Nsight Systems keeps the whole environment and command line of what it ran, tokens included. Only
-//! what is on a list goes into the tables.
+//! Nsight Systems keeps the whole environment and command line of what it ran, tokens included.
+//! Only what is on a list goes into the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,8 @@ const VARIABLE_PREFIXES: [&str; 3] = ["NCCL_", "RCCL_", "TORCH_NCCL_"];
 /// Words in the name of a variable that is never kept, whatever it begins with.
 const SECRET_WORDS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "KEY", "AUTH", "CREDENTIAL"];
 
-/// Keys of the header that may be kept: versions and how it was exported, never a path, host or user.
+/// Keys of the header that may be kept: versions and how it was exported, never a path, host or
+/// user.
 const HEADER_KEYS: [&str; 22] = [
     "EXPORT_PRODUCT_NAME",
     "EXPORT_PRODUCT_VERSION",
@@ -111,15 +112,15 @@ const SYSTEM_KEYS: [&str; 10] = [
 /// A GPU of the machine.
 #[derive(Debug, Clone, Default)]
 pub struct Gpu {
-    /// Its name.
+    /// The name of the device.
     pub name: Option<String>,
-    /// Its multiprocessors.
+    /// Multiprocessors of the device.
     pub sm_count: Option<i64>,
-    /// Its memory.
+    /// Memory of the device in bytes.
     pub memory_bytes: Option<i64>,
-    /// Its compute capability.
+    /// The compute capability of the device.
     pub compute_capability: Option<String>,
-    /// Its number for CUDA.
+    /// The number of the device for CUDA.
     cuda_device: Option<i64>,
 }
 
@@ -159,9 +160,10 @@ fn kept(assignment: &str) -> Option<(String, String)> {
     // Numbers, and lists of devices.
     let plain =
         |value: &str| value.bytes().all(|b| b"0123456789abcdefABCDEFGPUMIx,-()/ ".contains(&b));
-    let fits = match listed {
-        true => plain(value),
-        false => !secret && VARIABLE_PREFIXES.iter().any(|p| name.starts_with(p)),
+    let fits = if listed {
+        plain(value)
+    } else {
+        !secret && VARIABLE_PREFIXES.iter().any(|p| name.starts_with(p))
     };
     (fits && value.len() <= 500).then(|| (name.to_owned(), value.to_owned()))
 }
@@ -270,8 +272,8 @@ impl Target {
             Ok(())
         })?;
         for whole in of_machine {
-            // One text for all variables: a value with a semicolon cannot be told from two, so it is
-            // asked only where there is nothing better.
+            // One text for all variables: a value with a semicolon cannot be told from two, so it
+            // is asked only where there is nothing better.
             for assignment in whole.split(';') {
                 match kept(assignment).filter(|_| !of_process) {
                     Some((name, value)) => _ = seen.insert(name, value),
@@ -353,9 +355,10 @@ fn diagnostics(database: &Database, secrets: &BTreeSet<String>, log: &mut Log) -
         }
         let said = short(said.trim(), MAX_DIAGNOSTIC_BYTES);
         let known = kept.contains_key(&(severity, said.clone()));
-        match known || kept.len() < MAX_DIAGNOSTICS {
-            true => *kept.entry((severity, said)).or_default() += 1,
-            false => more += 1,
+        if known || kept.len() < MAX_DIAGNOSTICS {
+            *kept.entry((severity, said)).or_default() += 1;
+        } else {
+            more += 1;
         }
         Ok(())
     })?;

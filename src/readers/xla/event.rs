@@ -1,5 +1,5 @@
-//! An event of XLA's profiler as both forms of the file tell it, and what stands once for all events of
-//! an operation.
+//! An event of XLA's profiler as both forms of the file tell it, and what stands once for all
+//! events of an operation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Said<'a> {
 
 /// An event.
 pub struct Event<'a> {
-    /// Its place in the file.
+    /// The place of the event in the file.
     pub place: u64,
     pub name: Cow<'a, str>,
     pub meta: Option<&'a Arc<Meta>>,
@@ -31,8 +31,8 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// What it says under a name; of what comes twice, the last. Else what stands once for all events of
-    /// its operation.
+    /// What it says under a name; of what comes twice, the last. Else what stands once for all
+    /// events of its operation.
     pub fn get(&self, key: Key) -> Option<&'a Datum<'a>> {
         let own = self.said.iter().rev().find(|s| s.key == key).map(|s| &s.value);
         own.or_else(|| self.meta?.get(key))
@@ -81,7 +81,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Of an event whose operation is not in the file.
+    /// The operation of an event, where the file does not hold it.
     pub fn unnamed() -> Self {
         Self {
             id: 0,
@@ -98,7 +98,7 @@ impl Meta {
         self.said.iter().rev().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
 
-    /// From an entry of the table of events. Its arguments become JSON in `args`.
+    /// Reads an entry of the table of events. Its arguments become JSON in `args`.
     pub fn of_message(
         id: i64,
         message: &[u8],

@@ -9,6 +9,7 @@ use crate::readers::contract::Reading;
 use crate::readers::log::{Log, Severity};
 use crate::readers::share::{RankRow, Share, capability};
 use crate::readers::xla::rows::{Context, Outcome, To};
+use crate::spool::events::Metadata;
 use crate::spool::launches::own_ids;
 use crate::spool::rows::Rows;
 use crate::spool::steps::StepPatterns;
@@ -35,14 +36,14 @@ pub struct Device {
 pub struct Facts {
     pub host: Option<String>,
     pub pid: Option<i64>,
-    /// What was added to relative times.
+    /// Nanoseconds that were added to relative times.
     pub base_ns: Option<i64>,
     pub devices: BTreeMap<i64, Device>,
     /// Uncompressed bytes of the file.
     pub bytes: u64,
 }
 
-/// One device, or what is of none.
+/// One device, or the rows that are of no device.
 struct Of {
     device: Option<i64>,
     is_rank: bool,
@@ -85,7 +86,8 @@ impl<'a> Gather<'a> {
             out.of_device.insert(*device, out.shares.len());
             out.share(Some(*device), true, folder.take())?;
         }
-        // A process with one device is its rank; a trace has a rank, even if nothing in it computes.
+        // A process with one device is its rank; a trace has a rank, even if nothing in it
+        // computes.
         if devices.len() != 1 {
             out.host = out.shares.len();
             out.share(None, devices.is_empty(), folder.take())?;
@@ -145,7 +147,7 @@ impl<'a> Gather<'a> {
     pub fn metadata(&mut self, device: Option<i64>, key: &str, value: &str) -> Result<()> {
         let own = device.and_then(|d| self.of_device.get(&d).copied());
         let of = &mut self.shares[own.unwrap_or(self.host)];
-        of.metadata.text(Some(key)).text(Some(value)).end_row();
+        Metadata { key, value }.push(&mut of.metadata);
         if of.metadata.len() == METADATA_ROWS {
             of.spool.write_table(METADATA, of.metadata.take()?, 0)?;
         }
@@ -189,7 +191,7 @@ fn finish_share(
     if let Some((marker, count)) = marked.filter(|_| is_rank) {
         let by = if steps.by_user { "--step-range" } else { "known pattern" };
         let value = serde_json::json!({ "marker": marker, "by": by, "steps": count });
-        metadata.text(Some("step_marker")).text(Some(&value.to_string())).end_row();
+        Metadata { key: "step_marker", value: &value.to_string() }.push(&mut metadata);
     }
     spool.write_table(METADATA, metadata.take()?, 0)?;
     totals.host_pid = totals.host_pid.or(facts.pid);

@@ -35,7 +35,7 @@ pub enum PlaneKind {
 }
 
 impl PlaneKind {
-    /// By its name, before which converters may write the host.
+    /// The kind of a plane by its name, before which converters may write the host.
     pub fn of(name: &str) -> Self {
         let at = ["/device:", "/host:"].iter().find_map(|word| name.find(word)).unwrap_or(0);
         let name = &name[at..];
@@ -76,7 +76,7 @@ pub enum LineKind {
 }
 
 impl LineKind {
-    /// By plane and name.
+    /// The kind of a line by its plane and name.
     pub fn of(plane: PlaneKind, name: &str) -> Self {
         if !matches!(plane, PlaneKind::Device(_)) {
             return Self::Host;
@@ -108,15 +108,16 @@ impl Ranks {
         self.of_device.contains_key(&device)
     }
 
-    /// Rank of a device. Its number, where nothing says one and the file may hold the whole job; None
-    /// where it holds a part, and who is meant by a group is not known.
+    /// Rank of a device. Its number, where nothing says one and the file may hold the whole job;
+    /// None where it holds a part, and who is meant by a group is not known.
     pub fn known(&self, device: i64) -> Option<i64> {
         let stated = self.of_device.get(&device).copied().flatten();
         let is_whole = self.world.is_none_or(|world| world <= self.of_device.len() as i64);
         self.by_hand.get(&device).copied().or(stated).or(is_whole.then_some(device))
     }
 
-    /// Takes the number of devices that groups name, where no program says how many ranks there are.
+    /// Takes the number of devices that groups name, where no program says how many ranks there
+    /// are.
     pub fn told_world(&mut self, named: Option<i64>, log: &mut Log) {
         if self.world.is_some() {
             return;
@@ -132,8 +133,8 @@ impl Ranks {
         }
     }
 
-    /// Takes ranks from outside: `first` is that of the first device; `named` counts where there is one
-    /// device, and nothing in the file says its rank.
+    /// Takes ranks from outside: `first` is that of the first device; `named` counts where there is
+    /// one device, and nothing in the file says its rank.
     pub fn told(mut self, first: Option<i64>, named: Option<i64>) -> Self {
         let alone = self.of_device.len() == 1 && self.of_device.values().all(Option::is_none);
         if let Some(first) = first.or(named.filter(|_| alone)) {
@@ -142,9 +143,9 @@ impl Ranks {
         self
     }
 
-    /// Finds them. `devices` are those that compute, with the number in the job that the profiler gives
-    /// each, if any; `assigned` says which device of the job runs each rank; `stated` which rank a device
-    /// of this host runs. `local` is the number of devices that the host has.
+    /// Finds them. `devices` are those that compute, with the number in the job that the profiler
+    /// gives each, if any; `assigned` says which device of the job runs each rank; `stated` which
+    /// rank a device of this host runs. `local` is the number of devices that the host has.
     pub fn find(
         devices: &BTreeMap<i64, Option<i64>>,
         assigned: &[Vec<i64>],
@@ -175,14 +176,9 @@ impl Ranks {
         let mut ranks: Vec<i64> = of_device.values().flatten().copied().collect();
         ranks.sort_unstable();
         let distinct = ranks.windows(2).all(|w| w[0] != w[1]) && ranks.len() == of_device.len();
-        match distinct {
-            true => Self { of_device, world, ..Self::default() },
-            false => Self {
-                of_device: of_device.into_keys().map(|d| (d, None)).collect(),
-                world,
-                ..Self::default()
-            },
-        }
+        let of_device =
+            if distinct { of_device } else { of_device.into_keys().map(|d| (d, None)).collect() };
+        Self { of_device, world, ..Self::default() }
     }
 }
 

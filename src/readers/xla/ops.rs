@@ -22,7 +22,7 @@ pub struct Seen {
     pub dur_ps: i64,
     /// On the clock of the line.
     pub line_ps: i128,
-    /// Its arguments as JSON; empty for none.
+    /// The arguments of the event as JSON; empty for none.
     pub args: Box<str>,
     /// What it says of itself in place of what stands once for all.
     pub flops: Option<i64>,
@@ -30,7 +30,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of an event of the line; what the chip says of its times is moved by `shift_ps`.
+    /// Reads an event of the line; what the chip says of its times is moved by `shift_ps`.
     pub fn of(event: &Event<'_>, meta: &Arc<Meta>, shift_ps: i128, args: &mut Args) -> Self {
         let own = event.number(Key::DeviceOffset).zip(event.number(Key::DeviceDuration));
         let (start_ps, dur_ps) = match own {
@@ -121,7 +121,8 @@ impl Sequence {
                     self.close(top, encloses, out);
                 }
             }
-            // An instant lies in an operation by accident of the clock; halves of a pair are leaves.
+            // An instant lies in an operation by accident of the clock; halves of a pair are
+            // leaves.
             if let Some((top, encloses)) = self.open.last_mut()
                 && seen.dur_ps > 0
                 && top.meta.op.half == Half::Whole
@@ -239,7 +240,8 @@ mod tests {
             seen("f", 2, 10),
             seen("copy-done.2", 12, 3),
             seen("copy-done.1", 15, 5),
-            // The same operation in the next run; then one that is cut off, and one that began before.
+            // The same operation in the next run; then one that is cut off, and one that began
+            // before.
             seen("copy-start.1", 30, 1),
             seen("copy-done.1", 31, 9),
             seen("copy-done.7", 40, 1),

@@ -13,21 +13,22 @@ use crate::readers::xla::ops::{Found, Seen};
 use crate::readers::xla::stats::{Datum, Key};
 use crate::spool::args::Args;
 use crate::spool::batch::Bundle;
+use crate::spool::events::{CommArgs, Counter, DeviceEvent, HostEvent};
 use crate::spool::launches::NONE;
 use crate::spool::steps::{STEP_LINE, STEP_NUMBER, StepPatterns};
-use crate::spool::{COMM_ARGS, COUNTERS, HOST};
+use crate::spool::tables::{COMM_ARGS, COUNTERS, HOST};
 
 /// Times beyond are none: 73 years on either side of the epoch.
 const MAX_NS: i128 = 1 << 61;
 /// Members of a group that are written out one by one; a longer group that is regular is a rule.
 const LISTED: usize = 32;
 
-/// Whose rows they are.
+/// The rank that rows are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum To {
-    /// Of the rank that drives this device.
+    /// The rank that drives this device.
     Device(i64),
-    /// Of the process as a whole.
+    /// None: the process as a whole.
     Host,
 }
 
@@ -221,7 +222,8 @@ impl Outcome {
         }
     }
 
-    /// What an event says, but for what has columns, and where to find what stands once for its operation.
+    /// What an event says, but for what has columns, and where to find what stands once for its
+    /// operation.
     fn arguments(&mut self, event: &Event<'_>, columns: &[Key]) {
         event.arguments(columns, &mut self.args);
         if let Some(meta) = event.meta.filter(|m| m.has_row) {
@@ -459,10 +461,20 @@ impl Outcome {
         let bundle = self.bundle(To::Device(device));
         let dur = dur_ps / 1000;
         bundle.count(ts, Some(dur), false);
-        let w = bundle.table(HOST);
-        w.text(Some("xla")).int(Some(place as i64)).text(Some("device_annotation"));
-        w.text(Some(category)).text(Some(name)).int(Some(ts)).int(Some(dur));
-        w.nulls(2).int(Some(device)).int(Some(stream)).nulls(2).text(args.object()).end_row();
+        HostEvent {
+            source: "xla",
+            event_id: place as i64,
+            class: "device_annotation",
+            category: Some(category),
+            name: Some(name),
+            ts_ns: Some(ts),
+            dur_ns: Some(dur),
+            device: Some(device),
+            stream: Some(stream),
+            args: args.object(),
+            ..HostEvent::default()
+        }
+        .push(bundle.table(HOST));
         args.clear();
         self.args = args;
     }
@@ -486,16 +498,39 @@ impl Outcome {
         if let Some(correlation) = row.correlation {
             bundle.launches.devices.push([correlation, place, ts]);
         }
-        let w = bundle.class(class);
-        w.int(Some(place)).text(Some(class)).text(Some(category)).text(name);
-        w.int(Some(ts)).int(dur).int(Some(ts_ps)).int(row.dur_ps.map(|d| d % 1000));
-        w.int(Some(device)).int(row.stream).nulls(1).int(row.correlation).nulls(1);
-        w.int(row.bytes).int(row.flops).int(row.bytes_accessed);
-        w.text(row.category).text(row.module).text(row.op);
-        row.shape.grid.iter().chain(&row.shape.block).for_each(|value| _ = w.int(*value));
-        w.int(row.shape.registers).int(row.shape.shared).nulls(2);
-        w.double(row.shape.occupancy.map(|o| o as f64));
-        w.text(args.object()).end_row();
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) =
+            (row.shape.grid, row.shape.block);
+        DeviceEvent {
+            event_id: place,
+            class,
+            category: Some(category),
+            name,
+            ts_ns: ts,
+            dur_ns: dur,
+            ts_ps: Some(ts_ps),
+            dur_ps: row.dur_ps.map(|d| d % 1000),
+            device: Some(device),
+            stream: row.stream,
+            correlation: row.correlation,
+            bytes: row.bytes,
+            flops: row.flops,
+            bytes_accessed: row.bytes_accessed,
+            hlo_category: row.category,
+            hlo_module: row.module,
+            hlo_op: row.op,
+            grid_x,
+            grid_y,
+            grid_z,
+            block_x,
+            block_y,
+            block_z,
+            registers: row.shape.registers,
+            shared_memory: row.shape.shared,
+            occupancy_pct: row.shape.occupancy.map(|o| o as f64),
+            args: args.object(),
+            ..DeviceEvent::default()
+        }
+        .push(bundle.class(class));
         args.clear();
         self.args = args;
     }
@@ -523,14 +558,27 @@ impl Outcome {
         let group = group.clone();
         let (to, from) = rank.map_or((None, None), |rank| call.peers(rank));
         let dtype = call.input.dtype.as_deref().or(call.output.dtype.as_deref());
-        let w = self.bundle(To::Device(device)).table(COMM_ARGS);
-        w.int(Some(row.place as i64)).text(Some(&call.word)).text(dtype);
-        w.int(call.input.elems).int(call.output.elems).int(group.size);
-        w.text(group.name.as_deref()).nulls(1).text(group.ranks.as_deref()).int(run);
-        w.int(from).int(to).nulls(2).int(group.start).int(group.stride);
-        w.int(call.input.bytes).int(call.output.bytes);
-        w.text(Some(row.said_by.unwrap_or("hlo")));
-        w.int(row.stall_ps.map(|s| s / 1000)).nulls(1).end_row();
+        CommArgs {
+            event_id: row.place as i64,
+            collective_name: Some(&call.word),
+            dtype,
+            in_elems: call.input.elems,
+            out_elems: call.output.elems,
+            group_size: group.size,
+            pg_name: group.name.as_deref(),
+            pg_ranks: group.ranks.as_deref(),
+            seq: run,
+            src_rank: from,
+            dst_rank: to,
+            rank_start: group.start,
+            rank_stride: group.stride,
+            in_bytes: call.input.bytes,
+            out_bytes: call.output.bytes,
+            coll_source: Some(row.said_by.unwrap_or("hlo")),
+            stall_ns: row.stall_ps.map(|s| s / 1000),
+            ..CommArgs::default()
+        }
+        .push(self.bundle(To::Device(device)).table(COMM_ARGS));
     }
 
     /// An event of the host, or an annotation on a device.
@@ -549,18 +597,10 @@ impl Outcome {
             _ if event.name.starts_with('$') => "python",
             _ => "host_op",
         };
-        let to = match line.device.filter(|_| is_device) {
-            Some(device) => To::Device(device),
-            None => To::Host,
-        };
         // A device that did not compute has no rank of its own.
-        let to = match to {
-            To::Device(device) if !context.ranks.has(device) => To::Host,
-            to => to,
-        };
+        let of_rank = line.device.filter(|d| is_device && context.ranks.has(*d));
         self.arguments(event, &[Key::Correlation]);
         let mut args = std::mem::take(&mut self.args);
-        let end = ts.saturating_add(dur.unwrap_or(0));
         let by_name = match (is_device, event.meta) {
             (true, _) => None,
             (_, Some(meta)) => meta.step,
@@ -571,49 +611,68 @@ impl Outcome {
             (false, _, LineKind::Steps) => Some((STEP_LINE, step_of_name(event).unwrap_or(NONE))),
             _ => by_name,
         };
-        let bundle = self.bundle(to);
+        let bundle = self.bundle(of_rank.map_or(To::Host, To::Device));
         bundle.count(ts, dur, false);
-        if let (Some((pattern, step)), Some(_)) = (marks, dur) {
-            bundle.steps.push([pattern, ts, -end, place, step]);
+        if let (Some((pattern, step)), Some(dur)) = (marks, dur) {
+            bundle.steps.push([pattern, ts, -ts.saturating_add(dur), place, step]);
         }
-        let (pid, tid) = (line.pid.filter(|_| !is_device), Some(line.id).filter(|_| !is_device));
-        let w = bundle.table(HOST);
-        w.text(Some("xla")).int(Some(place)).text(Some(class)).text(Some(&line.name));
-        w.text(Some(&*event.name).filter(|n| !n.is_empty())).int(Some(ts)).int(dur);
-        w.int(pid).int(tid).int(line.device).int(Some(line.id).filter(|_| is_device));
-        w.int(correlation).nulls(1).text(args.object()).end_row();
+        HostEvent {
+            source: "xla",
+            event_id: place,
+            class,
+            category: Some(&line.name),
+            name: Some(&*event.name).filter(|n| !n.is_empty()),
+            ts_ns: Some(ts),
+            dur_ns: dur,
+            pid: line.pid.filter(|_| !is_device),
+            tid: Some(line.id).filter(|_| !is_device),
+            device: line.device,
+            stream: Some(line.id).filter(|_| is_device),
+            correlation,
+            external_id: None,
+            args: args.object(),
+        }
+        .push(bundle.table(HOST));
         args.clear();
         self.args = args;
-        if is_device {
-            return;
+        if !is_device {
+            self.host_call(context, event, ts, dur);
+            self.allocation(context, event, ts);
         }
-        // What launches device events: a call of the runtime, or the start of a run (the first event that
-        // names it).
-        let call = match (correlation, event.int(Key::Run)) {
-            (Some(correlation), _) => Some([correlation, dur.unwrap_or(NONE)]),
-            (_, Some(run)) => Some([run, -ts]),
-            _ => None,
+    }
+
+    /// Notes an event of the host that launches device events: a call of the runtime, or the start
+    /// of a run (the first event that names it).
+    fn host_call(&mut self, context: &Context, event: &Event<'_>, ts: i64, dur: Option<i64>) {
+        let correlation = event.int(Key::Correlation);
+        let [key, length] = match (correlation, event.int(Key::Run)) {
+            (Some(correlation), _) => [correlation, dur.unwrap_or(NONE)],
+            (_, Some(run)) => [run, -ts],
+            _ => return,
         };
-        if let Some([key, length]) = call {
-            let launch = [key, length, place, NONE, NONE, ts];
-            let device = event.int(Key::Device).filter(|_| correlation.is_none());
-            match device {
-                Some(device) if context.ranks.has(device) => {
-                    self.bundle(To::Device(device)).launches.calls.push(launch);
-                }
-                Some(_) => {}
-                None => self.bundle(To::Host).launches.calls.push(launch),
-            }
+        let launch = [key, length, event.place as i64, NONE, NONE, ts];
+        let to = match event.int(Key::Device).filter(|_| correlation.is_none()) {
+            Some(device) if context.ranks.has(device) => To::Device(device),
+            Some(_) => return,
+            None => To::Host,
+        };
+        self.bundle(to).launches.calls.push(launch);
+    }
+
+    /// The sample of an event that says how much an allocator holds.
+    fn allocation(&mut self, context: &Context, event: &Event<'_>, ts: i64) {
+        let Some(Datum::Text(allocator)) = event.get(Key::Allocator) else { return };
+        let Some(bytes) = event.number(Key::BytesAllocated) else { return };
+        let device = allocator.split('_').find_map(|word| word.parse::<i64>().ok());
+        let of_rank = device.filter(|d| context.ranks.has(*d)).map(To::Device);
+        Counter {
+            ts_ns: ts,
+            name: "bytes_allocated",
+            device,
+            value: Some(bytes as f64),
+            unit: Some("bytes"),
         }
-        if let Some(Datum::Text(allocator)) = event.get(Key::Allocator)
-            && let Some(bytes) = event.number(Key::BytesAllocated)
-        {
-            let device = allocator.split('_').find_map(|word| word.parse::<i64>().ok());
-            let of_rank = device.filter(|d| context.ranks.has(*d)).map(To::Device);
-            let w = self.bundle(of_rank.unwrap_or(To::Host)).table(COUNTERS);
-            w.int(Some(ts)).text(Some("bytes_allocated")).int(device).double(Some(bytes as f64));
-            w.text(Some("bytes")).end_row();
-        }
+        .push(self.bundle(of_rank.unwrap_or(To::Host)).table(COUNTERS));
     }
 }
 

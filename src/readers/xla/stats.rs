@@ -85,8 +85,8 @@ pub enum Datum<'a> {
 }
 
 impl<'a> Datum<'a> {
-    /// As an integer; text that is one, too, because the JSON form writes everything as text. Ids of 64
-    /// bits may be above what is positive.
+    /// As an integer; text that is one, too, because the JSON form writes everything as text. Ids
+    /// of 64 bits may be above what is positive.
     pub fn int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),

@@ -1,5 +1,5 @@
-//! Protocol buffers as bytes: fields of a message in memory, and messages in a file that are too large
-//! to be held.
+//! Protocol buffers as bytes: fields of a message in memory, and messages in a file that are too
+//! large to be held.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -50,7 +50,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of a whole message.
+    /// The fields of a whole message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -141,7 +141,7 @@ impl<'f> Cursor<'f> {
         Self { file, path, size, block: Vec::new(), from: 0, at: 0 }
     }
 
-    /// Where it stands.
+    /// The place of the cursor in the file.
     pub fn place(&self) -> u64 {
         self.from + self.at as u64
     }

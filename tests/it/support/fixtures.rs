@@ -232,7 +232,8 @@ fn comm_args(connection: &Connection, tables: &[(&str, bool)]) -> Csv {
         );
         for row in cells(connection, &query) {
             let rank = row[0].clone().expect("every event of a fixture has a rank");
-            let event = row[1].as_ref().and_then(|id| id.parse().ok());
+            let event = row[1].as_ref().and_then(|id| id.parse::<i64>().ok());
+            let event = event.expect("every event of a fixture has an id");
             let args: Map<String, Value> =
                 serde_json::from_str(row[2].as_deref().unwrap_or("{}")).expect("an object");
             let args: Vec<(&str, String)> =

@@ -40,7 +40,7 @@ pub struct Grid {
 }
 
 impl Groups {
-    /// From the rule `[groups,size]<=[dims]T(perm)`; None where it says nothing sensible.
+    /// Groups of the rule `[groups,size]<=[dims]T(perm)`; None where it says nothing sensible.
     ///
     /// `[4,2]<=[2,4]T(1,0)`: 0..7 as 2 rows of 4, transposed, cut in twos: {0,4},{1,5},{2,6},{3,7}.
     pub fn of_iota(iota: &IotaGroups) -> Option<Self> {
@@ -50,9 +50,10 @@ impl Groups {
         if count != cut || count > MAX_MEMBERS || dims.len() > 16 || iota.group_size < 1 {
             return None;
         }
-        let perm: Vec<usize> = match iota.perm.is_empty() {
-            true => (0..dims.len()).collect(),
-            false => iota.perm.iter().map(|p| usize::try_from(*p).ok()).collect::<Option<_>>()?,
+        let perm: Vec<usize> = if iota.perm.is_empty() {
+            (0..dims.len()).collect()
+        } else {
+            iota.perm.iter().map(|p| usize::try_from(*p).ok()).collect::<Option<_>>()?
         };
         let mut sorted = perm.clone();
         sorted.sort_unstable();
@@ -80,7 +81,7 @@ impl Groups {
         Some(Self::Listed(members.chunks(size).map(<[i64]>::to_vec).collect()))
     }
 
-    /// From lists; empty lists are all devices.
+    /// Groups of lists; empty lists are all devices.
     pub fn of_lists(lists: Vec<Vec<i64>>) -> Option<Self> {
         let lists: Vec<Vec<i64>> = lists.into_iter().filter(|l| !l.is_empty()).collect();
         let members: usize = lists.iter().map(Vec::len).sum();
@@ -90,7 +91,8 @@ impl Groups {
         (members as i64 <= MAX_MEMBERS).then_some(Self::Listed(lists))
     }
 
-    /// From text in either spelling, as HLO prints it: `{{0,1},{2,3}}`, `{}`, `[2,4]<=[8]T(1,0)`.
+    /// Groups of a text in either spelling, as HLO prints it: `{{0,1},{2,3}}`, `{}`,
+    /// `[2,4]<=[8]T(1,0)`.
     pub fn of_text(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(inner) = text.strip_prefix('{') {
@@ -126,8 +128,8 @@ impl Groups {
         lists.iter().flatten().max().map(|last| last + 1)
     }
 
-    /// The ranks of the group of a rank; None where it is in no group, or the grid is not known and all
-    /// devices are meant.
+    /// The ranks of the group of a rank; None where it is in no group, or the grid is not known and
+    /// all devices are meant.
     pub fn of_rank(&self, rank: i64, ids: Ids, grid: Option<Grid>) -> Option<Vec<i64>> {
         let known = grid.filter(|g| g.replicas > 0 && g.partitions > 0);
         let world = known.and_then(|g| g.replicas.checked_mul(g.partitions));

@@ -1,8 +1,8 @@
-//! The part of XLA's `HloProto` that says which operations communicate. Fields that are not listed are
-//! passed over.
+//! The part of XLA's `HloProto` that says which operations communicate. Fields that are not listed
+//! are passed over.
 //!
-//! Source: `xla/service/hlo.proto` and `xla/xla_data.proto` of the public repository openxla/xla; field
-//! numbers checked on real files.
+//! Source: `xla/service/hlo.proto` and `xla/xla_data.proto` of the public repository openxla/xla;
+//! field numbers checked on real files.
 
 use prost::Message;
 
@@ -83,7 +83,7 @@ pub struct ReplicaGroup {
     pub ids: Vec<i64>,
 }
 
-/// Who sends to whom.
+/// A sender and a receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct SourceTarget {
     #[prost(int64, tag = "1")]
@@ -121,7 +121,7 @@ pub struct DeviceAssignment {
     pub replicas: i32,
     #[prost(int32, tag = "2")]
     pub partitions: i32,
-    /// One for each partition.
+    /// The assignment of each partition.
     #[prost(message, repeated, tag = "3")]
     pub of_partitions: Vec<ReplicaGroup>,
 }

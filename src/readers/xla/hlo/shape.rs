@@ -1,5 +1,5 @@
-//! Sizes of values: element types and shapes, as numbers in the HLO of a module and as text in names
-//! and arguments.
+//! Sizes of values: element types and shapes, as numbers in the HLO of a module and as text in
+//! names and arguments.
 
 use crate::readers::xla::hlo::proto::Shape as Proto;
 
@@ -99,7 +99,7 @@ pub struct Size {
 }
 
 impl Shape {
-    /// From the HLO of a module; None where it is nested too deep or overflows.
+    /// The shape in the HLO of a module; None where it is nested too deep or overflows.
     pub fn of_proto(shape: &Proto) -> Option<Self> {
         let name = NUMBERS.iter().find(|(n, _)| *n == shape.element_type).map(|(_, name)| *name);
         if name == Some("tuple") {
@@ -154,7 +154,7 @@ impl Shape {
         Some((Self::Array(ty.to_owned(), elems), rest))
     }
 
-    /// What it holds in all: the parts of a tuple summed.
+    /// The size of what the value holds in all: the parts of a tuple summed.
     pub fn size(&self) -> Size {
         match self {
             Self::Array(ty, elems) => {
@@ -179,7 +179,7 @@ impl Shape {
 }
 
 impl Size {
-    /// Of several values together.
+    /// The size of several values together.
     pub fn sum(sizes: impl Iterator<Item = Self>) -> Self {
         let mut out: Option<Self> = None;
         for size in sizes.filter(|s| s.dtype.as_deref() != Some("token")) {

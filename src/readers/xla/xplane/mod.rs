@@ -1,9 +1,9 @@
-//! Reads an XPlane file (`XSpace`): what it says of devices and programs first, then the events of its
-//! lines, a megabyte at a time, on all threads.
+//! Reads an XPlane file (`XSpace`): what it says of devices and programs first, then the events of
+//! its lines, a megabyte at a time, on all threads.
 //!
-//! Traps of the format (section numbers of the format notes): names stand behind the lines that need
-//! them (1); a device may have two clocks (3); ids of devices and modules mean other things in other
-//! planes (1, 6).
+//! Traps of the format (section numbers of the format notes): names stand behind the lines that
+//! need them (1); a device may have two clocks (3); ids of devices and modules mean other things in
+//! other planes (1, 6).
 
 mod segments;
 mod space;
@@ -36,11 +36,12 @@ use crate::spool::args::Args;
 /// Times of lines from here on are epoch times already.
 const ABSOLUTE_FROM_NS: i64 = 100_000_000_000_000_000;
 
-/// Reads the file at `path`; what it is, when it is none. `cut` says why it is not all of the source.
+/// Reads the file at `path`; what it is, when it is none. `cut` says why it is not all of the
+/// source.
 ///
 /// # Errors
-/// `trace-truncated`, `protobuf-invalid` with the place in the unpacked file; `io` when something cannot
-/// be read or written. With `keep_partial`, the planes before the fault are kept.
+/// `trace-truncated`, `protobuf-invalid` with the place in the unpacked file; `io` when something
+/// cannot be read or written. With `keep_partial`, the planes before the fault are kept.
 pub fn read(
     reading: &Reading<'_>,
     path: &Path,
@@ -68,9 +69,10 @@ pub fn read(
         let error =
             Error::new(fault.code, fault.message).at(format!("{place}, byte {}", fault.offset));
         if !reading.keep_partial || space.planes.is_empty() {
-            return Err(error.hint(match space.planes.is_empty() {
-                true => "export the trace again",
-                false => "export the trace again, or keep the complete planes with --keep-partial",
+            return Err(error.hint(if space.planes.is_empty() {
+                "export the trace again"
+            } else {
+                "export the trace again, or keep the complete planes with --keep-partial"
             }));
         }
         let lost = size - fault.offset.min(size);
@@ -110,8 +112,8 @@ pub fn fault(path: &Path) -> Result<Option<String>> {
     }))
 }
 
-/// What happened to a file that was read as text and written again: what was no UTF-8 became U+FFFD. Such
-/// a file is UTF-8 throughout, and a sound one is not. None for any other.
+/// What happened to a file that was read as text and written again: what was no UTF-8 became
+/// U+FFFD. Such a file is UTF-8 throughout, and a sound one is not. None for any other.
 fn taken_for_text(source: &Source<'_>) -> Result<Option<String>> {
     const BLOCK: usize = 1 << 20;
     let (mut rest, mut from, mut replaced) = (Vec::new(), 0, 0);
@@ -291,8 +293,8 @@ impl Reader<'_> {
         Ok(known)
     }
 
-    /// What the host says before its events are rows: who computes on it, which rank a device of it runs,
-    /// and who met whom.
+    /// What the host says before its events are rows: who computes on it, which rank a device of it
+    /// runs, and who met whom.
     fn host(&self, known: &mut Known) -> Result<HostFacts> {
         let mut out = HostFacts::default();
         let mut known_meetings = Meetings::default();
@@ -349,7 +351,8 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// The names of a plane; `each` is told the arguments that stand once for all events of an operation.
+    /// The names of a plane; `each` is told the arguments that stand once for all events of an
+    /// operation.
     fn names(
         &self,
         plane: &Plane,
@@ -379,8 +382,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Hands the events of a line at whose messages `look` says yes to `each`, until that says that it has
-    /// seen enough.
+    /// Hands the events of a line at whose messages `look` says yes to `each`, until that says that
+    /// it has seen enough.
     fn each_event(
         &self,
         line: &space::Line,

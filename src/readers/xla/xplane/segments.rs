@@ -1,5 +1,5 @@
-//! The events of the lines of an XPlane file: cut into pieces of a megabyte, made into rows on all threads,
-//! and taken in the order of the file.
+//! The events of the lines of an XPlane file: cut into pieces of a megabyte, made into rows on all
+//! threads, and taken in the order of the file.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

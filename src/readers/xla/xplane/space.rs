@@ -151,8 +151,8 @@ impl Source<'_> {
         }
     }
 
-    /// The head of a line: what stands before its events. Where its name does not stand there, it is
-    /// looked for behind them.
+    /// The head of a line: what stands before its events. Where its name does not stand there, it
+    /// is looked for behind them.
     fn line(&self, at: Range) -> Result<Result<Line, u64>> {
         let mut out = Line { at, ..Line::default() };
         let mut display = String::new();
@@ -181,7 +181,8 @@ impl Source<'_> {
         Ok(Ok(out))
     }
 
-    /// The entries of a table: id and message of each. Entries that are broken are passed over; how many.
+    /// The entries of a table: id and message of each. Entries that are broken are passed over; how
+    /// many.
     fn entries(&self, runs: &[Range], mut each: impl FnMut(i64, &[u8])) -> Result<u64> {
         let mut broken = 0;
         for run in runs {
@@ -203,9 +204,10 @@ impl Source<'_> {
                         Err(_) => whole = false,
                     }
                 }
-                match whole {
-                    true => each(id, message),
-                    false => broken += 1,
+                if whole {
+                    each(id, message);
+                } else {
+                    broken += 1;
                 }
             }
         }

@@ -1,248 +1,26 @@
-//! Which calls of NCCL a kernel of communication serves, and what they say of themselves.
-//!
-//! A call outside a group launches its kernel itself. Inside a group nothing is launched until the
-//! outermost `ncclGroupEnd`, and then a kernel for each communicator that the group's calls name: one
-//! launch serves several calls. So the sizes are summed over the calls, by communicator, and go to the
-//! kernels in the order in which the group names the communicators. Of sends and receives the sums are
-//! kept by peer too: an all-to-all of unlike sizes is a group of them.
+//! Which kernels of communication serve which calls: the ranges and the kernels of one rank, joined
+//! when the file ends.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::path::Path;
 
 use crate::error::Result;
+use crate::readers::nsys::nccl::calls::{
+    BROADCAST, FIRST, GROUP_END, GROUP_START, MIXED, NAMES, RECV, Range, SCATTER,
+};
+use crate::readers::nsys::nccl::communicators::{Communicators, Own};
+use crate::readers::nsys::nccl::served::{Served, pairs};
 use crate::readers::share::Communicator;
+use crate::spool::events::CommArgs;
 use crate::spool::launches::{Launch, NONE, some};
 use crate::spool::rows::Rows;
 use crate::spool::sort_ints::{Sorted, Spill};
-
-/// What a range of NCCL's API is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
-    code: i64,
-}
-
-const OTHER: i64 = 0;
-const GROUP_START: i64 = 1;
-const GROUP_END: i64 = 2;
-const INIT: i64 = 3;
-/// Codes from here on are calls that communicate.
-const FIRST: i64 = 10;
-const ALL_GATHER: i64 = 11;
-const REDUCE_SCATTER: i64 = 12;
-const SEND: i64 = 15;
-const RECV: i64 = 16;
-const BROADCAST: i64 = 13;
-const ALL_TO_ALL: i64 = 17;
-const GATHER: i64 = 18;
-const SCATTER: i64 = 19;
-/// A group of sends and receives.
-const SEND_RECV: i64 = 20;
-/// A group of calls of several kinds.
-const MIXED: i64 = 21;
-
-/// Names of the calls that communicate, from [`FIRST`] on.
-const NAMES: [&str; 11] = [
-    "ncclAllReduce",
-    "ncclAllGather",
-    "ncclReduceScatter",
-    "ncclBroadcast",
-    "ncclReduce",
-    "ncclSend",
-    "ncclRecv",
-    "ncclAlltoAll",
-    "ncclGather",
-    "ncclScatter",
-    "ncclSendRecv",
-];
-
-impl Call {
-    /// Of the name of a range in NCCL's domain.
-    pub fn of(name: &str) -> Self {
-        let code = match name {
-            "ncclGroupStart" => GROUP_START,
-            "ncclGroupEnd" | "ncclGroupSimulateEnd" => GROUP_END,
-            "ncclBcast" => BROADCAST,
-            "ncclAllToAll" => ALL_TO_ALL,
-            n if n.starts_with("ncclCommInit") || n == "ncclCommSplit" => INIT,
-            n => NAMES[..10].iter().position(|k| *k == n).map_or(OTHER, |at| FIRST + at as i64),
-        };
-        Self { code }
-    }
-
-    /// Whether it communicates.
-    pub fn communicates(self) -> bool {
-        self.code >= FIRST
-    }
-
-    /// Whether kernels may be launched inside it for calls that communicate.
-    pub fn launches(self) -> bool {
-        self.communicates() || self.code == GROUP_END
-    }
-
-    /// Whether it makes a communicator.
-    pub fn is_init(self) -> bool {
-        self.code == INIT
-    }
-
-    /// Whether it says anything about kernels.
-    pub fn matters(self) -> bool {
-        self.code != OTHER && self.code != INIT
-    }
-}
-
-/// A range of NCCL's API: thread, start, event, code of the call, communicator, bytes, root or peer.
-pub type Range = [i64; 7];
-
-/// The record of a range.
-pub fn range(
-    thread: i64,
-    start: i64,
-    event: i64,
-    call: Call,
-    communicator: Option<i64>,
-    bytes: Option<i64>,
-    other_rank: Option<i64>,
-) -> Range {
-    let or = |value: Option<i64>| value.unwrap_or(NONE);
-    [thread, start, event, call.code, or(communicator), or(bytes), or(other_rank)]
-}
-
-/// The call that a kernel of this name is made for, as far as the name says it.
-pub fn code_of_kernel(name: &str) -> i64 {
-    let name = name.to_lowercase();
-    let kinds = [
-        ("sendrecv", SEND_RECV),
-        ("allreduce", FIRST),
-        ("allgather", ALL_GATHER),
-        ("reducescatter", REDUCE_SCATTER),
-        ("broadcast", BROADCAST),
-    ];
-    kinds.iter().find(|(word, _)| name.contains(word)).map_or(OTHER, |(_, code)| *code)
-}
-
-/// Whether a kernel may serve a call.
-fn fits(kernel: i64, call: i64) -> bool {
-    let in_pairs = [SEND, RECV, SEND_RECV, ALL_TO_ALL, GATHER, SCATTER];
-    kernel == OTHER
-        || call == MIXED
-        || kernel == call
-        || (kernel == SEND_RECV && in_pairs.contains(&call))
-}
-
-/// The calls of one communicator that one launch serves.
-#[derive(Debug, Clone)]
-struct Served {
-    code: i64,
-    communicator: i64,
-    /// Bytes of the calls; of the sends in a group of both.
-    bytes: Option<i64>,
-    /// Bytes of the receives.
-    received: Option<i64>,
-    other_rank: i64,
-    calls: i64,
-    /// Bytes of each call, while they are all alike.
-    alike: Option<i64>,
-    /// Bytes to and from each peer; None where a call is no send or receive, or says no peer or size.
-    peers: Option<BTreeMap<i64, [i64; 2]>>,
-}
-
-impl Served {
-    /// The first call of a communicator.
-    fn one(code: i64, communicator: i64, bytes: i64, other_rank: i64) -> Self {
-        let mut out = Self {
-            code,
-            communicator,
-            bytes: Some(0),
-            received: Some(0),
-            other_rank,
-            calls: 0,
-            alike: None,
-            peers: Some(BTreeMap::new()),
-        };
-        out.add(code, bytes, other_rank);
-        out
-    }
-
-    /// The share of one of `devices` that the process calls for with the same communicator: none says
-    /// which call is whose, so it is known only where they are alike.
-    fn of_one_device(mut self, devices: i64) -> Self {
-        if devices > 1 {
-            let even = self.calls % devices == 0 && self.alike.is_some();
-            let part = |bytes: Option<i64>| bytes.filter(|_| even).map(|b| b / devices);
-            (self.bytes, self.received) = (part(self.bytes), part(self.received));
-            self.peers = None;
-        }
-        self
-    }
-
-    fn add(&mut self, code: i64, bytes: i64, other_rank: i64) {
-        let plus = |sum: Option<i64>| sum?.checked_add(some(bytes)?);
-        match code {
-            RECV => self.received = plus(self.received),
-            _ => self.bytes = plus(self.bytes),
-        }
-        self.code = match (self.code, code) {
-            (a, b) if a == b => a,
-            (SEND | RECV | SEND_RECV, SEND | RECV) => SEND_RECV,
-            _ => MIXED,
-        };
-        if self.calls > 0 && self.other_rank != other_rank {
-            self.other_rank = NONE;
-        }
-        self.alike = some(bytes).filter(|b| self.calls == 0 || self.alike == Some(*b));
-        self.calls += 1;
-        self.peers = match (self.peers.take(), code, some(bytes), some(other_rank)) {
-            (Some(mut peers), SEND | RECV, Some(bytes), Some(peer)) => {
-                let sum = &mut peers.entry(peer).or_default()[usize::from(code == RECV)];
-                *sum = sum.saturating_add(bytes);
-                Some(peers)
-            }
-            _ => None,
-        };
-    }
-
-    /// Bytes to each rank of the communicator and from each, as lists; a peer without a call gets and
-    /// gives none. Without the number of ranks they end with the last peer.
-    fn splits(&self, ranks: Option<i64>) -> Option<[String; 2]> {
-        let peers = self.peers.as_ref()?;
-        let (first, last) = (*peers.keys().next()?, *peers.keys().next_back()?);
-        let ranks = ranks.unwrap_or_else(|| last.saturating_add(1));
-        if first < 0 || last >= ranks || ranks > MAX_SPLITS {
-            return None;
-        }
-        let list = |at: usize| {
-            let of = |peer| peers.get(&peer).map_or(0, |sums| sums[at]).to_string();
-            format!("[{}]", (0..ranks).map(of).collect::<Vec<_>>().join(","))
-        };
-        Some([list(0), list(1)])
-    }
-
-    /// Bytes of input and output of this rank.
-    fn sizes(&self, ranks: Option<i64>) -> (Option<i64>, Option<i64>) {
-        let times = |bytes: Option<i64>| bytes?.checked_mul(ranks?);
-        match self.code {
-            ALL_GATHER => (self.bytes, times(self.bytes)),
-            REDUCE_SCATTER => (times(self.bytes), self.bytes),
-            ALL_TO_ALL => (times(self.bytes), times(self.bytes)),
-            // Only the root has the whole of it.
-            GATHER => (self.bytes, None),
-            SCATTER => (None, self.bytes),
-            SEND => (self.bytes, None),
-            RECV => (None, self.received),
-            SEND_RECV => (self.bytes, self.received),
-            MIXED => (None, None),
-            _ => (self.bytes, self.bytes),
-        }
-    }
-}
 
 /// Communicators of a process that are kept.
 const MAX_COMMUNICATORS: usize = 65_536;
 /// Communicators that one group may name before they are no longer told apart.
 const MAX_PARTS: usize = 1024;
-/// Ranks of a communicator whose bytes are listed one by one.
-const MAX_SPLITS: i64 = 8192;
-
 /// Collects the ranges of NCCL of one rank, and the kernels launched in them.
 pub struct Groups {
     ranges: Spill<7>,
@@ -256,8 +34,8 @@ pub struct Groups {
     peers: Spill<5>,
     /// Communicators of the process, by their number and device.
     communicators: BTreeMap<(Option<i64>, Option<i64>, i64), Communicator>,
-    /// Whether it is the first rank of its process: what no communicator gives to one device is told
-    /// there.
+    /// Whether it is the first rank of its process: what no communicator gives to one device is
+    /// told there.
     is_first: bool,
 }
 
@@ -266,7 +44,7 @@ pub struct Groups {
 pub struct Outcome {
     /// Calls that communicate.
     pub calls: u64,
-    /// Those that say their size.
+    /// Calls that say their size.
     pub sized: u64,
     /// Kernels whose calls could not be told apart.
     pub unclear: u64,
@@ -319,7 +97,7 @@ impl Groups {
     ///
     /// # Errors
     /// `io` when they cannot be read.
-    pub fn kernels(&mut self, folder: &Path) -> Result<std::iter::Peekable<Sorted<2>>> {
+    pub fn kernels(&mut self, folder: &Path) -> Result<Peekable<Sorted<2>>> {
         let all = std::mem::replace(&mut self.kernels, Spill::new(folder, "nccl-none", 0));
         Ok(all.sorted()?.peekable())
     }
@@ -328,11 +106,7 @@ impl Groups {
     ///
     /// # Errors
     /// `io` when it cannot be written.
-    pub fn launch(
-        &mut self,
-        kernels: &mut std::iter::Peekable<Sorted<2>>,
-        launch: &Launch,
-    ) -> Result<()> {
+    pub fn launch(&mut self, kernels: &mut Peekable<Sorted<2>>, launch: &Launch) -> Result<()> {
         let [event, _, _, _, at, range, ..] = *launch;
         while let Some(kernel) = kernels.next_if(|k| !matches!(k, Ok([k, _]) if *k >= event)) {
             kernel?;
@@ -351,17 +125,45 @@ impl Groups {
     /// # Errors
     /// `io` when records cannot be written or read; what `flush` returns.
     pub fn finish(
-        mut self,
+        self,
         device: Option<i64>,
         rows: &mut Rows,
         mut flush: impl FnMut(&mut Rows) -> Result<()>,
     ) -> Result<Outcome> {
-        let mut out = Outcome::default();
-        let all = Communicators { all: std::mem::take(&mut self.communicators), device };
+        let mut join = Join {
+            of: Communicators { all: self.communicators, device },
+            is_first: self.is_first,
+            served: self.served,
+            peers: self.peers,
+            out: Outcome::default(),
+            write: |event: i64, call: Option<&Served>, own: Own| {
+                comm_args(rows, event, call, own);
+                flush(rows)
+            },
+        };
+        join.calls(self.ranges)?;
+        join.kernels(self.launched)
+    }
+}
+
+/// Joins calls and kernels.
+struct Join<F> {
+    of: Communicators,
+    is_first: bool,
+    served: Spill<8>,
+    peers: Spill<5>,
+    out: Outcome,
+    /// Writes the row of an event: its calls, and what their communicator is.
+    write: F,
+}
+
+impl<F: FnMut(i64, Option<&Served>, Own) -> Result<()>> Join<F> {
+    /// Writes the calls, and notes which of them a launch serves.
+    fn calls(&mut self, ranges: Spill<7>) -> Result<()> {
         let mut thread = None;
         let mut depth = 0_u32;
         let mut group: Vec<Served> = Vec::new();
-        for row in self.ranges.sorted()? {
+        for row in ranges.sorted()? {
             let [at, _, event, code, communicator, bytes, other] = row?;
             if thread != Some(at) {
                 thread = Some(at);
@@ -379,28 +181,18 @@ impl Groups {
                     // A group whose start was not recorded holds what was seen of it.
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
-                        for (part, s) in group.drain(..).enumerate() {
-                            let sized = s.bytes.is_some() && s.received.is_some();
-                            let devices = all.devices(s.communicator);
-                            let s = s.of_one_device(devices);
-                            out.unclear += u64::from(sized && s.bytes.is_none());
-                            push(&mut self.served, event, part, &s)?;
-                            for (peer, [sent, received]) in s.peers.iter().flatten() {
-                                self.peers.push([event, part as i64, *peer, *sent, *received])?;
-                            }
-                        }
+                        self.end_of_group(&mut group, event)?;
                     }
                 }
                 // Told where its kernel is.
-                _ if all.elsewhere(communicator) => {}
+                _ if self.of.elsewhere(communicator) => {}
                 _ => {
                     let one = Served::one(code, communicator, bytes, other);
-                    if self.is_first || all.devices(communicator) == 1 {
-                        out.calls += 1;
-                        out.sized += u64::from(bytes != NONE);
+                    if self.is_first || self.of.devices(communicator) == 1 {
+                        self.out.calls += 1;
+                        self.out.sized += u64::from(bytes != NONE);
                         let call = Served { peers: None, ..one.clone() };
-                        comm_args(rows, event, Some(&call), all.own(communicator));
-                        flush(rows)?;
+                        (self.write)(event, Some(&call), self.of.own(communicator))?;
                     }
                     if depth == 0 {
                         push(&mut self.served, event, 0, &one)?;
@@ -415,9 +207,29 @@ impl Groups {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Notes the calls of a group that the range `event` ends.
+    fn end_of_group(&mut self, group: &mut Vec<Served>, event: i64) -> Result<()> {
+        for (part, s) in group.drain(..).enumerate() {
+            let sized = s.bytes.is_some() && s.received.is_some();
+            let devices = self.of.devices(s.communicator);
+            let s = s.of_one_device(devices);
+            self.out.unclear += u64::from(sized && s.bytes.is_none());
+            push(&mut self.served, event, part, &s)?;
+            for (peer, [sent, received]) in s.peers.iter().flatten() {
+                self.peers.push([event, part as i64, *peer, *sent, *received])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the kernels that were launched for calls.
+    fn kernels(mut self, launched: Spill<4>) -> Result<Outcome> {
         let mut served = self.served.sorted()?.peekable();
         let mut peers = self.peers.sorted()?.peekable();
-        let mut launched = self.launched.sorted()?.peekable();
+        let mut launched = launched.sorted()?.peekable();
         while let Some(next) = launched.peek() {
             let range = match next {
                 Ok([range, ..]) => *range,
@@ -430,39 +242,12 @@ impl Groups {
                 let [_, _, event, code] = row?;
                 kernels.push((event, code));
             }
-            let mut parts = Vec::new();
-            while let Some(row) =
-                served.next_if(|row| !matches!(row, Ok([other, ..]) if *other > range))
-            {
-                let [at, part, code, communicator, bytes, received, other_rank, calls] = row?;
-                let mut of: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
-                while let Some(row) =
-                    peers.next_if(|row| !matches!(row, Ok([r, p, ..]) if (*r, *p) > (at, part)))
-                {
-                    let [r, p, peer, sent, received] = row?;
-                    if (r, p) == (at, part) {
-                        of.insert(peer, [sent, received]);
-                    }
-                }
-                if at == range {
-                    parts.push(Served {
-                        code,
-                        communicator,
-                        bytes: some(bytes),
-                        received: some(received),
-                        other_rank,
-                        calls,
-                        alike: None,
-                        peers: Some(of).filter(|of| !of.is_empty()),
-                    });
-                }
-            }
+            let parts = parts(&mut served, &mut peers, range)?;
             if let Some(pairs) = pairs(&kernels, &parts) {
                 for ((kernel, _), part) in kernels.iter().zip(pairs) {
                     let part = &parts[part];
-                    out.unclear += u64::from(part.code == MIXED);
-                    comm_args(rows, *kernel, Some(part), all.own(part.communicator));
-                    flush(rows)?;
+                    self.out.unclear += u64::from(part.code == MIXED);
+                    (self.write)(*kernel, Some(part), self.of.own(part.communicator))?;
                 }
                 continue;
             }
@@ -477,89 +262,51 @@ impl Groups {
                 ..p.clone()
             });
             for (kernel, _) in kernels {
-                out.unclear += u64::from(!parts.is_empty());
+                self.out.unclear += u64::from(!parts.is_empty());
                 let own = same.as_ref().filter(|_| parts.len() == 1);
-                let own = own.map(|s| all.own(s.communicator)).unwrap_or_default();
-                comm_args(rows, kernel, same.as_ref(), own);
-                flush(rows)?;
+                let own = own.map(|s| self.of.own(s.communicator)).unwrap_or_default();
+                (self.write)(kernel, same.as_ref(), own)?;
             }
         }
-        Ok(out)
+        Ok(self.out)
     }
 }
 
-/// What a communicator is to a device: its ranks, and which of them the device is.
-#[derive(Debug, Clone, Copy, Default)]
-struct Own {
-    ranks: Option<i64>,
-    rank: Option<i64>,
-}
-
-/// The communicators of a process, as one of its devices sees them.
-struct Communicators {
-    all: BTreeMap<(Option<i64>, Option<i64>, i64), Communicator>,
-    device: Option<i64>,
-}
-
-impl Communicators {
-    fn of(&self, id: i64) -> impl Iterator<Item = &Communicator> {
-        let id = some(id);
-        // Those of one number lie together.
-        let from = (id, None, i64::MIN);
-        self.all.range(from..).take_while(move |(key, _)| key.0 == id).map(|(_, c)| c)
-    }
-
-    fn here(&self, c: &Communicator) -> bool {
-        c.device.is_none() || c.device == self.device
-    }
-
-    /// Its ranks, and the own one among them. Where versions name no communicator, all of the device may
-    /// have the same number.
-    fn own(&self, id: i64) -> Own {
-        let mut of = self.of(id).filter(|c| self.here(c));
-        let Some(first) = of.next() else { return Own::default() };
-        let (mut ranks, mut rank) = (Some(first.ranks), Some(first.rank));
-        for c in of {
-            ranks = ranks.filter(|ranks| *ranks == c.ranks);
-            rank = rank.filter(|rank| *rank == c.rank);
+/// The calls that a launch in this range serves, by communicator.
+fn parts(
+    served: &mut Peekable<Sorted<8>>,
+    peers: &mut Peekable<Sorted<5>>,
+    range: i64,
+) -> Result<Vec<Served>> {
+    let mut parts = Vec::new();
+    while let Some(row) = served.next_if(|row| !matches!(row, Ok([other, ..]) if *other > range)) {
+        let [at, part, code, communicator, bytes, received, other_rank, calls] = row?;
+        let mut of: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
+        while let Some(row) =
+            peers.next_if(|row| !matches!(row, Ok([r, p, ..]) if (*r, *p) > (at, part)))
+        {
+            let [r, p, peer, sent, received] = row?;
+            if (r, p) == (at, part) {
+                of.insert(peer, [sent, received]);
+            }
         }
-        Own { ranks, rank: rank.filter(|_| ranks.is_some()) }
+        if at == range {
+            parts.push(Served {
+                code,
+                communicator,
+                bytes: some(bytes),
+                received: some(received),
+                other_rank,
+                calls,
+                alike: None,
+                peers: Some(of).filter(|of| !of.is_empty()),
+            });
+        }
     }
-
-    /// Devices of the process that take part in it, as far as is known.
-    fn devices(&self, id: i64) -> i64 {
-        let devices: std::collections::BTreeSet<_> = self.of(id).map(|c| c.device).collect();
-        devices.len().max(1) as i64
-    }
-
-    /// Whether its calls are served by the kernels of another rank of the process.
-    fn elsewhere(&self, id: i64) -> bool {
-        let mut of = self.of(id).peekable();
-        of.peek().is_some() && !of.any(|c| self.here(c))
-    }
+    Ok(parts)
 }
 
-/// Which part each kernel serves: the group names the communicators in the order of their launches,
-/// unless the names of the kernels say otherwise. None where it cannot be told.
-fn pairs(kernels: &[(i64, i64)], parts: &[Served]) -> Option<Vec<usize>> {
-    if kernels.len() != parts.len() {
-        return None;
-    }
-    let in_order = || kernels.iter().zip(parts).all(|((_, kernel), part)| fits(*kernel, part.code));
-    if parts.len() == 1 || in_order() {
-        return Some((0..parts.len()).collect());
-    }
-    let mut taken = std::collections::BTreeSet::new();
-    kernels
-        .iter()
-        .map(|(_, kernel)| {
-            let mut may = (0..parts.len()).filter(|part| fits(*kernel, parts[*part].code));
-            let only = may.next().filter(|_| may.next().is_none())?;
-            taken.insert(only).then_some(only)
-        })
-        .collect()
-}
-
+/// Notes calls that the launches in a range serve.
 fn push(served: &mut Spill<8>, range: i64, part: usize, s: &Served) -> Result<()> {
     let or = |value: Option<i64>| value.unwrap_or(NONE);
     served.push([
@@ -585,15 +332,24 @@ fn comm_args(rows: &mut Rows, event: i64, served: Option<&Served>, own: Own) {
     let from = matches!(s.code, RECV | BROADCAST | SCATTER);
     let (source, target) = if from { (other, None) } else { (None, other) };
     let splits = s.splits(own.ranks);
-    rows.int(Some(event)).text(name.copied()).nulls(3).int(own.ranks);
-    rows.text(communicator.as_deref()).nulls(3).int(source).int(target);
-    for at in 0..2 {
-        rows.text(splits.as_ref().map(|lists| &*lists[at]));
-    }
-    rows.nulls(2).int(into).int(out);
+    let [in_split, out_split] = [0, 1].map(|at| splits.as_ref().map(|lists| &*lists[at]));
     let sized = into.is_some() || out.is_some();
-    rows.text(Some(if sized { "nvtx_payload" } else { "nvtx_range" })).nulls(1).int(own.rank);
-    rows.end_row();
+    CommArgs {
+        event_id: event,
+        collective_name: name.copied(),
+        group_size: own.ranks,
+        pg_name: communicator.as_deref(),
+        src_rank: source,
+        dst_rank: target,
+        in_split,
+        out_split,
+        in_bytes: into,
+        out_bytes: out,
+        coll_source: Some(if sized { "nvtx_payload" } else { "nvtx_range" }),
+        group_rank: own.rank,
+        ..CommArgs::default()
+    }
+    .push(rows);
 }
 
 #[cfg(test)]
@@ -602,6 +358,7 @@ mod tests {
     use arrow::datatypes::Int64Type;
 
     use super::*;
+    use crate::readers::nsys::nccl::calls::{Call, OTHER, range};
     use crate::schema::table;
 
     const COMM: Option<i64> = Some(7);
@@ -805,25 +562,5 @@ mod tests {
         let of = |ranks| Communicator { id: None, ranks, rank: 0, device: Some(0) };
         assert_eq!(of_device(&gather, &[of(4)]), (Some(20), 0));
         assert_eq!(of_device(&gather, &[of(4), of(2)]), (None, 0));
-    }
-
-    #[test]
-    fn names_of_kernels_tell_communicators_apart() {
-        let part = |code| Served {
-            code,
-            communicator: 0,
-            bytes: None,
-            received: None,
-            other_rank: NONE,
-            calls: 1,
-            alike: None,
-            peers: None,
-        };
-        let parts = [part(FIRST), part(REDUCE_SCATTER)];
-        assert_eq!(pairs(&[(1, FIRST), (2, REDUCE_SCATTER)], &parts), Some(vec![0, 1]));
-        assert_eq!(pairs(&[(1, REDUCE_SCATTER), (2, FIRST)], &parts), Some(vec![1, 0]));
-        assert_eq!(pairs(&[(1, OTHER), (2, OTHER)], &parts), Some(vec![0, 1]));
-        assert_eq!(pairs(&[(1, ALL_GATHER), (2, FIRST)], &parts), None);
-        assert_eq!(pairs(&[(1, FIRST)], &parts), None);
     }
 }
