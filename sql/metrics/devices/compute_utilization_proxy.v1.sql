@@ -7,12 +7,16 @@
 -- @reads    _windows busy_intervals
 -- @value    compute_utilization_proxy
 -- @null     no device event has a duration
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that what computes inside them is not in the trace
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they compute
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+--           | whole CUDA graphs were traced, so that what computes inside them is not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   compute_utilization_proxy DOUBLE value ratio higher | |compute| / window of a rank, mean over ranks.
+-- @column   compute_utilization_proxy DOUBLE value ratio higher | |compute| / window of a rank,
+--           mean over ranks.
 -- @column   per_rank MAP value ratio | |compute| / window of each rank.
--- @caveat   The tool that set the name adds up durations, nested and concurrent operations too, and divides by a span with the host in it: its figure can exceed 1.
+-- @caveat   The tool that set the name adds up durations, nested and concurrent operations too, and
+--           divides by a span with the host in it: its figure can exceed 1.
 -- @source   metrics 2.F compute_utilization (defects D01, D08, D09)
 WITH
     spans AS (

@@ -6,16 +6,25 @@
 -- @profilers kineto memory
 -- @reads    _memory_requests steps _memory_sources
 -- @value    allocations_per_s
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT count(*) FROM _memory_sources) = 0 | only the memory of the host was sampled, which says nothing of a device
--- @check    (SELECT count(*) FROM _memory_sources) > 0 | nothing recorded the memory: no memory snapshot, no memory timeline, no memory samples
--- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'snapshot') > 0 | the memory snapshots hold no events: they were not recorded (torch.cuda.memory._record_memory_history starts it)
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'host samples') > 0 OR (SELECT
+--           count(*) FROM _memory_sources) = 0
+--           | only the memory of the host was sampled, which says nothing of a device
+-- @check    (SELECT count(*) FROM _memory_sources) > 0
+--           | nothing recorded the memory: no memory snapshot, no memory timeline, no memory
+--           samples
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what <> 'snapshot') > 0
+--           | the memory snapshots hold no events: they were not recorded
+--           (torch.cuda.memory._record_memory_history starts it)
 -- @null     the recording of the memory has no times, or those of a single moment
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.
--- @column   allocations_per_step DOUBLE value - | Allocations during steps / steps of the ranks that have both; all ranks.
+-- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last
+--           allocation or free of a rank; mean over ranks.
+-- @column   allocations_per_step DOUBLE value - | Allocations during steps / steps of the ranks
+--           that have both; all ranks.
 -- @column   num_allocations BIGINT value count | Allocations, all ranks.
 -- @column   num_frees BIGINT value count | Frees, all ranks.
--- @column   num_segment_allocations BIGINT value count | Segments that were got from the device, or mapped, all ranks.
+-- @column   num_segment_allocations BIGINT value count | Segments that were got from the device, or
+--           mapped, all ranks.
 -- @column   avg_allocation_size_mib DOUBLE value mib | Mean size of an allocation.
 -- @column   median_allocation_size_mib DOUBLE value mib | Median size of an allocation.
 -- @column   max_allocation_size_mib DOUBLE value mib | Largest allocation.

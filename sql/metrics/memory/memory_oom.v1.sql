@@ -5,12 +5,17 @@
 -- @grain    trace
 -- @profilers memory
 -- @reads    memory_events _memory_levels _memory_alive _memory_stack_names _memory_sources
--- @check    (SELECT count(*) FROM _memory_sources WHERE what IN ('events', 'snapshot')) > 0 | it needs a memory snapshot, and this trace has none
--- @check    (SELECT count(*) FROM _memory_sources WHERE what = 'events') > 0 | the memory snapshots hold no events: they were not recorded (torch.cuda.memory._record_memory_history starts it)
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what IN ('events', 'snapshot')) > 0
+--           | it needs a memory snapshot, and this trace has none
+-- @check    (SELECT count(*) FROM _memory_sources WHERE what = 'events') > 0
+--           | the memory snapshots hold no events: they were not recorded
+--           (torch.cuda.memory._record_memory_history starts it)
 -- @value    oom_events
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   oom_events BIGINT value count lower | Failed allocations, all ranks.
--- @column   per_event LIST value - | Of each: rank, device, time, bytes asked for, bytes the device had left, what was allocated and reserved, and the 5 call stacks that held most (of the first 10 of a device).
+-- @column   per_event LIST value - | Of each: rank, device, time, bytes asked for, bytes the device
+--           had left, what was allocated and reserved, and the 5 call stacks that held most (of the
+--           first 10 of a device).
 -- @source   metrics 5.4 (action oom)
 WITH
     failures AS (

@@ -5,15 +5,23 @@
 -- @grain    trace
 -- @reads    _windows _busy busy_intervals device_events collectives _kernel_coverage
 -- @value    communication_fraction
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
+-- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0
+--           | the trace has neither device events nor gloo calls
 -- @null     the trace has no slices
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM
+--           device_events WHERE class = 'comm') > 0
+--           | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over ranks.
--- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks; NULL without device events.
+-- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over
+--           ranks.
+-- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks;
+--           NULL without device events.
 -- @column   per_rank MAP value ratio | |comm| / window of each rank.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C communication_fraction_pct (defects D26, D27); product 6
 WITH
     spans AS (

@@ -6,18 +6,27 @@
 -- @requires ranks
 -- @reads    _rank_list _comm_ranks collectives sources device_events _kernel_coverage
 -- @value    total_calls
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0
+--           | the trace has neither device events nor gloo calls
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM
+--           device_events WHERE class = 'comm') > 0
+--           | whole CUDA graphs were traced, so that communication inside them is not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo annotations on the host.
+-- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo
+--           annotations on the host.
 -- @column   calls_per_rank MAP value calls | Calls of each rank.
 -- @column   calls_by_type MAP value calls | Calls of each kind, all ranks.
--- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps; NULL without steps. Ranks of whose calls no launch is known are left out.
+-- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its
+--           steps; NULL without steps. Ranks of whose calls no launch is known are left out.
 -- @column   num_traces BIGINT value count | Files that were read: one per rank and window.
 -- @column   method VARCHAR value - | device_events or host_annotations.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its annotations and operators too
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its
+--           annotations and operators too
 WITH
     calls AS (
         SELECT trace, rank, collective, step, device

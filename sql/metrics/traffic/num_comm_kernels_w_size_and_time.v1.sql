@@ -6,17 +6,26 @@
 -- @requires ranks
 -- @reads    _rank_list collectives device_events _kernel_coverage
 -- @value    num_comm_kernels_w_size_and_time
--- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0 | the trace has neither device events nor gloo calls
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | whole CUDA graphs were traced, so that communication inside them is not in the trace
--- @param    n_chips BIGINT NULL | Chips that events_per_chip divides by; the ingested ranks where it is not given.
+-- @check    (SELECT count(*) FROM device_events) > 0 OR (SELECT count(*) FROM collectives) > 0
+--           | the trace has neither device events nor gloo calls
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 OR (SELECT count(*) FROM
+--           device_events WHERE class = 'comm') > 0
+--           | whole CUDA graphs were traced, so that communication inside them is not in the trace
+-- @param    n_chips BIGINT NULL | Chips that events_per_chip divides by; the ingested ranks where
+--           it is not given.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   num_comm_kernels_w_size_and_time BIGINT value calls | Events with message_bytes > 0 and dur_ns > 0.
+-- @column   num_comm_kernels_w_size_and_time BIGINT value calls | Events with message_bytes > 0 and
+--           dur_ns > 0.
 -- @column   per_rank MAP value calls | Of each rank.
 -- @column   by_type MAP value calls | Of each kind, all ranks.
 -- @column   events_per_chip DOUBLE value calls | All of them / chips.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @caveat   The tool that set the name takes memory traffic for the size where a shape is a tuple, and counts both halves of an asynchronous pair.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @caveat   The tool that set the name takes memory traffic for the size where a shape is a tuple,
+--           and counts both halves of an asynchronous pair.
 -- @source   metrics 2.C num_comm_kernels_w_size_and_time (defects D10, D21)
 WITH
     events AS (
