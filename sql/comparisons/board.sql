@@ -9,9 +9,13 @@
 -- @column   unit VARCHAR value - | Unit of the value.
 -- @column   better VARCHAR value - | Better direction: higher, lower or NULL.
 -- @column   value DOUBLE value - | Value.
--- @column   grade VARCHAR value - | good, fair or poor by metric_thresholds; NULL without thresholds, and where they are of a median and the trace is the only one of its kind, or of no known kind.
--- @column   median DOUBLE value - | Median over the peers, this trace among them; NULL where the grade does not rest on it.
--- @column   peer_count BIGINT value count | Traces of the same model (as the cards say) on as many ranks of the same device that have the metric, this one among them; NULL likewise.
+-- @column   grade VARCHAR value - | good, fair or poor by metric_thresholds; NULL without
+--           thresholds, and where they are of a median and the trace is the only one of its kind,
+--           or of no known kind.
+-- @column   median DOUBLE value - | Median over the peers, this trace among them; NULL where the
+--           grade does not rest on it.
+-- @column   peer_count BIGINT value count | Traces of the same model (as the cards say) on as many
+--           ranks of the same device that have the metric, this one among them; NULL likewise.
 -- @column   good DOUBLE value - | Good from here on, in the unit of the value.
 -- @column   poor DOUBLE value - | Poor beyond it.
 -- @source   metrics 6

@@ -7,19 +7,27 @@
 -- @null     neither run has a rank with a device
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   type VARCHAR dim - | Kind of time, as in gpu_timeline_by_rank.
--- @column   base_time_ms DOUBLE value ms lower | Time of the whole run in the baseline; NULL where it lacks the rank.
+-- @column   base_time_ms DOUBLE value ms lower | Time of the whole run in the baseline; NULL where
+--           it lacks the rank.
 -- @column   test_time_ms DOUBLE value ms lower | The same in the test.
 -- @column   diff_time_ms DOUBLE value ms lower | Test - baseline.
--- @column   change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100: negative is less time; 0 where both are 0, NULL where only the baseline is.
--- @column   status VARCHAR value - | Better, Worse or Similar: less time is better. Similar: up to the threshold, or less than 0.5 % of total_time. Per step where both runs have steps; NULL where they have none and unlike numbers of kernels.
+-- @column   change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100: negative is
+--           less time; 0 where both are 0, NULL where only the baseline is.
+-- @column   status VARCHAR value - | Better, Worse or Similar: less time is better. Similar: up to
+--           the threshold, or less than 0.5 % of total_time. Per step where both runs have steps;
+--           NULL where they have none and unlike numbers of kernels.
 -- @column   time_ratio DOUBLE value ratio lower | Test / baseline.
 -- @column   base_pct DOUBLE value pct | Share of total_time in the baseline.
 -- @column   test_pct DOUBLE value pct | Share of total_time in the test.
 -- @column   diff_pct DOUBLE value pct | Test - baseline, percentage points.
--- @column   base_step_ms DOUBLE value ms lower | Time per step in the baseline; NULL where a run has no steps.
+-- @column   base_step_ms DOUBLE value ms lower | Time per step in the baseline; NULL where a run
+--           has no steps.
 -- @column   test_step_ms DOUBLE value ms lower | The same in the test.
--- @column   step_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100 of the times per step.
--- @column   effect_pct DOUBLE value pct lower | Change per step (of the run where one has no steps), of the total_time of the baseline: positive is longer. NULL where the work is unlike.
+-- @column   step_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100 of the
+--           times per step.
+-- @column   effect_pct DOUBLE value pct lower | Change per step (of the run where one has no
+--           steps), of the total_time of the baseline: positive is longer. NULL where the work is
+--           unlike.
 -- @heading  base_time_ms | baseline_time_ms
 -- @heading  change_pct | percent_change (test - baseline)
 -- @heading  time_ratio | ratio
@@ -30,7 +38,8 @@
 -- @heading  test_step_ms | test_time_per_step_ms
 -- @heading  step_change_pct | percent_change_per_step (test - baseline)
 -- @heading  effect_pct | effect (% of total_time)
--- @caveat   Less time counts as better for every kind, also for busy_time and idle_time: read these beside total_time.
+-- @caveat   Less time counts as better for every kind, also for busy_time and idle_time: read these
+--           beside total_time.
 -- @source   metrics 7.3 GPU_ByRank_Cmp; a rank or kind that one run lacks is kept
 SELECT
     rank, type, base_time_ms, test_time_ms,

@@ -1,5 +1,6 @@
 -- @comparison metric_cmp
--- @summary  Metrics of both runs with their change, what it is of a step, and what the steps of a run vary anyway; the largest effect first.
+-- @summary  Metrics of both runs with their change, what it is of a step, and what the steps of a
+--           run vary anyway; the largest effect first.
 -- @requires metric_results
 -- @reads    metric_effects metric_noise _step_noise _run_pairs
 -- @param    base VARCHAR NULL | Trace of the baseline.
@@ -13,15 +14,30 @@
 -- @column   base DOUBLE value - | Value in the baseline.
 -- @column   test DOUBLE value - | Value in the test.
 -- @column   diff DOUBLE value - | Test - baseline.
--- @column   change_pct DOUBLE value pct | (test - baseline) / |baseline| x 100; 0 where both are 0, NULL where only the baseline is.
--- @column   effect_pct DOUBLE value pct lower | What the change is of a step of the baseline (of its window where a run has no steps): positive is longer. Times of whole runs are taken per step, shares times the step of their own run; NULL for what is no time of a step, and for unlike work.
--- @column   status VARCHAR value - | Better, Worse or Similar by the better direction. Similar: up to the threshold, within noise, or less than 0.5 % of the step. NULL without a direction, and where a note says that nothing can be judged.
--- @column   noise_pct DOUBLE value pct | Standard error of the change that the spread over the steps of both runs gives, in percent, to first order; NULL where the metric does not rest on steps, or a run has fewer than two.
+-- @column   change_pct DOUBLE value pct | (test - baseline) / |baseline| x 100; 0 where both are 0,
+--           NULL where only the baseline is.
+-- @column   effect_pct DOUBLE value pct lower | What the change is of a step of the baseline (of
+--           its window where a run has no steps): positive is longer. Times of whole runs are taken
+--           per step, shares times the step of their own run; NULL for what is no time of a step,
+--           and for unlike work.
+-- @column   status VARCHAR value - | Better, Worse or Similar by the better direction. Similar: up
+--           to the threshold, within noise, or less than 0.5 % of the step. NULL without a
+--           direction, and where a note says that nothing can be judged.
+-- @column   noise_pct DOUBLE value pct | Standard error of the change that the spread over the
+--           steps of both runs gives, in percent, to first order; NULL where the metric does not
+--           rest on steps, or a run has fewer than two.
 -- @column   within_noise BOOLEAN value - | Whether the change is less than twice the noise.
--- @column   base_steps BIGINT value - | Steps that the value of the baseline rests on; NULL where it rests on none.
+-- @column   base_steps BIGINT value - | Steps that the value of the baseline rests on; NULL where
+--           it rests on none.
 -- @column   test_steps BIGINT value - | The same of the test.
--- @column   note VARCHAR value - | What to know of the status: measurement (of the clocks, not of the run), unlike work (whole recordings without steps, of unlike numbers of kernels: no verdict), within noise, trifle (less than 0.5 % of the step), other way (a share of steps of unlike length: its time moved the other way), per step (runs of unlike numbers of steps: judged per step), one step (a value rests on a single step: its noise is not known), whole run (no steps to compare by).
--- @source   product 6.6 and 7; noise: standard errors of the two means, as shares of the means, added in squares
+-- @column   note VARCHAR value - | What to know of the status: measurement (of the clocks, not of
+--           the run), unlike work (whole recordings without steps, of unlike numbers of kernels: no
+--           verdict), within noise, trifle (less than 0.5 % of the step), other way (a share of
+--           steps of unlike length: its time moved the other way), per step (runs of unlike numbers
+--           of steps: judged per step), one step (a value rests on a single step: its noise is not
+--           known), whole run (no steps to compare by).
+-- @source   product 6.6 and 7; noise: standard errors of the two means, as shares of the means,
+--           added in squares
 WITH
     base AS (
         SELECT place, metric, version, unit, better, value

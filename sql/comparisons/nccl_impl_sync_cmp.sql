@@ -1,5 +1,6 @@
 -- @comparison nccl_impl_sync_cmp
--- @summary  Calls that synchronise their ranks by kind, type and size, in both runs: latency and bandwidth; the largest change of the sum first.
+-- @summary  Calls that synchronise their ranks by kind, type and size, in both runs: latency and
+--           bandwidth; the largest change of the sum first.
 -- @requires nccl_summary_implicit_sync
 -- @param    base VARCHAR NULL | Trace of the baseline.
 -- @param    test VARCHAR NULL | Trace that is compared with it.
@@ -8,25 +9,31 @@
 -- @column   dtype VARCHAR dim - | Element type as recorded.
 -- @column   in_elems BIGINT dim - | Elements of the input of a rank.
 -- @column   group_size BIGINT dim - | Ranks of the group.
--- @column   base_mean_latency_us DOUBLE value us lower | Mean over the calls of the shortest duration over the ranks, in the baseline.
+-- @column   base_mean_latency_us DOUBLE value us lower | Mean over the calls of the shortest
+--           duration over the ranks, in the baseline.
 -- @column   test_mean_latency_us DOUBLE value us lower | The same in the test.
 -- @column   diff_mean_latency_us DOUBLE value us lower | Test - baseline.
 -- @column   mean_latency_us_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100.
 -- @column   mean_latency_us_ratio DOUBLE value ratio | Test / baseline.
--- @column   base_mean_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Mean algorithm bandwidth, in the baseline.
+-- @column   base_mean_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Mean algorithm bandwidth, in
+--           the baseline.
 -- @column   test_mean_algo_bw_gb_per_s DOUBLE value gb_per_s higher | The same in the test.
 -- @column   diff_mean_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Test - baseline.
--- @column   mean_algo_bw_gb_per_s_change_pct DOUBLE value pct higher | (test - baseline) / baseline x 100.
+-- @column   mean_algo_bw_gb_per_s_change_pct DOUBLE value pct higher | (test - baseline) / baseline
+--           x 100.
 -- @column   mean_algo_bw_gb_per_s_ratio DOUBLE value ratio | Test / baseline.
--- @column   base_mean_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Mean bus bandwidth, in the baseline.
+-- @column   base_mean_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Mean bus bandwidth, in the
+--           baseline.
 -- @column   test_mean_bus_bw_gb_per_s DOUBLE value gb_per_s higher | The same in the test.
 -- @column   diff_mean_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Test - baseline.
--- @column   mean_bus_bw_gb_per_s_change_pct DOUBLE value pct higher | (test - baseline) / baseline x 100.
+-- @column   mean_bus_bw_gb_per_s_change_pct DOUBLE value pct higher | (test - baseline) / baseline
+--           x 100.
 -- @column   mean_bus_bw_gb_per_s_ratio DOUBLE value ratio | Test / baseline.
 -- @column   base_total_latency_ms DOUBLE value ms lower | Latencies added up, in the baseline.
 -- @column   test_total_latency_ms DOUBLE value ms lower | The same in the test.
 -- @column   diff_total_latency_ms DOUBLE value ms lower | Test - baseline.
--- @column   total_latency_ms_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100.
+-- @column   total_latency_ms_change_pct DOUBLE value pct lower | (test - baseline) / baseline x
+--           100.
 -- @column   total_latency_ms_ratio DOUBLE value ratio | Test / baseline.
 -- @column   base_calls BIGINT value calls | Calls, in the baseline.
 -- @column   test_calls BIGINT value calls | The same in the test.

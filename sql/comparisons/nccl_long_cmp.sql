@@ -1,5 +1,6 @@
 -- @comparison nccl_long_cmp
--- @summary  Communication events of all ranks by kind, type and size, in both runs: how often, how long; the largest change of the sum first.
+-- @summary  Communication events of all ranks by kind, type and size, in both runs: how often, how
+--           long; the largest change of the sum first.
 -- @requires nccl_long
 -- @param    base VARCHAR NULL | Trace of the baseline.
 -- @param    test VARCHAR NULL | Trace that is compared with it.
@@ -8,7 +9,8 @@
 -- @column   dtype VARCHAR dim - | Element type as recorded.
 -- @column   in_elems BIGINT dim - | Elements of the input of a rank.
 -- @column   group_size BIGINT dim - | Ranks of the group.
--- @column   base_total_us DOUBLE value us lower | Durations added up over all ranks, in the baseline.
+-- @column   base_total_us DOUBLE value us lower | Durations added up over all ranks, in the
+--           baseline.
 -- @column   test_total_us DOUBLE value us lower | The same in the test.
 -- @column   diff_total_us DOUBLE value us lower | Test - baseline.
 -- @column   total_us_change_pct DOUBLE value pct lower | (test - baseline) / baseline x 100.
@@ -40,7 +42,8 @@
 -- @heading  diff_events | diff_operation_count
 -- @heading  events_ratio | ratio_operation_count
 -- @caveat   Sums are of whole runs: of runs of unlike numbers of steps compare the means.
--- @source   metrics 7.3 NCCL_Long_Cmp: the columns that there are, over all ranks, groups and streams of a key; keys that one run lacks are kept
+-- @source   metrics 7.3 NCCL_Long_Cmp: the columns that there are, over all ranks, groups and
+--           streams of a key; keys that one run lacks are kept
 WITH
     sums AS (
         SELECT

@@ -2,15 +2,19 @@
 -- @summary  All runs in order of a metric: by default the step time, where all have steps.
 -- @requires metric_results
 -- @reads    metric_noise _step_noise
--- @param    metrics VARCHAR NULL | Metrics to rank by, the best last resort at the end, separated by commas. Those that rest on several steps of every run go first, then those of one step.
+-- @param    metrics VARCHAR NULL | Metrics to rank by, the best last resort at the end, separated
+--           by commas. Those that rest on several steps of every run go first, then those of one
+--           step.
 -- @null     no metric with a direction has a value in every run
 -- @column   place BIGINT dim - | Place, from 1; runs with equal values share one.
 -- @column   trace VARCHAR dim - | Run.
 -- @column   metric VARCHAR value - | Metric that ranks.
 -- @column   value DOUBLE value - | Its value.
 -- @column   unit VARCHAR value - | Unit of the value.
--- @column   behind_pct DOUBLE value pct lower | How far the value is from that of the first, in percent of the first; NULL where that is 0.
--- @column   step_count BIGINT value count | Steps that the value rests on; NULL where it rests on none. The place of a value of one step may be chance.
+-- @column   behind_pct DOUBLE value pct lower | How far the value is from that of the first, in
+--           percent of the first; NULL where that is 0.
+-- @column   step_count BIGINT value count | Steps that the value rests on; NULL where it rests on
+--           none. The place of a value of one step may be chance.
 -- @source   product 2 compare: several tests
 WITH
     runs AS (

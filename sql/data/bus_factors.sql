@@ -1,7 +1,8 @@
 -- @view     bus_factors
 -- @summary  Bus factors of nccl-tests: what a rank sends at least, as a share of the message size.
 -- @column   collective VARCHAR dim - | Kind of call.
--- @column   factor DOUBLE value - | The factor; where in_group, times (n - 1) / n of a group of n ranks.
+-- @column   factor DOUBLE value - | The factor; where in_group, times (n - 1) / n of a group of n
+--           ranks.
 -- @column   in_group BOOLEAN value - | Whether it depends on the size of the group.
 -- @source   nccl-tests doc/PERFORMANCE.md
 SELECT collective, factor, in_group

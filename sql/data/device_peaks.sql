@@ -1,17 +1,26 @@
 -- @view     device_peaks
--- @summary  What accelerators can do at most, by name: memory bandwidth, and dense matrix operations per second of one device by precision.
--- @column   priority INTEGER dim - | Of the patterns that a name matches, the lowest counts, of equals the longest pattern.
--- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of the device in lower case; _ is any one character.
+-- @summary  What accelerators can do at most, by name: memory bandwidth, and dense matrix
+--           operations per second of one device by precision.
+-- @column   priority INTEGER dim - | Of the patterns that a name matches, the lowest counts, of
+--           equals the longest pattern.
+-- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of the device in lower case; _ is
+--           any one character.
 -- @column   hbm_gb_per_s DOUBLE value gb_per_s | Peak bandwidth of the memory of one device.
--- @column   bf16_flops_per_s DOUBLE value flops_per_s | Peak rate of dense bfloat16 matrix operations; NULL where the device has none, or the vendor says none. So too the next ones.
+-- @column   bf16_flops_per_s DOUBLE value flops_per_s | Peak rate of dense bfloat16 matrix
+--           operations; NULL where the device has none, or the vendor says none. So too the next
+--           ones.
 -- @column   fp16_flops_per_s DOUBLE value flops_per_s | The same in float16.
 -- @column   tf32_flops_per_s DOUBLE value flops_per_s | The same in TF32 (xf32 of AMD).
--- @column   fp32_flops_per_s DOUBLE value flops_per_s | The same in float32, without matrix units where the device has none for it.
+-- @column   fp32_flops_per_s DOUBLE value flops_per_s | The same in float32, without matrix units
+--           where the device has none for it.
 -- @column   fp8_flops_per_s DOUBLE value flops_per_s | The same in 8-bit floats.
 -- @column   int8_flops_per_s DOUBLE value flops_per_s | The same in 8-bit integers.
 -- @column   vendor_source VARCHAR value - | Where the vendor says so.
--- @caveat   Variants of one name differ (memory, power); where a name does not say which, the row is the common one. Data sheets of NVIDIA since the A100 print rates with sparsity: these are half of them.
--- @caveat   A device is what the driver lists as one: of an MI250 one of its two dies, of a TPU a chip.
+-- @caveat   Variants of one name differ (memory, power); where a name does not say which, the row
+--           is the common one. Data sheets of NVIDIA since the A100 print rates with sparsity:
+--           these are half of them.
+-- @caveat   A device is what the driver lists as one: of an MI250 one of its two dies, of a TPU a
+--           chip.
 -- @source   data sheets of NVIDIA and AMD, and the pages of Cloud TPU, as named in each row
 SELECT
     priority,

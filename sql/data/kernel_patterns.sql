@@ -1,14 +1,27 @@
 -- @view     kernel_patterns
--- @summary  What kernels do, by their names, by the operators that launch them and by the categories of XLA.
--- @column   purpose VARCHAR dim - | What the pattern is for: kernel (names of kernels), fused (names of kernels that Inductor made of several operators), movement (words of such a name that only move data), operator (names of operators), hlo (HLO categories, and names of HLO operations), moe (kernels of experts in another class), or expert (kernels of class moe that do the work of experts; the others route tokens).
--- @column   priority INTEGER dim - | Order of the families: of the patterns of one purpose that a name matches, the lowest counts, of equals the longest pattern.
--- @column   pattern VARCHAR dim - | Pattern of LIKE for the name in lower case; _ is any one character.
+-- @summary  What kernels do, by their names, by the operators that launch them and by the
+--           categories of XLA.
+-- @column   purpose VARCHAR dim - | What the pattern is for: kernel (names of kernels), fused
+--           (names of kernels that Inductor made of several operators), movement (words of such a
+--           name that only move data), operator (names of operators), hlo (HLO categories, and
+--           names of HLO operations), moe (kernels of experts in another class), or expert (kernels
+--           of class moe that do the work of experts; the others route tokens).
+-- @column   priority INTEGER dim - | Order of the families: of the patterns of one purpose that a
+--           name matches, the lowest counts, of equals the longest pattern.
+-- @column   pattern VARCHAR dim - | Pattern of LIKE for the name in lower case; _ is any one
+--           character.
 -- @column   unless VARCHAR value - | Pattern that the name must not match; NULL for none.
--- @column   class VARCHAR value - | communication, copy (layout too), moe, normalization, attention, softmax, embedding, gemm (convolution too), rope, reduction or elementwise; of purpose expert always moe_expert.
+-- @column   class VARCHAR value - | communication, copy (layout too), moe, normalization,
+--           attention, softmax, embedding, gemm (convolution too), rope, reduction or elementwise;
+--           of purpose expert always moe_expert.
 -- @column   library VARCHAR value - | Library that the name comes from; NULL where many use it.
 -- @caveat   Names are no contract: a new release of a library may need a new row.
--- @caveat   A kernel that Inductor fused is named after all operators in it and its neighbours: pointwise it is elementwise and with a sum a reduction, unless it holds a normalization, softmax or embedding. It is a copy where every word of its name moves data.
--- @source   formats_kineto 10; kernels of cuBLAS, cuDNN, CUTLASS, hipBLASLt, MIOpen, FBGEMM, FlashAttention, FlashInfer, vLLM, SGLang, DeepEP, Inductor and XLA
+-- @caveat   A kernel that Inductor fused is named after all operators in it and its neighbours:
+--           pointwise it is elementwise and with a sum a reduction, unless it holds a
+--           normalization, softmax or embedding. It is a copy where every word of its name moves
+--           data.
+-- @source   formats_kineto 10; kernels of cuBLAS, cuDNN, CUTLASS, hipBLASLt, MIOpen, FBGEMM,
+--           FlashAttention, FlashInfer, vLLM, SGLang, DeepEP, Inductor and XLA
 SELECT purpose, priority, pattern, unless, class, library
 FROM (
     VALUES

@@ -1,8 +1,13 @@
 -- @view     metric_effects
 -- @summary  What a metric says of the time of a step: a comparison sorts and judges changes by it.
 -- @column   metric VARCHAR dim - | Metric.
--- @column   basis VARCHAR value - | step (a time of one step), run (a time of the whole run), device_run (such a time summed over the devices of a rank), rate (work over the time of a step), share (a share of the time that is lost), busy (a share of the time that is used), or measurement (of the clocks that measured, not of the run: never better or worse).
--- @source   a metric that is not listed has no effect of its own that could be told in time of a step
+-- @column   basis VARCHAR value - | step (a time of one step), run (a time of the whole run),
+--           device_run (such a time summed over the devices of a rank), rate (work over the time of
+--           a step), share (a share of the time that is lost), busy (a share of the time that is
+--           used), or measurement (of the clocks that measured, not of the run: never better or
+--           worse).
+-- @source   a metric that is not listed has no effect of its own that could be told in time of a
+--           step
 SELECT metric, basis
 FROM (
     VALUES

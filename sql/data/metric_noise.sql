@@ -1,5 +1,6 @@
 -- @view     metric_noise
--- @summary  Metrics that are means over steps, or follow from one, and the quantity of a step whose spread is their noise.
+-- @summary  Metrics that are means over steps, or follow from one, and the quantity of a step whose
+--           spread is their noise.
 -- @column   metric VARCHAR dim - | Metric.
 -- @column   quantity VARCHAR value - | Quantity of _step_noise.
 -- @source   relative errors of a mean and of its inverse are equal to first order

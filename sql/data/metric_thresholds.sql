@@ -2,10 +2,13 @@
 -- @summary  From where on a leaderboard calls the value of a metric good, and from where on poor.
 -- @column   metric VARCHAR dim - | Metric.
 -- @column   better VARCHAR value - | Better direction: higher or lower.
--- @column   basis VARCHAR value - | What good and poor are of: value (in the unit of the metric: shares and ratios, which mean the same in every job) or median (times the median of the traces of the same model and hardware: times, rates and volumes, which are of the job).
+-- @column   basis VARCHAR value - | What good and poor are of: value (in the unit of the metric:
+--           shares and ratios, which mean the same in every job) or median (times the median of the
+--           traces of the same model and hardware: times, rates and volumes, which are of the job).
 -- @column   good DOUBLE value - | Good from here on.
 -- @column   poor DOUBLE value - | Poor beyond it; fair between the two.
--- @source   metrics 6, thresholds of the website for shares and ratios; communication_fraction is a ratio here, a percentage there
+-- @source   metrics 6, thresholds of the website for shares and ratios; communication_fraction is a
+--           ratio here, a percentage there
 SELECT metric, better, basis, CAST(good AS DOUBLE) AS good, CAST(poor AS DOUBLE) AS poor
 FROM (
     VALUES

@@ -1,11 +1,17 @@
 -- @view     range_patterns
--- @summary  What ranges on the host mean, by their names: phases of training, operations of FSDP, parallel dimensions, and stages of a pipeline.
+-- @summary  What ranges on the host mean, by their names: phases of training, operations of FSDP,
+--           parallel dimensions, and stages of a pipeline.
 -- @column   purpose VARCHAR dim - | phase, fsdp, dimension or stage.
--- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of a range or operator; of purpose dimension and stage for its words, in lower case with one space around each.
--- @column   label VARCHAR value - | Phase, operation of FSDP, dimension (dp tp pp ep cp), or stage. forward is the whole of a forward, forward_part something that belongs to one, backward_seed what may make the gradient that a backward starts from, backward_end what autograd runs when its graph is done.
+-- @column   pattern VARCHAR dim - | Pattern of LIKE for the name of a range or operator; of purpose
+--           dimension and stage for its words, in lower case with one space around each.
+-- @column   label VARCHAR value - | Phase, operation of FSDP, dimension (dp tp pp ep cp), or stage.
+--           forward is the whole of a forward, forward_part something that belongs to one,
+--           backward_seed what may make the gradient that a backward starts from, backward_end what
+--           autograd runs when its graph is done.
 -- @column   library VARCHAR value - | Where ranges of this name come from.
 -- @caveat   Of the patterns of one purpose that a name matches, the longest counts.
--- @source   metrics 2.H; the ranges that PyTorch 2.4 to 2.15 records in torch.autograd, torch.optim, torch.distributed.fsdp and torch.nn.parallel
+-- @source   metrics 2.H; the ranges that PyTorch 2.4 to 2.15 records in torch.autograd,
+--           torch.optim, torch.distributed.fsdp and torch.nn.parallel
 SELECT purpose, pattern, label, library
 FROM (
     VALUES

@@ -1,5 +1,6 @@
 -- @view     report_metrics
--- @summary  The metrics that a report shows, in its order and by its sections; a comparison sets all of them side by side.
+-- @summary  The metrics that a report shows, in its order and by its sections; a comparison sets
+--           all of them side by side.
 -- @column   place BIGINT dim - | Place in the report.
 -- @column   section VARCHAR value - | Section of the report.
 -- @column   metric VARCHAR value - | Metric, in its latest version.

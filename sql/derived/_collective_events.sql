@@ -1,8 +1,11 @@
 -- @derived  _collective_events
 -- @partition rank
--- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself says.
+-- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself
+--           says.
 -- @reads    device_events host_events launches comm_args metadata et_nodes et_links
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 OR (SELECT count(*) FROM host_events WHERE class = 'host_annotation' AND name LIKE 'gloo:%') > 0 | nothing communicates
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 OR (SELECT count(*) FROM
+--           host_events WHERE class = 'host_annotation' AND name LIKE 'gloo:%') > 0
+--           | nothing communicates
 -- @column   source VARCHAR value - | As in collectives.
 -- @column   rank BIGINT value - | As in collectives.
 -- @column   event_id BIGINT value - | As in collectives.

@@ -5,7 +5,9 @@
 -- @column   event_id BIGINT dim - | The event.
 -- @column   collective_id BIGINT value - | The call that it is part of.
 -- @column   matched_by VARCHAR value - | seq, order or shift.
--- @caveat   Where ranks have different numbers of calls, each takes the shift against the reference with the least spread of end-time differences: ranks leave a call together, and a constant clock offset does not matter.
+-- @caveat   Where ranks have different numbers of calls, each takes the shift against the reference
+--           with the least spread of end-time differences: ranks leave a call together, and a
+--           constant clock offset does not matter.
 -- @source   product 6.1
 WITH
     events AS (

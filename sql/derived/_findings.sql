@@ -1,7 +1,10 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
 -- @reads    collectives steps comm_args et_nodes et_links ranks
--- @caveat   Spans are compared after shifting each rank by its median end difference, so that a constant clock offset is no finding, and widened by the median deviation from it, so that a rank that leaves its calls at different times is none; spans that overlap as recorded are none either.
+-- @caveat   Spans are compared after shifting each rank by its median end difference, so that a
+--           constant clock offset is no finding, and widened by the median deviation from it, so
+--           that a rank that leaves its calls at different times is none; spans that overlap as
+--           recorded are none either.
 WITH
     -- Kinds that no rank leaves before all have come; a root, or who sends, need not wait.
     shares AS (

@@ -14,7 +14,8 @@
 -- @column   step BIGINT value - | Step that launched it.
 -- @column   operation VARCHAR value - | Operation of FSDP.
 -- @column   layer VARCHAR value - | Module; NULL for the root.
--- @caveat   Without devices (gloo), a communication on the host is of the range of the main thread in which it starts.
+-- @caveat   Without devices (gloo), a communication on the host is of the range of the main thread
+--           in which it starts.
 -- @source   metrics 2.H
 WITH
     kinds AS (

@@ -1,6 +1,7 @@
 -- @derived  _fsdp_ranges
 -- @partition rank
--- @summary  Ranges of FSDP with their step, layer and own time: that of the ranges of FSDP inside them is theirs.
+-- @summary  Ranges of FSDP with their step, layer and own time: that of the ranges of FSDP inside
+--           them is theirs.
 -- @requires _ranges
 -- @reads    steps
 -- @column   source VARCHAR value - | Profiler.

@@ -1,6 +1,7 @@
 -- @derived  _launched
 -- @partition rank
--- @summary  Device events with the call that launched them: its time and thread, the step, and the annotation around it.
+-- @summary  Device events with the call that launched them: its time and thread, the step, and the
+--           annotation around it.
 -- @requires launches device_events
 -- @reads    steps
 -- @column   source VARCHAR value - | Profiler.
@@ -15,7 +16,8 @@
 -- @column   tid BIGINT value - | Thread of the call.
 -- @column   range_event_id BIGINT value - | Innermost annotation around the call.
 -- @column   step BIGINT value - | Step of the call.
--- @source   formats_kineto section 3: the launch is found by correlation, never by the time on the device
+-- @source   formats_kineto section 3: the launch is found by correlation, never by the time on the
+--           device
 WITH
     linked AS (
         SELECT

@@ -1,6 +1,7 @@
 -- @derived  _phased
 -- @partition rank
--- @summary  Launched device events with the phase whose window on the host launched them, by a thread that trains; rest for all others.
+-- @summary  Launched device events with the phase whose window on the host launched them, by a
+--           thread that trains; rest for all others.
 -- @requires _launched _threads
 -- @reads    phases
 -- @column   source VARCHAR value - | Profiler.

@@ -1,6 +1,7 @@
 -- @derived  _ranges
 -- @partition rank
--- @summary  The ranges of each rank with their names, and what they or the annotations around them state: phase, operation of FSDP, layer.
+-- @summary  The ranges of each rank with their names, and what they or the annotations around them
+--           state: phase, operation of FSDP, layer.
 -- @requires host_ranges host_events
 -- @reads    range_patterns
 -- @column   source VARCHAR value - | Profiler.

@@ -9,7 +9,8 @@
 -- @column   tid BIGINT value - | Thread.
 -- @column   has_backward BOOLEAN value - | Whether operators of autograd run on it.
 -- @column   is_main BOOLEAN value - | Whether it is the main one.
--- @caveat   The main thread is the one that the steps stand on, else the one whose operators (other than of autograd) take longest.
+-- @caveat   The main thread is the one that the steps stand on, else the one whose operators (other
+--           than of autograd) take longest.
 -- @source   metrics 2.A cpu_overhead_s and 2.H
 WITH
     threads AS (

@@ -2,7 +2,8 @@
 -- @summary  One row per operation that every ingested rank of its group took part in.
 -- @requires collectives
 -- @reads    _collective_matches ranks cards bus_factors
--- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks' offset too. transfer_ns does not.
+-- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks'
+--           offset too. transfer_ns does not.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); product 6.1
 WITH
     -- Node of a rank: its host, else its number over the card's devices per node.

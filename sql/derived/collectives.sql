@@ -2,9 +2,12 @@
 -- @summary  One row per rank and communication call, with kind, sizes, group, step and call.
 -- @requires _collective_events
 -- @reads    _collective_matches process_groups ranks steps
--- @caveat   group_size is the world size where nothing states the group and every rank has the same number of calls of the kind; group_source says so.
--- @caveat   wire_bytes of an all-to-all, or a group of sends, whose splits and place in the group are known is what leaves the rank; of any other all-to-all it is the even share.
--- @caveat   A rank that a permute of XLA gives no target sends nothing; its message_bytes are those of its buffer.
+-- @caveat   group_size is the world size where nothing states the group and every rank has the same
+--           number of calls of the kind; group_source says so.
+-- @caveat   wire_bytes of an all-to-all, or a group of sends, whose splits and place in the group
+--           are known is what leaves the rank; of any other all-to-all it is the even share.
+-- @caveat   A rank that a permute of XLA gives no target sends nothing; its message_bytes are those
+--           of its buffer.
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH
     worlds AS (

@@ -2,7 +2,9 @@
 -- @partition rank
 -- @summary  Which event of Kineto a node of the execution trace of the same rank is.
 -- @requires host_events et_nodes
--- @caveat   Newer traces share the record function id. Older ones share no id: there only record_param_comms are linked, in the order of each thread, where threads, counts and dimensions are all equal.
+-- @caveat   Newer traces share the record function id. Older ones share no id: there only
+--           record_param_comms are linked, in the order of each thread, where threads, counts and
+--           dimensions are all equal.
 -- @source   formats_kineto section 4 (execution traces)
 WITH
     -- A number that comes twice in a file names no node.

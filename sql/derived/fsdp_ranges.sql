@@ -1,6 +1,7 @@
 -- @derived  fsdp_ranges
 -- @partition rank
--- @summary  Operations of FSDP by step and layer of each rank: their own time on the host, and the time of what they launched.
+-- @summary  Operations of FSDP by step and layer of each rank: their own time on the host, and the
+--           time of what they launched.
 -- @requires _fsdp_ranges
 -- @reads    _fsdp_events
 -- @source   metrics 2.H fsdp

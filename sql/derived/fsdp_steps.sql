@@ -1,6 +1,7 @@
 -- @derived  fsdp_steps
 -- @partition rank
--- @summary  The work of FSDP on the devices of a rank in each step, and how much of it other compute hides.
+-- @summary  The work of FSDP on the devices of a rank in each step, and how much of it other
+--           compute hides.
 -- @requires _fsdp_events
 -- @reads    device_events
 -- @source   metrics 2.H fsdp_overhead_pct and fsdp_prefetch_efficiency

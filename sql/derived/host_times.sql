@@ -1,6 +1,7 @@
 -- @derived  host_times
 -- @partition rank
--- @summary  How long operators run on the host of each rank, by step, and how much of it no device works beside.
+-- @summary  How long operators run on the host of each rank, by step, and how much of it no device
+--           works beside.
 -- @requires _ranges _threads
 -- @reads    device_events steps
 -- @source   metrics 2.A cpu_overhead_s

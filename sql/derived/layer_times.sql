@@ -1,9 +1,11 @@
 -- @derived  layer_times
 -- @partition rank
--- @summary  Layers that annotations name: host time of their ranges, and device time of what was launched inside them, by step and phase.
+-- @summary  Layers that annotations name: host time of their ranges, and device time of what was
+--           launched inside them, by step and phase.
 -- @requires _ranges
 -- @reads    _phased phases steps
--- @caveat   Only ranges that say a layer in their names count (layers.3, blocks.3, h.3): the operators of a model say none.
+-- @caveat   Only ranges that say a layer in their names count (layers.3, blocks.3, h.3): the
+--           operators of a model say none.
 -- @source   metrics 2.H layer_breakdown_ms
 WITH
     -- The outermost range of each layer.

@@ -3,7 +3,15 @@
 -- @summary  Windows of training phases on the host of each rank: they do not overlap.
 -- @requires _ranges _threads
 -- @reads    steps
--- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that trains. A run of operators of autograd, from the first start to the last end, is backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and each operator between them and the backward that stands beside them, in no range of its own; else the operators of the main thread before a backward, from the first start to the last end, unless an optimizer or data loading comes before that backward. A step without a backward has the forward that ranges say. The gradient that autograd starts from, ones_like right before its operators, is of the backward. What is left of a step is the rest.
+-- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that
+--           trains. A run of operators of autograd, from the first start to the last end, is
+--           backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and
+--           each operator between them and the backward that stands beside them, in no range of its
+--           own; else the operators of the main thread before a backward, from the first start to
+--           the last end, unless an optimizer or data loading comes before that backward. A step
+--           without a backward has the forward that ranges say. The gradient that autograd starts
+--           from, ones_like right before its operators, is of the backward. What is left of a step
+--           is the rest.
 -- @source   metrics 2.H (defect D58: nested operators are not added up)
 WITH
     training AS (

@@ -2,9 +2,11 @@
 -- @partition rank
 -- @summary  Steps of each rank, from the markers on its host.
 -- @reads    host_events step_ranges
--- @caveat   Ranges that the reader took as steps (--step-range, or a name that frameworks use) stand in step_ranges; with --step-range they replace the profiler's own markers.
+-- @caveat   Ranges that the reader took as steps (--step-range, or a name that frameworks use)
+--           stand in step_ranges; with --step-range they replace the profiler's own markers.
 -- @caveat   Markers that Kineto repeats on the device are no steps: they span device work.
--- @source   formats_kineto section 6: ProfilerStep#N, an Operator before 2022 and a user_annotation since
+-- @source   formats_kineto section 6: ProfilerStep#N, an Operator before 2022 and a user_annotation
+--           since
 WITH
     markers AS (
         SELECT source, rank, name, ts_ns, dur_ns

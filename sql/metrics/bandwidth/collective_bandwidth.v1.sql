@@ -1,7 +1,8 @@
 -- @metric   collective_bandwidth
 -- @version  1
 -- @area     bandwidth
--- @summary  Bytes over the wire per second of the collectives of a rank, as its events show them; mean over ranks.
+-- @summary  Bytes over the wire per second of the collectives of a rank, as its events show them;
+--           mean over ranks.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _event_links
@@ -10,18 +11,31 @@
 -- @coverage size_coverage_ratio | wire bytes and time are
 -- @null     no collective of more than one rank has known wire bytes and a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   collective_bandwidth_gb_per_s DOUBLE value gb_per_s higher | Sum of the wire bytes of a rank's collectives (send and receive apart) / sum of their durations; mean over the ranks that have such calls. Calls that send nothing count with their time.
--- @column   data_weighted_gb_per_s DOUBLE value gb_per_s | Mean bandwidth of the events of each kind, weighted by its bytes; mean over the ranks that send bytes: the figure of the tool that set the name.
--- @column   utilization_pct DOUBLE value pct | 100 x wire bytes / what the links of the card could have carried in the same durations (Gbit/s / 8; scale-up inside a node, scale-out between nodes), over the collectives whose link is known; mean over ranks.
+-- @column   collective_bandwidth_gb_per_s DOUBLE value gb_per_s higher | Sum of the wire bytes of a
+--           rank's collectives (send and receive apart) / sum of their durations; mean over the
+--           ranks that have such calls. Calls that send nothing count with their time.
+-- @column   data_weighted_gb_per_s DOUBLE value gb_per_s | Mean bandwidth of the events of each
+--           kind, weighted by its bytes; mean over the ranks that send bytes: the figure of the
+--           tool that set the name.
+-- @column   utilization_pct DOUBLE value pct | 100 x wire bytes / what the links of the card could
+--           have carried in the same durations (Gbit/s / 8; scale-up inside a node, scale-out
+--           between nodes), over the collectives whose link is known; mean over ranks.
 -- @column   total_traffic_gb DOUBLE value gb | Wire bytes of the collectives of all ranks.
 -- @column   calls BIGINT value calls | Events of collectives, barriers left out, all ranks.
 -- @column   calls_with_size BIGINT value calls | Those that count.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
--- @column   by_type LIST value - | Of each kind, all ranks, send and receive too: calls, calls_with_size, mean, median, min and max bandwidth of its events, weighted_gb_per_s (sum / sum), total_data_gb.
--- @column   per_rank LIST value - | Of each rank: collective_bandwidth_gb_per_s, data_weighted_gb_per_s, utilization_pct, total_data_gb, calls.
--- @warn     utilization_pct > 100 | utilization_pct is above 100 %: the card states less link bandwidth than the calls had, or that of another link
--- @caveat   Waiting for late ranks is in the durations. See avg_comm_bandwidth_GBps for what the network carried once all ranks were there.
--- @source   metrics 2.D collective_bandwidth_gbps (defects D29, D31, D39: group of the event, bytes by kind, the link of the card)
+-- @column   by_type LIST value - | Of each kind, all ranks, send and receive too: calls,
+--           calls_with_size, mean, median, min and max bandwidth of its events, weighted_gb_per_s
+--           (sum / sum), total_data_gb.
+-- @column   per_rank LIST value - | Of each rank: collective_bandwidth_gb_per_s,
+--           data_weighted_gb_per_s, utilization_pct, total_data_gb, calls.
+-- @warn     utilization_pct > 100
+--           | utilization_pct is above 100 %: the card states less link bandwidth than the calls
+--           had, or that of another link
+-- @caveat   Waiting for late ranks is in the durations. See avg_comm_bandwidth_GBps for what the
+--           network carried once all ranks were there.
+-- @source   metrics 2.D collective_bandwidth_gbps (defects D29, D31, D39: group of the event, bytes
+--           by kind, the link of the card)
 WITH
     events AS (
         SELECT

@@ -1,7 +1,8 @@
 -- @metric   comm_efficiency_gb_per_s
 -- @version  1
 -- @area     bandwidth
--- @summary  Bytes over the wire per second of communication: what a rank must send at least, over the union of its calls.
+-- @summary  Bytes over the wire per second of communication: what a rank must send at least, over
+--           the union of its calls.
 -- @grain    trace
 -- @requires collectives
 -- @value    comm_efficiency_gb_per_s
@@ -9,12 +10,17 @@
 -- @coverage size_coverage_ratio | bytes of calls, by the time that they take, are
 -- @null     no call has known wire bytes and a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   comm_efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of a rank over the union of the calls whose bytes are known; mean over the ranks that have such calls.
--- @column   job_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of all ranks over the sum of their unions.
--- @column   size_coverage_ratio DOUBLE value ratio | Sum of the durations of those calls over that of all.
+-- @column   comm_efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of a rank over the
+--           union of the calls whose bytes are known; mean over the ranks that have such calls.
+-- @column   job_gb_per_s DOUBLE value gb_per_s higher | Wire bytes of all ranks over the sum of
+--           their unions.
+-- @column   size_coverage_ratio DOUBLE value ratio | Sum of the durations of those calls over that
+--           of all.
 -- @column   per_rank MAP value gb_per_s | Efficiency of each rank.
--- @caveat   Waiting for the last rank is in the time: this is what a job gets out of its network, not what the network can do. See avg_comm_bandwidth_GBps for that.
--- @source   metrics 2.C comm_efficiency_gbps (defect D29: the group of the event, not the number of files)
+-- @caveat   Waiting for the last rank is in the time: this is what a job gets out of its network,
+--           not what the network can do. See avg_comm_bandwidth_GBps for that.
+-- @source   metrics 2.C comm_efficiency_gbps (defect D29: the group of the event, not the number of
+--           files)
 WITH
     spans AS (
         SELECT

@@ -1,28 +1,43 @@
 -- @metric   nvlink_throughput_gb_per_s
 -- @version  1
 -- @area     bandwidth
--- @summary  Bytes that the links of NVLink moved per second, by samples of their counters: mean over time, links and directions.
+-- @summary  Bytes that the links of NVLink moved per second, by samples of their counters: mean
+--           over time, links and directions.
 -- @grain    trace
 -- @profilers bench
 -- @alias    nvlink_usage nvlink_usage_group11
 -- @reads    _nvlink_intervals counters device_events
 -- @value    mean_gb_per_s
 -- @null     no counter has two samples between which it did not run backwards
--- @check    (SELECT count(*) FROM counters WHERE name LIKE 'nvlink.%') > 0 | the trace has no samples of the counters of NVLink (files of NVML samples, magic NVF1)
+-- @check    (SELECT count(*) FROM counters WHERE name LIKE 'nvlink.%') > 0
+--           | the trace has no samples of the counters of NVLink (files of NVML samples, magic
+--           NVF1)
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   mean_gb_per_s DOUBLE value gb_per_s | Bytes / time, summed over the intervals of all links and directions: the mean of one link in one direction.
--- @column   max_gb_per_s DOUBLE value gb_per_s | Highest rate of a link in one direction between two samples.
--- @column   max_link STRUCT value - | Where and when: device, link, direction, start (ns since the Unix epoch), duration, bytes.
--- @column   total_bytes BIGINT value bytes | (sent + received) / 2: what one device sends another receives; the one direction where only one was sampled.
+-- @column   mean_gb_per_s DOUBLE value gb_per_s | Bytes / time, summed over the intervals of all
+--           links and directions: the mean of one link in one direction.
+-- @column   max_gb_per_s DOUBLE value gb_per_s | Highest rate of a link in one direction between
+--           two samples.
+-- @column   max_link STRUCT value - | Where and when: device, link, direction, start (ns since the
+--           Unix epoch), duration, bytes.
+-- @column   total_bytes BIGINT value bytes | (sent + received) / 2: what one device sends another
+--           receives; the one direction where only one was sampled.
 -- @column   tx_bytes BIGINT value bytes | Bytes sent, all links; NULL where not sampled.
 -- @column   rx_bytes BIGINT value bytes | Bytes received, all links; NULL where not sampled.
 -- @column   interval_count BIGINT value count | Intervals between two samples.
--- @column   reset_count BIGINT value count | Intervals in which a counter ran backwards: in no figure.
--- @column   by_link LIST value - | Each device, link and direction: bytes, mean and highest rate, intervals.
--- @column   by_device LIST value - | Each device and direction: links, bytes, and the rate of all its links together, mean over its samples.
--- @column   peak_kernels LIST value - | Kernels of the trace that ran while the rate was highest, the ten names with most time in it; NULL where there are none, or their times have no epoch.
--- @caveat   Counters of NVML move in steps: samples taken more often than the driver refreshes them show zeros and peaks that are none.
--- @warn     peak_kernels IS NOT NULL | nothing ties a device of NVML to a rank: peak_kernels are of all ranks, and rest on the clocks of host and profiler being one
+-- @column   reset_count BIGINT value count | Intervals in which a counter ran backwards: in no
+--           figure.
+-- @column   by_link LIST value - | Each device, link and direction: bytes, mean and highest rate,
+--           intervals.
+-- @column   by_device LIST value - | Each device and direction: links, bytes, and the rate of all
+--           its links together, mean over its samples.
+-- @column   peak_kernels LIST value - | Kernels of the trace that ran while the rate was highest,
+--           the ten names with most time in it; NULL where there are none, or their times have no
+--           epoch.
+-- @caveat   Counters of NVML move in steps: samples taken more often than the driver refreshes them
+--           show zeros and peaks that are none.
+-- @warn     peak_kernels IS NOT NULL
+--           | nothing ties a device of NVML to a rank: peak_kernels are of all ranks, and rest on
+--           the clocks of host and profiler being one
 -- @source   metrics 2.D nvlink_throughput
 WITH
     intervals AS (

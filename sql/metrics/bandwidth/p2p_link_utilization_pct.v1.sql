@@ -1,26 +1,37 @@
 -- @metric   p2p_link_utilization_pct
 -- @version  1
 -- @area     bandwidth
--- @summary  Sampled utilization of the sending side of the link (NVLink, else PCIe) while a rank sends or receives point to point.
+-- @summary  Sampled utilization of the sending side of the link (NVLink, else PCIe) while a rank
+--           sends or receives point to point.
 -- @grain    trace
 -- @profilers nsys
 -- @requires counters collectives
 -- @value    p2p_link_utilization_pct
 -- @alias    bandwidth_utilization_peertopeer_group_6 bandwidth_utilization_peertopeer
--- @check    (SELECT count(*) FROM counters WHERE unit = 'Throughput %' AND (lower(name) LIKE 'nvlink tx%' OR lower(name) LIKE 'pcie tx%')) > 0 | no utilization of NVLink or PCIe was sampled (nsys --gpu-metrics-device)
--- @check    (SELECT count(*) FROM collectives WHERE collective IN ('send', 'recv', 'send_recv')) > 0 | the trace has no send and no receive
+-- @check    (SELECT count(*) FROM counters WHERE unit = 'Throughput %' AND (lower(name) LIKE
+--           'nvlink tx%' OR lower(name) LIKE 'pcie tx%')) > 0
+--           | no utilization of NVLink or PCIe was sampled (nsys --gpu-metrics-device)
+-- @check    (SELECT count(*) FROM collectives WHERE collective IN ('send', 'recv', 'send_recv')) >
+--           0
+--           | the trace has no send and no receive
 -- @null     no sample lies inside a send or receive
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   p2p_link_utilization_pct DOUBLE value pct higher | Mean over the samples inside the union of a device's send and receive events, mean over devices. User data of NVLink as sampled, requests and responses together; PCIe where no NVLink was sampled.
+-- @column   p2p_link_utilization_pct DOUBLE value pct higher | Mean over the samples inside the
+--           union of a device's send and receive events, mean over devices. User data of NVLink as
+--           sampled, requests and responses together; PCIe where no NVLink was sampled.
 -- @column   nonzero_pct DOUBLE value pct | The same over the samples that are not 0.
 -- @column   max_pct DOUBLE value pct | Largest sample.
 -- @column   sample_count BIGINT value count | Samples inside the events.
 -- @column   nonzero_sample_count BIGINT value count | Those that are not 0.
 -- @column   link VARCHAR value - | nvlink or pcie.
--- @column   by_counter LIST value - | Of each counter of a sending side, inside the events: name, mean_pct, nonzero_pct, max_pct, samples.
+-- @column   by_counter LIST value - | Of each counter of a sending side, inside the events: name,
+--           mean_pct, nonzero_pct, max_pct, samples.
 -- @column   per_rank LIST value - | Of each rank and device: mean_pct, nonzero_pct, samples.
--- @caveat   A sample is the mean over its period: events that are shorter than the period of sampling are hardly seen.
--- @caveat   Whether user data travels in requests or in responses depends on who copies, so both count; the tool that set the older name reads responses alone, and the mean of the samples that are not 0.
+-- @caveat   A sample is the mean over its period: events that are shorter than the period of
+--           sampling are hardly seen.
+-- @caveat   Whether user data travels in requests or in responses depends on who copies, so both
+--           count; the tool that set the older name reads responses alone, and the mean of the
+--           samples that are not 0.
 -- @source   metrics 2.D p2p_link_utilization_pct (defect D37)
 WITH
     samples AS (

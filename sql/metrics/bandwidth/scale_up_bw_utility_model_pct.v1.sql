@@ -1,28 +1,46 @@
 -- @metric   scale_up_bw_utility_model_pct
 -- @version  1
 -- @area     bandwidth
--- @summary  How much shorter a step would be with twice the bandwidth inside the nodes, by a model: half of the exposed transfer time of the collectives inside a node is saved.
+-- @summary  How much shorter a step would be with twice the bandwidth inside the nodes, by a model:
+--           half of the exposed transfer time of the collectives inside a node is saved.
 -- @grain    trace
 -- @requires collectives steps
 -- @reads    _event_links _comm_fits _comm_launches _step_times busy_intervals
 -- @value    scale_up_bw_utility_model_pct
 -- @alias    scale_up_bw_utility scale_up_bw_utility_pct
 -- @coverage link_coverage_ratio | links of calls, by the time that they take, are
--- @check    (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
--- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL) > 0 | no step launched communication on a device
--- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL AND dur_ns > 0) > 0 | no communication that a step launched has a duration above 0
--- @null     of no call is the link known (hosts of the ranks, or devices of a node in the card), or no step that counts has a duration
+-- @check    (SELECT sum(launched_calls) FROM _comm_launches) > 0
+--           | of no communication event is the launch known, and with it the step
+-- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL) > 0
+--           | no step launched communication on a device
+-- @check    (SELECT count(*) FROM collectives WHERE step IS NOT NULL AND device IS NOT NULL AND
+--           dur_ns > 0) > 0
+--           | no communication that a step launched has a duration above 0
+-- @null     of no call is the link known (hosts of the ranks, or devices of a node in the card), or
+--           no step that counts has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   scale_up_bw_utility_model_pct DOUBLE value pct | 100 x (T - T2) / T of a rank, T the time of its steps; mean over ranks.
--- @column   step_time_ms DOUBLE value ms | T: mean time of a step (first and last left out of more than two), mean over ranks.
+-- @column   scale_up_bw_utility_model_pct DOUBLE value pct | 100 x (T - T2) / T of a rank, T the
+--           time of its steps; mean over ranks.
+-- @column   step_time_ms DOUBLE value ms | T: mean time of a step (first and last left out of more
+--           than two), mean over ranks.
 -- @column   model_step_time_ms DOUBLE value ms | T2: the same with what the model saves taken away.
--- @column   exposed_comm_ms DOUBLE value ms | Communication of a step with no computation beside it, call by call, mean over steps and ranks.
+-- @column   exposed_comm_ms DOUBLE value ms | Communication of a step with no computation beside
+--           it, call by call, mean over steps and ranks.
 -- @column   exposed_intra_ms DOUBLE value ms | That of calls inside a node.
--- @column   exposed_bandwidth_ms DOUBLE value ms | Of that what more bandwidth shortens: T2 is T less half of it.
--- @column   fitted_ratio DOUBLE value ratio | Share of the exposed time inside the nodes whose latency is from a fit; of the rest all of the transfer counts as bandwidth.
--- @column   link_coverage_ratio DOUBLE value ratio | Share of the communication time whose link is known.
--- @column   per_rank LIST value - | Of each rank: rank, steps, step_time_ms, model_step_time_ms, utility_pct.
--- @caveat   A model, no simulation: a call of duration D waits for late ranks (D - the shortest duration over its ranks), has the latency of the Hockney fit of its kind, group size and link (from 5 calls and two sizes on, else 0), and transfers in the rest. Of the transfer the share that no computation hides is halved. What waits for a shorter call is not moved, and a step never loses more than half of the time in which it only communicates.
+-- @column   exposed_bandwidth_ms DOUBLE value ms | Of that what more bandwidth shortens: T2 is T
+--           less half of it.
+-- @column   fitted_ratio DOUBLE value ratio | Share of the exposed time inside the nodes whose
+--           latency is from a fit; of the rest all of the transfer counts as bandwidth.
+-- @column   link_coverage_ratio DOUBLE value ratio | Share of the communication time whose link is
+--           known.
+-- @column   per_rank LIST value - | Of each rank: rank, steps, step_time_ms, model_step_time_ms,
+--           utility_pct.
+-- @caveat   A model, no simulation: a call of duration D waits for late ranks (D - the shortest
+--           duration over its ranks), has the latency of the Hockney fit of its kind, group size
+--           and link (from 5 calls and two sizes on, else 0), and transfers in the rest. Of the
+--           transfer the share that no computation hides is halved. What waits for a shorter call
+--           is not moved, and a step never loses more than half of the time in which it only
+--           communicates.
 -- @source   metrics 2.J scale_up_bw_utility_pct (analytic variant), 4.1 (Hockney)
 WITH
     -- Disjoint spans of computation of each device, and how long it computed before each of them.

@@ -1,23 +1,31 @@
 -- @metric   aggregate_gpu_utilization
 -- @version  1
 -- @area     devices
--- @summary  Share of the time from its first to its last kernel in which a device runs kernels, mean over ranks.
+-- @summary  Share of the time from its first to its last kernel in which a device runs kernels,
+--           mean over ranks.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _rank_times busy_intervals
 -- @value    kernel_utilization_pct
--- @check    (SELECT count(*) FROM device_events WHERE class IN ('compute', 'comm')) > 0 | the trace has no kernels
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @check    (SELECT count(*) FROM device_events WHERE class IN ('compute', 'comm')) > 0
+--           | the trace has no kernels
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+--           | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @null     no kernel has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   kernel_utilization_pct DOUBLE value pct higher | 100 x |kernels| / (first start to last end of the kernels), per device, summed over the devices of a rank; mean over ranks.
--- @column   of_window_pct DOUBLE value pct higher | 100 x |kernels| / window of all device events, mean over ranks (kernel_pct of gpu_utilization).
+-- @column   kernel_utilization_pct DOUBLE value pct higher | 100 x |kernels| / (first start to last
+--           end of the kernels), per device, summed over the devices of a rank; mean over ranks.
+-- @column   of_window_pct DOUBLE value pct higher | 100 x |kernels| / window of all device events,
+--           mean over ranks (kernel_pct of gpu_utilization).
 -- @column   kernel_time_ms DOUBLE value ms | |kernels|, mean over ranks.
--- @column   kernel_span_ms DOUBLE value ms | First start to last end of the kernels, summed over the devices of a rank, mean over ranks.
+-- @column   kernel_span_ms DOUBLE value ms | First start to last end of the kernels, summed over
+--           the devices of a rank, mean over ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
 -- @caveat   The window of a rank with several devices is that of each device, added up.
--- @caveat   Copies and sets are no kernels; gpu_utilization counts them. A kernel of communication that waits counts as use.
--- @source   metrics 2.F gpu_utilization_pct (aggregate_gpu_utilization of main.py; defect D45: per device, all ranks)
+-- @caveat   Copies and sets are no kernels; gpu_utilization counts them. A kernel of communication
+--           that waits counts as use.
+-- @source   metrics 2.F gpu_utilization_pct (aggregate_gpu_utilization of main.py; defect D45: per
+--           device, all ranks)
 WITH
     devices AS (
         SELECT

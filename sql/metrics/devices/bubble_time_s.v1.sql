@@ -1,25 +1,38 @@
 -- @metric   bubble_time_s
 -- @version  1
 -- @area     devices
--- @summary  Time in which a device waits: doing nothing at all, or inside a communication whose last rank has not come yet.
+-- @summary  Time in which a device waits: doing nothing at all, or inside a communication whose
+--           last rank has not come yet.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _rank_times _busy _waits _match_coverage
 -- @value    bubble_time_s
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls: the waits change, the bubble does not.
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls: the waits change, the bubble does
+--           not.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   bubble_time_s DOUBLE value s lower | Window - union of all device events; mean over ranks.
+-- @column   bubble_time_s DOUBLE value s lower | Window - union of all device events; mean over
+--           ranks.
 -- @column   bubble_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
--- @column   comm_wait_s DOUBLE value s lower | Union of the times in which a rank is in a matched call before its last rank is; mean over ranks. NULL where no call is matched.
+-- @column   comm_wait_s DOUBLE value s lower | Union of the times in which a rank is in a matched
+--           call before its last rank is; mean over ranks. NULL where no call is matched.
 -- @column   exposed_comm_wait_s DOUBLE value s lower | Part of that without compute beside it.
--- @column   waiting_s DOUBLE value s lower | Doing nothing, or waiting without compute beside it: bubble + exposed wait; mean over ranks.
+-- @column   waiting_s DOUBLE value s lower | Doing nothing, or waiting without compute beside it:
+--           bubble + exposed wait; mean over ranks.
 -- @column   waiting_ratio DOUBLE value ratio lower | The same over the window, mean over ranks.
 -- @column   per_rank LIST value - | The same of each rank.
--- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size; the waits rest on those.
--- @source   metrics 2.E bubble_time_s (defect D11: waiting inside a kernel is no idle time, and is said by itself)
+-- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of
+--           the clocks were taken away: see the parameter align.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in
+--           a matched call: of the events of groups of more than one rank, or of unknown size; the
+--           waits rest on those.
+-- @source   metrics 2.E bubble_time_s (defect D11: waiting inside a kernel is no idle time, and is
+--           said by itself)
 WITH
     waits AS (
         SELECT

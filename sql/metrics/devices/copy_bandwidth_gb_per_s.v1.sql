@@ -8,24 +8,32 @@
 -- @value    copy_bandwidth_gb_per_s
 -- @alias    average_memory_bandwidth
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'copy') > 0 | the trace has no copies
--- @check    (SELECT count(bytes) FROM device_events WHERE class = 'copy') > 0 | no copy states its bytes
+-- @check    (SELECT count(bytes) FROM device_events WHERE class = 'copy') > 0
+--           | no copy states its bytes
 -- @coverage known_ratio | the size of the copies is, by their time,
 -- @null     no copy takes time
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   copy_bandwidth_gb_per_s DOUBLE value gb_per_s higher | Sum of bytes / sum of durations of the copies that state their bytes and take time, over all ranks (10^9 bytes).
--- @column   h2d_gb_per_s DOUBLE value gb_per_s higher | The same of copies from host to device; NULL without any; so too the next ones.
+-- @column   copy_bandwidth_gb_per_s DOUBLE value gb_per_s higher | Sum of bytes / sum of durations
+--           of the copies that state their bytes and take time, over all ranks (10^9 bytes).
+-- @column   h2d_gb_per_s DOUBLE value gb_per_s higher | The same of copies from host to device;
+--           NULL without any; so too the next ones.
 -- @column   d2h_gb_per_s DOUBLE value gb_per_s higher | From device to host.
 -- @column   d2d_gb_per_s DOUBLE value gb_per_s higher | Inside a device.
 -- @column   p2p_gb_per_s DOUBLE value gb_per_s higher | Between devices.
--- @column   by_direction LIST value - | By direction (NULL for unknown), most bytes first: copies, of these with_bytes, copied_bytes, time_ms, gb_per_s, median_gb_per_s of the single copies.
+-- @column   by_direction LIST value - | By direction (NULL for unknown), most bytes first: copies,
+--           of these with_bytes, copied_bytes, time_ms, gb_per_s, median_gb_per_s of the single
+--           copies.
 -- @column   copied_bytes DOUBLE value bytes | Bytes of all copies.
 -- @column   copy_time_ms DOUBLE value ms | Durations of all copies, all ranks.
 -- @column   copy_count BIGINT value count | Copies of all ranks.
 -- @column   known_ratio DOUBLE value ratio | Share of the copy time whose bytes are known.
 -- @column   per_rank MAP value gb_per_s | The rate of each rank.
--- @caveat   Directions are no more alike than PCIe and the memory of a device: read by_direction, not the sum. Small copies take as long as their latency.
--- @caveat   Copies that run at the same time share a link: their rates are lower than that of the link. An asynchronous copy of XLA lasts from its start to its done.
--- @source   metrics 2.G average_memory_bandwidth_gbps (defect D56: device copies only, by direction)
+-- @caveat   Directions are no more alike than PCIe and the memory of a device: read by_direction,
+--           not the sum. Small copies take as long as their latency.
+-- @caveat   Copies that run at the same time share a link: their rates are lower than that of the
+--           link. An asynchronous copy of XLA lasts from its start to its done.
+-- @source   metrics 2.G average_memory_bandwidth_gbps (defect D56: device copies only, by
+--           direction)
 WITH
     moves AS (
         SELECT

@@ -1,23 +1,34 @@
 -- @metric   cpu_overhead_s
 -- @version  1
 -- @area     devices
--- @summary  Time inside steps in which the main thread of a rank runs operators and no device works beside, mean over ranks.
+-- @summary  Time inside steps in which the main thread of a rank runs operators and no device works
+--           beside, mean over ranks.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @reads    device_events host_times steps
 -- @value    cpu_overhead_s
 -- @check    (SELECT count(*) FROM host_times) > 0 | the trace has no operators on the host
--- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events, beside which operators could run
+-- @check    (SELECT count(*) FROM device_events) > 0
+--           | the trace has no device events, beside which operators could run
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   cpu_overhead_s DOUBLE value s lower | |operators of the main thread \ all device events| inside the steps, in all of the trace without steps; mean over the ranks that have operators.
+-- @column   cpu_overhead_s DOUBLE value s lower | |operators of the main thread \ all device
+--           events| inside the steps, in all of the trace without steps; mean over the ranks that
+--           have operators.
 -- @column   main_op_s DOUBLE value s | Operators of the main thread, beside device work too.
--- @column   op_self_s DOUBLE value s | Operators of all threads, each thread by itself: the own times of all operators added up.
--- @column   per_step_s DOUBLE value s | cpu_overhead_s for one step; mean over the steps of a rank, then over ranks; NULL without steps.
--- @column   of_step_time_pct DOUBLE value pct lower | 100 x overhead / time of the steps, mean over ranks; NULL without steps.
--- @column   exposed_pct DOUBLE value pct | 100 x overhead / main_op_s, of all ranks: the share of host work that is not hidden.
+-- @column   op_self_s DOUBLE value s | Operators of all threads, each thread by itself: the own
+--           times of all operators added up.
+-- @column   per_step_s DOUBLE value s | cpu_overhead_s for one step; mean over the steps of a rank,
+--           then over ranks; NULL without steps.
+-- @column   of_step_time_pct DOUBLE value pct lower | 100 x overhead / time of the steps, mean over
+--           ranks; NULL without steps.
+-- @column   exposed_pct DOUBLE value pct | 100 x overhead / main_op_s, of all ranks: the share of
+--           host work that is not hidden.
 -- @column   per_rank MAP value s | Overhead of each rank.
--- @column   window_basis VARCHAR value - | steps or whole_trace, or mixed where some ranks have no steps.
--- @warn     (SELECT count(*) FROM device_events WHERE source = 'nsys') > 0 | operators are the outermost ranges of NVTX that are no annotation (steps, FSDP::, nccl:, Optimizer.): a range of your own around a whole step counts all of it.
+-- @column   window_basis VARCHAR value - | steps or whole_trace, or mixed where some ranks have no
+--           steps.
+-- @warn     (SELECT count(*) FROM device_events WHERE source = 'nsys') > 0
+--           | operators are the outermost ranges of NVTX that are no annotation (steps, FSDP::,
+--           nccl:, Optimizer.): a range of your own around a whole step counts all of it.
 -- @caveat   The profiler itself slows operators down.
 -- @source   metrics 2.A cpu_overhead_s
 WITH

@@ -1,7 +1,8 @@
 -- @metric   critical_path
 -- @version  1
 -- @area     devices
--- @summary  What a step takes its time for: the chain of device events, launches, host time and waits that leads to its end, over all ranks, without gap or overlap.
+-- @summary  What a step takes its time for: the chain of device events, launches, host time and
+--           waits that leads to its end, over all ranks, without gap or overlap.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires steps device_events launches
@@ -9,32 +10,65 @@
 -- @value    critical_path_ms
 -- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @null     no step of the rank has a duration, or none has the number asked for
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
--- @param    step BIGINT NULL | Number of the step; without it the middle one of the rank (of an even number the earlier).
--- @param    rank BIGINT NULL | The rank on which the path ends; without it the one whose step, chosen as above, is longest (of equals the one that starts first).
--- @param    gap_us DOUBLE 5 | An event that starts longer than this after the previous one of its stream has ended and its launch has returned waited for another stream: for what ended last there. A call whose last rank comes longer than this after the own one waited for that rank.
+-- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+--           | XLA launches whole programs, so that its device events have no launches of their own
+-- @param    step BIGINT NULL | Number of the step; without it the middle one of the rank (of an
+--           even number the earlier).
+-- @param    rank BIGINT NULL | The rank on which the path ends; without it the one whose step,
+--           chosen as above, is longest (of equals the one that starts first).
+-- @param    gap_us DOUBLE 5 | An event that starts longer than this after the previous one of its
+--           stream has ended and its launch has returned waited for another stream: for what ended
+--           last there. A call whose last rank comes longer than this after the own one waited for
+--           that rank.
 -- @param    top BIGINT 10 | How many names by_name lists.
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   critical_path_ms DOUBLE value ms lower | The sum of the segments: all of step_ms.
--- @column   rank BIGINT value - | The rank on which the path spends most time (the lowest of equals); time of a victim, which is late mostly because it waited for another, is that of its cause.
+-- @column   rank BIGINT value - | The rank on which the path spends most time (the lowest of
+--           equals); time of a victim, which is late mostly because it waited for another, is that
+--           of its cause.
 -- @column   rank_pct DOUBLE value pct | How much of the path is on that rank and its victims.
--- @column   reason VARCHAR value - | The kind of segment that takes most of the path on that rank itself.
--- @column   end_rank BIGINT value - | The rank on which the path ends: the one whose step is looked at.
+-- @column   reason VARCHAR value - | The kind of segment that takes most of the path on that rank
+--           itself.
+-- @column   end_rank BIGINT value - | The rank on which the path ends: the one whose step is looked
+--           at.
 -- @column   step BIGINT value - | The step looked at.
--- @column   step_ms DOUBLE value ms lower | The step: from its start on the host, or the end of what was launched before it where that is later, to its end on the host, or the end of what it launched where that is later.
--- @column   ends_on VARCHAR value - | device, where what the step launched ends after it; else host.
--- @column   by_rank LIST value - | Of each rank on the path, the one with most time first: rank, cause_rank (of a victim), time_ms, reason, and time by kind.
--- @column   by_kind_ms MAP value ms lower | Time on the path by kind: compute, comm, copy (sets too), host (between a synchronisation and a launch), launch (from the return of the call to the start), sync (from the end of a device event to the return of the call that waited for it), wait (nothing runs that explains it: between two events).
+-- @column   step_ms DOUBLE value ms lower | The step: from its start on the host, or the end of
+--           what was launched before it where that is later, to its end on the host, or the end of
+--           what it launched where that is later.
+-- @column   ends_on VARCHAR value - | device, where what the step launched ends after it; else
+--           host.
+-- @column   by_rank LIST value - | Of each rank on the path, the one with most time first: rank,
+--           cause_rank (of a victim), time_ms, reason, and time by kind.
+-- @column   by_kind_ms MAP value ms lower | Time on the path by kind: compute, comm, copy (sets
+--           too), host (between a synchronisation and a launch), launch (from the return of the
+--           call to the start), sync (from the end of a device event to the return of the call that
+--           waited for it), wait (nothing runs that explains it: between two events).
 -- @column   by_name LIST value - | Names on the path with most time: kind, name, segments, time.
 -- @column   segments_count BIGINT value count | Segments of the path.
--- @column   segments LIST value - | The path in the order of time: start_ns (by the clock of end_rank, see align), dur_ns, kind, name, rank, lane (stream of a device event, thread of the host), device, event_id. They follow each other without gap or overlap.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events that end in this time whose launch is known; NULL where there are none.
--- @caveat   What waits for what is inferred from times: a matched call goes on when its last rank has come, and the path with that rank; any other event begins after the previous one of its stream, after its launch, or, where both were long before, after what ended last on another stream; the host waits in synchronising calls, and in copies that end before their call returns, alone. A call that was matched with no other rank is communication of its own.
--- @source   peers critical path (HTA critical_path_analysis: edges between consecutive kernels, from launch to kernel, from device to synchronising call); here walked back from the end, one predecessor for each event, none later in the order of ends; over ranks as Böhme and others 2012, Scalable critical-path based performance analysis
+-- @column   segments LIST value - | The path in the order of time: start_ns (by the clock of
+--           end_rank, see align), dur_ns, kind, name, rank, lane (stream of a device event, thread
+--           of the host), device, event_id. They follow each other without gap or overlap.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see
+--           the parameter align.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events that end in this
+--           time whose launch is known; NULL where there are none.
+-- @caveat   What waits for what is inferred from times: a matched call goes on when its last rank
+--           has come, and the path with that rank; any other event begins after the previous one of
+--           its stream, after its launch, or, where both were long before, after what ended last on
+--           another stream; the host waits in synchronising calls, and in copies that end before
+--           their call returns, alone. A call that was matched with no other rank is communication
+--           of its own.
+-- @source   peers critical path (HTA critical_path_analysis: edges between consecutive kernels,
+--           from launch to kernel, from device to synchronising call); here walked back from the
+--           end, one predecessor for each event, none later in the order of ends; over ranks as
+--           Böhme and others 2012, Scalable critical-path based performance analysis
 WITH RECURSIVE
     placed AS (
         SELECT

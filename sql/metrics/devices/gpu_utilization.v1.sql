@@ -7,21 +7,27 @@
 -- @reads    _rank_times _gaps busy_intervals ranks steps
 -- @value    utilization_pct
 -- @null     no device event has a duration
--- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what it takes to launch a kernel, longer ones a wait for something else.
+-- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what
+--           it takes to launch a kernel, longer ones a wait for something else.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   utilization_pct DOUBLE value pct higher | 100 x |all device events| / window of a rank, mean over ranks; the window is first start to last end of its device events.
--- @column   step_utilization_pct DOUBLE value pct higher | 100 x |all device events inside the steps| / time of the steps, mean over the ranks with steps; NULL without steps.
--- @column   kernel_pct DOUBLE value pct | 100 x |kernels| / window, mean over ranks; what runs at the same time is in several of these shares.
+-- @column   utilization_pct DOUBLE value pct higher | 100 x |all device events| / window of a rank,
+--           mean over ranks; the window is first start to last end of its device events.
+-- @column   step_utilization_pct DOUBLE value pct higher | 100 x |all device events inside the
+--           steps| / time of the steps, mean over the ranks with steps; NULL without steps.
+-- @column   kernel_pct DOUBLE value pct | 100 x |kernels| / window, mean over ranks; what runs at
+--           the same time is in several of these shares.
 -- @column   memcpy_pct DOUBLE value pct | 100 x |copies| / window, mean over ranks.
 -- @column   memset_pct DOUBLE value pct | 100 x |sets| / window, mean over ranks.
 -- @column   idle_pct DOUBLE value pct lower | 100 - utilization_pct.
 -- @column   window_ms DOUBLE value ms | Window of a rank times its devices, mean over ranks.
--- @column   busy_time_ms DOUBLE value ms | |all device events|, summed over the devices of a rank, mean over ranks; so too the next times.
+-- @column   busy_time_ms DOUBLE value ms | |all device events|, summed over the devices of a rank,
+--           mean over ranks; so too the next times.
 -- @column   idle_time_ms DOUBLE value ms lower | Window - busy.
 -- @column   kernel_time_ms DOUBLE value ms | |kernels|.
 -- @column   memcpy_time_ms DOUBLE value ms | |copies|.
 -- @column   memset_time_ms DOUBLE value ms | |sets|.
--- @column   micro_gap_time_ms DOUBLE value ms lower | Gaps between busy spans of a device that are shorter than gap_us, mean over ranks.
+-- @column   micro_gap_time_ms DOUBLE value ms lower | Gaps between busy spans of a device that are
+--           shorter than gap_us, mean over ranks.
 -- @column   macro_gap_time_ms DOUBLE value ms lower | Gaps not shorter, mean over ranks.
 -- @column   micro_gap_count BIGINT value count | Gaps shorter than gap_us, of all ranks.
 -- @column   macro_gap_count BIGINT value count | Gaps not shorter.
@@ -30,7 +36,8 @@
 -- @column   memset_count BIGINT value count | Sets of all ranks.
 -- @column   graph_count BIGINT value count | Whole CUDA graphs of all ranks: busy, of no kind.
 -- @column   per_rank LIST value - | Accelerator, utilization, idle share and times of each rank.
--- @caveat   Busy is not fast: a kernel that fills one multiprocessor counts as much as one that fills all, and one that waits for other ranks too.
+-- @caveat   Busy is not fast: a kernel that fills one multiprocessor counts as much as one that
+--           fills all, and one that waits for other ranks too.
 -- @source   metrics 2.F gpu_utilization_pct (defect D45) and 2.A micro/macro_idle_time
 WITH
     rank_times AS (

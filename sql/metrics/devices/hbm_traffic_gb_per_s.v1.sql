@@ -8,17 +8,23 @@
 -- @reads    _rank_bytes _rank_times
 -- @value    hbm_traffic_gb_per_s
 -- @alias    estimated_bandwidth
--- @check    (SELECT count(bytes_accessed) FROM device_events) > 0 | no device event states the memory that it accesses (XLA traces of TPUs do)
+-- @check    (SELECT count(bytes_accessed) FROM device_events) > 0
+--           | no device event states the memory that it accesses (XLA traces of TPUs do)
 -- @null     the window is empty
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   hbm_traffic_gb_per_s DOUBLE value gb_per_s higher | Bytes accessed by the device events of a rank / its window, for one device, mean over ranks (10^9 bytes).
--- @column   busy_gb_per_s DOUBLE value gb_per_s | Bytes accessed / time in which the device does anything, mean over ranks.
--- @column   of_compute_gb_per_s DOUBLE value gb_per_s | Bytes accessed by events of class compute / window, mean over ranks.
+-- @column   hbm_traffic_gb_per_s DOUBLE value gb_per_s higher | Bytes accessed by the device events
+--           of a rank / its window, for one device, mean over ranks (10^9 bytes).
+-- @column   busy_gb_per_s DOUBLE value gb_per_s | Bytes accessed / time in which the device does
+--           anything, mean over ranks.
+-- @column   of_compute_gb_per_s DOUBLE value gb_per_s | Bytes accessed by events of class compute /
+--           window, mean over ranks.
 -- @column   accessed_bytes DOUBLE value bytes | Bytes that all device events of all ranks access.
 -- @column   operation_count BIGINT value count | Device events that state the bytes.
 -- @column   per_rank MAP value gb_per_s | Rate of each rank.
--- @caveat   No network bandwidth, though the earlier name says no more than bandwidth. XLA counts the operands and results of each operation: what stays on the chip counts too.
--- @caveat   The tool that set the name adds up nested operations and all devices, and divides by a span with the host in it.
+-- @caveat   No network bandwidth, though the earlier name says no more than bandwidth. XLA counts
+--           the operands and results of each operation: what stays on the chip counts too.
+-- @caveat   The tool that set the name adds up nested operations and all devices, and divides by a
+--           span with the host in it.
 -- @source   metrics 2.D estimated_bandwidth (defects D09, D40)
 WITH
     per_rank AS (

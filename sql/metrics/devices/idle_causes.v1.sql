@@ -1,7 +1,8 @@
 -- @metric   idle_causes
 -- @version  1
 -- @area     devices
--- @summary  Why devices are idle: waiting for the host to launch, for the launch to arrive, for the next kernel to begin, or for something else.
+-- @summary  Why devices are idle: waiting for the host to launch, for the launch to arrive, for the
+--           next kernel to begin, or for something else.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events busy_intervals launches
@@ -9,17 +10,26 @@
 -- @value    host_wait_pct
 -- @coverage launch_known_ratio | the launch of what ends an idle gap
 -- @null     no device has a gap between two busy spans
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
--- @param    kernel_wait_ns BIGINT 30 | A gap not longer than this before an event that was already launched is what it takes to begin the next kernel.
--- @param    threshold_us DOUBLE 10 | Gaps from this length on are macro gaps, shorter ones micro gaps.
+-- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+--           | XLA launches whole programs, so that its device events have no launches of their own
+-- @param    kernel_wait_ns BIGINT 30 | A gap not longer than this before an event that was already
+--           launched is what it takes to begin the next kernel.
+-- @param    threshold_us DOUBLE 10 | Gaps from this length on are macro gaps, shorter ones micro
+--           gaps.
 -- @param    top BIGINT 5 | How many operators by_operator lists.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   host_wait_pct DOUBLE value pct lower | Of the idle time of a rank, the share before the launch call of what ends the gap had returned; mean over ranks.
--- @column   launch_latency_pct DOUBLE value pct lower | The share after that, in gaps in which the call returned.
--- @column   kernel_wait_pct DOUBLE value pct lower | The share in gaps not longer than kernel_wait_ns before an event that was launched before the gap.
--- @column   other_pct DOUBLE value pct lower | The share in longer gaps before such an event: waiting for another stream, an event, or a call of another rank.
--- @column   unknown_pct DOUBLE value pct | The share in gaps that end with an event whose launch is not in the trace.
--- @column   idle_ms DOUBLE value ms lower | Gaps between busy spans, summed over the devices of a rank, mean over ranks; all shares and times are of it.
+-- @column   host_wait_pct DOUBLE value pct lower | Of the idle time of a rank, the share before the
+--           launch call of what ends the gap had returned; mean over ranks.
+-- @column   launch_latency_pct DOUBLE value pct lower | The share after that, in gaps in which the
+--           call returned.
+-- @column   kernel_wait_pct DOUBLE value pct lower | The share in gaps not longer than
+--           kernel_wait_ns before an event that was launched before the gap.
+-- @column   other_pct DOUBLE value pct lower | The share in longer gaps before such an event:
+--           waiting for another stream, an event, or a call of another rank.
+-- @column   unknown_pct DOUBLE value pct | The share in gaps that end with an event whose launch is
+--           not in the trace.
+-- @column   idle_ms DOUBLE value ms lower | Gaps between busy spans, summed over the devices of a
+--           rank, mean over ranks; all shares and times are of it.
 -- @column   host_wait_ms DOUBLE value ms lower | Host wait likewise.
 -- @column   launch_latency_ms DOUBLE value ms lower | Launch latency.
 -- @column   kernel_wait_ms DOUBLE value ms lower | Kernel wait.
@@ -28,11 +38,21 @@
 -- @column   micro_idle_ms DOUBLE value ms lower | Gaps shorter than threshold_us.
 -- @column   macro_idle_ms DOUBLE value ms lower | Gaps not shorter.
 -- @column   gaps_count BIGINT value count | Gaps of all ranks.
--- @column   launch_known_ratio DOUBLE value ratio | Share of the idle time of all ranks in gaps that end with an event whose launch is known.
--- @column   by_rank LIST value - | Of each rank: idle time, each cause in ms and in percent of it, micro and macro gaps in ms, and how many gaps have which cause (a gap in which the call returned counts as host_wait).
--- @column   by_operator LIST value - | What ran on the launching thread during the host waits: outermost operators by name, most time first, summed over ranks; and none: the host ran no operator there (Python, other code, or it waited).
--- @caveat   Idle is what lies between two busy spans of a device: its time before the first and after the last event is not here. A device that waits inside a kernel of communication is busy. Kernels that queue up follow each other within 1 or 2 us on many devices, which the default of 30 ns counts as other: see -p kernel_wait_ns=.
--- @source   peers idle-time cause: HTA get_idle_time_breakdown (host wait, kernel wait, other; kernel wait below 30 ns), here per device and not per stream, and with the launch call counted until it returns
+-- @column   launch_known_ratio DOUBLE value ratio | Share of the idle time of all ranks in gaps
+--           that end with an event whose launch is known.
+-- @column   by_rank LIST value - | Of each rank: idle time, each cause in ms and in percent of it,
+--           micro and macro gaps in ms, and how many gaps have which cause (a gap in which the call
+--           returned counts as host_wait).
+-- @column   by_operator LIST value - | What ran on the launching thread during the host waits:
+--           outermost operators by name, most time first, summed over ranks; and none: the host ran
+--           no operator there (Python, other code, or it waited).
+-- @caveat   Idle is what lies between two busy spans of a device: its time before the first and
+--           after the last event is not here. A device that waits inside a kernel of communication
+--           is busy. Kernels that queue up follow each other within 1 or 2 us on many devices,
+--           which the default of 30 ns counts as other: see -p kernel_wait_ns=.
+-- @source   peers idle-time cause: HTA get_idle_time_breakdown (host wait, kernel wait, other;
+--           kernel wait below 30 ns), here per device and not per stream, and with the launch call
+--           counted until it returns
 WITH
     gaps AS (
         SELECT

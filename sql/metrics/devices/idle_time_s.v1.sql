@@ -7,15 +7,20 @@
 -- @reads    _rank_times _gaps
 -- @value    idle_time_s
 -- @null     no device event has a duration
--- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what it takes to launch a kernel, longer ones a wait for something else.
+-- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what
+--           it takes to launch a kernel, longer ones a wait for something else.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   idle_time_s DOUBLE value s lower | Window of a rank - |all device events|, summed over the devices of a rank, mean over ranks.
+-- @column   idle_time_s DOUBLE value s lower | Window of a rank - |all device events|, summed over
+--           the devices of a rank, mean over ranks.
 -- @column   idle_pct DOUBLE value pct lower | 100 x idle / window, mean over ranks.
 -- @column   busy_time_s DOUBLE value s | |all device events|, mean over ranks.
--- @column   window_s DOUBLE value s | First start to last end of the device events of a rank, times its devices; mean over ranks.
--- @column   micro_idle_time_s DOUBLE value s lower | Gaps between busy spans shorter than gap_us, mean over ranks.
+-- @column   window_s DOUBLE value s | First start to last end of the device events of a rank, times
+--           its devices; mean over ranks.
+-- @column   micro_idle_time_s DOUBLE value s lower | Gaps between busy spans shorter than gap_us,
+--           mean over ranks.
 -- @column   macro_idle_time_s DOUBLE value s lower | Gaps not shorter, mean over ranks.
--- @column   edge_idle_time_s DOUBLE value s | Before the first and after the last event of a device, while another device of its rank works: with micro and macro it is idle_time_s.
+-- @column   edge_idle_time_s DOUBLE value s | Before the first and after the last event of a
+--           device, while another device of its rank works: with micro and macro it is idle_time_s.
 -- @column   idle_all_ranks_s DOUBLE value s | Idle time of all ranks.
 -- @column   per_rank MAP value s | Idle time of each rank.
 -- @caveat   A device that waits inside a kernel of communication is busy here.

@@ -1,7 +1,8 @@
 -- @metric   launch_delay_us
 -- @version  1
 -- @area     devices
--- @summary  How long it takes from the launch call on the host to the start on the device, and which kernels take less time than their launch.
+-- @summary  How long it takes from the launch call on the host to the start on the device, and
+--           which kernels take less time than their launch.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events launches
@@ -9,23 +10,33 @@
 -- @value    launch_delay_us
 -- @coverage launch_known_ratio | the launch
 -- @null     no device event has a launch in the trace
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
+-- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+--           | XLA launches whole programs, so that its device events have no launches of their own
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   launch_delay_us DOUBLE value us lower | Start on the device - start of the call (launch_delay_ns of launches), mean of a rank, mean over ranks.
--- @column   after_return_us DOUBLE value us | Start on the device - end of the call, likewise; negative where the device begins before the call returns. NULL where no call has a duration.
+-- @column   launch_delay_us DOUBLE value us lower | Start on the device - start of the call
+--           (launch_delay_ns of launches), mean of a rank, mean over ranks.
+-- @column   after_return_us DOUBLE value us | Start on the device - end of the call, likewise;
+--           negative where the device begins before the call returns. NULL where no call has a
+--           duration.
 -- @column   p50_us DOUBLE value us | Median of the delays of all ranks, interpolated.
 -- @column   p95_us DOUBLE value us | 95th percentile.
 -- @column   p99_us DOUBLE value us | 99th percentile.
 -- @column   max_us DOUBLE value us lower | Largest.
 -- @column   min_us DOUBLE value us | Least; below 0 the clocks of host and device disagree.
 -- @column   launches_count BIGINT value count | Calls that launched something.
--- @column   short_kernels_count BIGINT value count lower | Kernels (compute and comm) that take less time than the call that launched them.
+-- @column   short_kernels_count BIGINT value count lower | Kernels (compute and comm) that take
+--           less time than the call that launched them.
 -- @column   short_kernels_pct DOUBLE value pct lower | Of the kernels whose call has a duration.
--- @column   launch_known_ratio DOUBLE value ratio | Share of the device events whose launch is in the trace.
--- @column   by_class LIST value - | Of each class of device events: calls, mean, p50, p95, p99 and max of the delay, mean duration of the call.
+-- @column   launch_known_ratio DOUBLE value ratio | Share of the device events whose launch is in
+--           the trace.
+-- @column   by_class LIST value - | Of each class of device events: calls, mean, p50, p95, p99 and
+--           max of the delay, mean duration of the call.
 -- @column   by_rank LIST value - | Of each rank: calls, mean, p50, p95, p99 and max.
--- @caveat   Of a call that launches several events (a CUDA graph) only the first event has a delay. A long delay is no cost while the device is busy: it is what waits in the queue; see stream_queue_length and idle_causes.
--- @source   peers launch stats (HTA get_cuda_kernel_launch_stats: short kernels take less time than their call; its launch_delay adds the duration of the call, this one does not)
+-- @caveat   Of a call that launches several events (a CUDA graph) only the first event has a delay.
+--           A long delay is no cost while the device is busy: it is what waits in the queue; see
+--           stream_queue_length and idle_causes.
+-- @source   peers launch stats (HTA get_cuda_kernel_launch_stats: short kernels take less time than
+--           their call; its launch_delay adds the duration of the call, this one does not)
 WITH
     -- The first event of each call.
     calls AS (

@@ -1,30 +1,50 @@
 -- @metric   memory_bandwidth_utilization_pct
 -- @version  1
 -- @area     devices
--- @summary  Memory traffic of the devices of a rank in its window, as a share of what their memory can give, mean over ranks.
+-- @summary  Memory traffic of the devices of a rank in its window, as a share of what their memory
+--           can give, mean over ranks.
 -- @grain    trace
 -- @profilers xla nsys
 -- @requires device_events
 -- @reads    _rank_bytes _rank_times _rank_peaks _windows counters
 -- @value    memory_bandwidth_utilization_pct
--- @check    (SELECT count(bytes_accessed) FROM device_events) > 0 OR (SELECT count(*) FROM counters WHERE source = 'nsys' AND (lower(name) LIKE 'dram read%' OR lower(name) LIKE 'dram write%')) > 0 | no device event states the memory that it accesses (XLA traces of TPUs do), and nothing sampled the bandwidth of the memory (nsys profile --gpu-metrics-devices=all does)
--- @null     no peak is known: give one with -p peak_gb_per_s=, or no sample lies in the window, or it is empty
--- @param    peak_gb_per_s DOUBLE NULL | Peak bandwidth of the memory of one device; else that of the trace, else that of device_peaks by the name of the device.
+-- @check    (SELECT count(bytes_accessed) FROM device_events) > 0 OR (SELECT count(*) FROM counters
+--           WHERE source = 'nsys' AND (lower(name) LIKE 'dram read%' OR lower(name) LIKE 'dram
+--           write%')) > 0
+--           | no device event states the memory that it accesses (XLA traces of TPUs do), and
+--           nothing sampled the bandwidth of the memory (nsys profile --gpu-metrics-devices=all
+--           does)
+-- @null     no peak is known: give one with -p peak_gb_per_s=, or no sample lies in the window, or
+--           it is empty
+-- @param    peak_gb_per_s DOUBLE NULL | Peak bandwidth of the memory of one device; else that of
+--           the trace, else that of device_peaks by the name of the device.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   memory_bandwidth_utilization_pct DOUBLE value pct higher | 100 x bytes accessed / window / (peak x devices of the rank), mean over the ranks whose peak is known; by method counters the mean of the samples in the window, reading and writing together, mean over devices, then ranks.
--- @column   method VARCHAR value - | bytes (operations that state the bytes they access), or counters (samples of the bandwidth of the memory, in percent of its peak).
+-- @column   memory_bandwidth_utilization_pct DOUBLE value pct higher | 100 x bytes accessed /
+--           window / (peak x devices of the rank), mean over the ranks whose peak is known; by
+--           method counters the mean of the samples in the window, reading and writing together,
+--           mean over devices, then ranks.
+-- @column   method VARCHAR value - | bytes (operations that state the bytes they access), or
+--           counters (samples of the bandwidth of the memory, in percent of its peak).
 -- @column   read_pct DOUBLE value pct | By method counters the part that reads; NULL by the other.
--- @column   write_pct DOUBLE value pct | By method counters the part that writes; NULL by the other.
--- @column   memory_rate_gb_per_s DOUBLE value gb_per_s higher | Bytes accessed / window of a rank, for one device, mean over ranks.
+-- @column   write_pct DOUBLE value pct | By method counters the part that writes; NULL by the
+--           other.
+-- @column   memory_rate_gb_per_s DOUBLE value gb_per_s higher | Bytes accessed / window of a rank,
+--           for one device, mean over ranks.
 -- @column   busy_rate_gb_per_s DOUBLE value gb_per_s | Bytes accessed / busy time, mean over ranks.
 -- @column   peak_hbm_gb_per_s DOUBLE value gb_per_s | The peak that counts, of the lowest rank.
--- @column   peak_source VARCHAR value - | param, trace, device_peaks, or NULL; by method counters the peak is that of the sampler and not stated.
+-- @column   peak_source VARCHAR value - | param, trace, device_peaks, or NULL; by method counters
+--           the peak is that of the sampler and not stated.
 -- @column   accessed_bytes DOUBLE value bytes | Bytes that all operations of all ranks access.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @caveat   XLA counts the operands and results of each operation: what stays in memory on the chip counts as if it went through the memory of the device, so that the share can pass 100.
--- @warn     memory_bandwidth_utilization_pct > 100 | the share is above 100 %: what stays on the chip counts too, or the peak is not that of the device
--- @warn     $peak_gb_per_s IS NOT NULL AND method = 'counters' | peak_gb_per_s changes nothing: the samples are percentages already
--- @warn     method = 'counters' AND (read_pct IS NULL OR write_pct IS NULL) | only one of reading and writing was sampled: the figure is a lower bound
+-- @caveat   XLA counts the operands and results of each operation: what stays in memory on the chip
+--           counts as if it went through the memory of the device, so that the share can pass 100.
+-- @warn     memory_bandwidth_utilization_pct > 100
+--           | the share is above 100 %: what stays on the chip counts too, or the peak is not that
+--           of the device
+-- @warn     $peak_gb_per_s IS NOT NULL AND method = 'counters'
+--           | peak_gb_per_s changes nothing: the samples are percentages already
+-- @warn     method = 'counters' AND (read_pct IS NULL OR write_pct IS NULL)
+--           | only one of reading and writing was sampled: the figure is a lower bound
 -- @source   metrics 2.F memory_bandwidth_utilization_pct (defect D09: per device)
 WITH
     per_rank AS (

@@ -1,7 +1,8 @@
 -- @metric   memory_transfer_overhead_pct
 -- @version  1
 -- @area     devices
--- @summary  Share of the window of a rank in which its devices copy and no kernel runs beside it, mean over ranks.
+-- @summary  Share of the window of a rank in which its devices copy and no kernel runs beside it,
+--           mean over ranks.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _rank_times busy_intervals
@@ -9,16 +10,22 @@
 -- @alias    memory_transfer_overhead
 -- @null     no device event has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   memory_transfer_overhead_pct DOUBLE value pct lower | 100 x |copies without kernels beside them| / window, mean over ranks; per device, kernels of communication and whole CUDA graphs are kernels too.
+-- @column   memory_transfer_overhead_pct DOUBLE value pct lower | 100 x |copies without kernels
+--           beside them| / window, mean over ranks; per device, kernels of communication and whole
+--           CUDA graphs are kernels too.
 -- @column   copy_pct DOUBLE value pct | 100 x |copies| / window, mean over ranks.
--- @column   hidden_pct DOUBLE value pct higher | 100 x |copies beside kernels| / |copies|, over all ranks; NULL without copies.
--- @column   exposed_copy_ms DOUBLE value ms lower | Copies without kernels beside them, mean over ranks.
+-- @column   hidden_pct DOUBLE value pct higher | 100 x |copies beside kernels| / |copies|, over all
+--           ranks; NULL without copies.
+-- @column   exposed_copy_ms DOUBLE value ms lower | Copies without kernels beside them, mean over
+--           ranks.
 -- @column   copy_ms DOUBLE value ms | |copies|, mean over ranks.
--- @column   exposed_set_pct DOUBLE value pct lower | 100 x |sets without kernels or copies beside them| / window, mean over ranks.
+-- @column   exposed_set_pct DOUBLE value pct lower | 100 x |sets without kernels or copies beside
+--           them| / window, mean over ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
 -- @caveat   The window of a rank with several devices is that of each device, added up.
 -- @caveat   A copy that hides behind a kernel of communication hides behind no work.
--- @source   metrics 2.G memory_transfer_overhead_pct (defect D57: real copies, per device, one clock)
+-- @source   metrics 2.G memory_transfer_overhead_pct (defect D57: real copies, per device, one
+--           clock)
 WITH
     devices AS (
         SELECT

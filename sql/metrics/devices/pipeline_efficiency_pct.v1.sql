@@ -1,20 +1,26 @@
 -- @metric   pipeline_efficiency_pct
 -- @version  1
 -- @area     devices
--- @summary  Share of step time in which a device computes or communicates, waiting in send and receive left out: what pipeline_bubble leaves.
+-- @summary  Share of step time in which a device computes or communicates, waiting in send and
+--           receive left out: what pipeline_bubble leaves.
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
 -- @reads    _bubbles cards
 -- @value    pipeline_efficiency_pct
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute or communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they compute or communicate
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   pipeline_efficiency_pct DOUBLE value pct higher | 100 x (1 - bubble_ratio of pipeline_bubble): mean over the steps of a rank, then over ranks.
+-- @column   pipeline_efficiency_pct DOUBLE value pct higher | 100 x (1 - bubble_ratio of
+--           pipeline_bubble): mean over the steps of a rank, then over ranks.
 -- @column   worst_rank_pct DOUBLE value pct higher | Least share over ranks.
 -- @column   method VARCHAR value - | steps, window or stages, as pipeline_bubble says.
--- @column   expected_pct DOUBLE value pct | 100 x m / (m + p - 1) of the card: p stages, m micro-batches.
+-- @column   expected_pct DOUBLE value pct | 100 x m / (m + p - 1) of the card: p stages, m
+--           micro-batches.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @warn     coalesce((SELECT max(pp) FROM cards), 1) = 1 | no card states a pipeline: it is the share of step time that the devices work, and the bubble is no matter of stages
+-- @warn     coalesce((SELECT max(pp) FROM cards), 1) = 1
+--           | no card states a pipeline: it is the share of step time that the devices work, and
+--           the bubble is no matter of stages
 -- @source   metrics 2.F pipeline_efficiency_pct (defect D44)
 WITH
     plans AS (

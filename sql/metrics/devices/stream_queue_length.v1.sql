@@ -9,17 +9,31 @@
 -- @value    stream_queue_length
 -- @coverage launch_known_ratio | the launch
 -- @null     no stream has a launched operation, or none waits for any time
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0 | XLA launches whole programs, so that its device events have no launches of their own
+-- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+--           | XLA launches whole programs, so that its device events have no launches of their own
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   stream_queue_length DOUBLE value count | Length of the queue of a stream, mean over time from its first launch to its last start; mean over the streams of a rank weighted by their operations, then over ranks.
--- @column   p95_length BIGINT value - | Least length that no more than 5 % of the time is exceeded, largest over the streams.
+-- @column   stream_queue_length DOUBLE value count | Length of the queue of a stream, mean over
+--           time from its first launch to its last start; mean over the streams of a rank weighted
+--           by their operations, then over ranks.
+-- @column   p95_length BIGINT value - | Least length that no more than 5 % of the time is exceeded,
+--           largest over the streams.
 -- @column   max_length BIGINT value - | Largest length.
--- @column   empty_pct DOUBLE value pct lower | Share of that time in which the queue is empty, averaged likewise.
--- @column   launch_known_ratio DOUBLE value ratio | Share of the device events whose launch is in the trace.
--- @column   by_stream LIST value - | Of each rank, device and stream: operations, time from its first launch to its last start, mean, p95 and max of the length, share of the time with an empty queue.
--- @warn     (SELECT count(*) FROM launches WHERE launch_delay_ns < 0) > 0 | some operations begin before their launch (clocks of host and device differ) and count as launched when they begin: queues are longer than they look
--- @caveat   An empty queue is no harm while the device works at the last operation; with an idle device it means that the host is too slow: see idle_causes. Operations of one CUDA graph on a stream are one operation.
--- @source   peers queue length (HTA get_queue_length_time_series: one more when a call enqueues, one less when the device begins); HTA averages over the changes of the length, this over time
+-- @column   empty_pct DOUBLE value pct lower | Share of that time in which the queue is empty,
+--           averaged likewise.
+-- @column   launch_known_ratio DOUBLE value ratio | Share of the device events whose launch is in
+--           the trace.
+-- @column   by_stream LIST value - | Of each rank, device and stream: operations, time from its
+--           first launch to its last start, mean, p95 and max of the length, share of the time with
+--           an empty queue.
+-- @warn     (SELECT count(*) FROM launches WHERE launch_delay_ns < 0) > 0
+--           | some operations begin before their launch (clocks of host and device differ) and
+--           count as launched when they begin: queues are longer than they look
+-- @caveat   An empty queue is no harm while the device works at the last operation; with an idle
+--           device it means that the host is too slow: see idle_causes. Operations of one CUDA
+--           graph on a stream are one operation.
+-- @source   peers queue length (HTA get_queue_length_time_series: one more when a call enqueues,
+--           one less when the device begins); HTA averages over the changes of the length, this
+--           over time
 WITH
     -- Clocks that disagree would take an operation out of the queue before it is in.
     operations AS (

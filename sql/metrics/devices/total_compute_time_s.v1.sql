@@ -10,13 +10,19 @@
 -- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a rank), mean over the ranks that have a window.
+-- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a
+--           rank), mean over the ranks that have a window.
 -- @column   sum_all_ranks_s DOUBLE value s | The unions summed over ranks.
 -- @column   per_rank MAP value s | Union of each rank.
--- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what overlaps counts twice.
--- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a rank, then over ranks; NULL without steps.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the compute events whose launch, and so whose step, is known (of XLA all): per_step_s rests on those; NULL without steps.
--- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set once at ingest)
+-- @column   sum_of_durations_s DOUBLE value s | Plain sum of the durations, all ranks: what
+--           overlaps counts twice.
+-- @column   per_step_s DOUBLE value s | Union of what one step launched; mean over the steps of a
+--           rank, then over ranks; NULL without steps.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the compute events whose launch,
+--           and so whose step, is known (of XLA all): per_step_s rests on those; NULL without
+--           steps.
+-- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set
+--           once at ingest)
 WITH
     events AS (
         SELECT trace, rank, step, device, ts_ns, dur_ns

@@ -6,13 +6,16 @@
 -- @requires kernel_times
 -- @reads    device_events
 -- @value    all_ranks_s
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+--           | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   all_ranks_s DOUBLE value s | Sum of the durations over all ranks: total_kernel_time_all_ranks_s of total_kernel_time_s.
+-- @column   all_ranks_s DOUBLE value s | Sum of the durations over all ranks:
+--           total_kernel_time_all_ranks_s of total_kernel_time_s.
 -- @column   mean_s DOUBLE value s | The sum of a rank, mean over the ranks with kernels.
 -- @column   num_ranks BIGINT value count | Ranks with kernels.
 -- @column   kernel_count BIGINT value count | Kernels of all ranks.
--- @caveat   It grows with the number of ranks: total_kernel_time_s is the mean over ranks. The tool that set the name reads 16 ranks at most, and says milliseconds where it means seconds.
+-- @caveat   It grows with the number of ranks: total_kernel_time_s is the mean over ranks. The tool
+--           that set the name reads 16 ranks at most, and says milliseconds where it means seconds.
 -- @source   metrics 2.A total_kernel_time_s (defect D07)
 WITH
     per_rank AS (

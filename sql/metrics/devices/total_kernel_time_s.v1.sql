@@ -6,18 +6,23 @@
 -- @reads    _windows _rank_times device_events kernel_times
 -- @value    total_kernel_time_s
 -- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+--           | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_kernel_time_s DOUBLE value s | Sum of the durations per rank, mean over the ranks that have a window; what runs at the same time counts twice.
+-- @column   total_kernel_time_s DOUBLE value s | Sum of the durations per rank, mean over the ranks
+--           that have a window; what runs at the same time counts twice.
 -- @column   total_kernel_time_all_ranks_s DOUBLE value s | The sum over all ranks.
--- @column   busy_kernel_time_s DOUBLE value s | Union of the kernels per device, summed over the devices of a rank, mean over ranks.
--- @column   compute_kernel_time_s DOUBLE value s | Sum of the durations of kernels of class compute, mean over ranks.
+-- @column   busy_kernel_time_s DOUBLE value s | Union of the kernels per device, summed over the
+--           devices of a rank, mean over ranks.
+-- @column   compute_kernel_time_s DOUBLE value s | Sum of the durations of kernels of class
+--           compute, mean over ranks.
 -- @column   comm_kernel_time_s DOUBLE value s | The same of class comm.
 -- @column   kernel_count BIGINT value count | Kernels of all ranks.
 -- @column   per_rank MAP value s | Sum of the durations of each rank.
 -- @caveat   A kernel of communication lasts as long as it waits for other ranks.
--- @source   metrics 2.A total_kernel_time_s (defect D07: the mean over ranks and the sum over ranks are two fields)
+-- @source   metrics 2.A total_kernel_time_s (defect D07: the mean over ranks and the sum over ranks
+--           are two fields)
 WITH
     sums AS (
         SELECT

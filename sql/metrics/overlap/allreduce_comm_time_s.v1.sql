@@ -6,12 +6,17 @@
 -- @requires collectives
 -- @reads    _windows
 -- @value    allreduce_comm_time_s
--- @check    (SELECT count(dur_ns) FROM collectives WHERE collective = 'all_reduce') > 0 | the trace has no all_reduce
+-- @check    (SELECT count(dur_ns) FROM collectives WHERE collective = 'all_reduce') > 0
+--           | the trace has no all_reduce
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   allreduce_comm_time_s DOUBLE value s lower | Sum of the durations of all_reduce events, all ranks.
--- @column   mean_per_rank_s DOUBLE value s | The same, mean over the ranks that have a window; 0 for one without such events.
+-- @column   allreduce_comm_time_s DOUBLE value s lower | Sum of the durations of all_reduce events,
+--           all ranks.
+-- @column   mean_per_rank_s DOUBLE value s | The same, mean over the ranks that have a window; 0
+--           for one without such events.
 -- @column   per_rank MAP value s | Sum of each rank.
--- @caveat   Durations are added up, also where calls of one rank overlap, and with the time in which it waits for the others. The tool that set the name also counts fused reduce-scatters and halves of asynchronous pairs.
+-- @caveat   Durations are added up, also where calls of one rank overlap, and with the time in
+--           which it waits for the others. The tool that set the name also counts fused
+--           reduce-scatters and halves of asynchronous pairs.
 -- @source   metrics 2.C allreduce_comm_time_s (defects D21, D24)
 WITH
     durations AS (

@@ -7,9 +7,12 @@
 -- @value    avg_comm_kernel_time_s
 -- @null     no communication event has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   avg_comm_kernel_time_s DOUBLE value s lower | Mean duration; an asynchronous pair is one event from start to done.
--- @column   by_type MAP value - | Of each kind: count, mean_s, p50_s, p95_s (percentiles interpolated).
--- @caveat   Time in which a rank waits for the others inside a call counts. The tool that set the name takes both halves of an asynchronous pair for events, so that its mean is lower.
+-- @column   avg_comm_kernel_time_s DOUBLE value s lower | Mean duration; an asynchronous pair is
+--           one event from start to done.
+-- @column   by_type MAP value - | Of each kind: count, mean_s, p50_s, p95_s (percentiles
+--           interpolated).
+-- @caveat   Time in which a rank waits for the others inside a call counts. The tool that set the
+--           name takes both halves of an asynchronous pair for events, so that its mean is lower.
 -- @source   metrics 2.C avg_comm_kernel_time_s (defects D10, D21)
 WITH
     events AS (

@@ -9,12 +9,20 @@
 -- @alias    comm_kernel_breakdown_tpu comm_time_by_type kernel_duration
 -- @null     no communication event has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_communication_time_us DOUBLE value us lower | Sum of the durations of all ranks: the totals of the kinds add up to it. An asynchronous pair is one event from start to done.
--- @column   by_type MAP value - | Of each kind: count, total_us, avg_us, min_us, max_us, union_us (union per rank, mean over the ranks that have it), exposed_wait_us (of asynchronous pairs what the device stood still; NULL without), share_ratio of the total.
+-- @column   total_communication_time_us DOUBLE value us lower | Sum of the durations of all ranks:
+--           the totals of the kinds add up to it. An asynchronous pair is one event from start to
+--           done.
+-- @column   by_type MAP value - | Of each kind: count, total_us, avg_us, min_us, max_us, union_us
+--           (union per rank, mean over the ranks that have it), exposed_wait_us (of asynchronous
+--           pairs what the device stood still; NULL without), share_ratio of the total.
 -- @column   total_events BIGINT value calls | Events with a duration, all ranks.
--- @column   per_rank MAP value us | Sum of the durations of each rank that has a window; 0 without such events.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @caveat   What overlaps counts twice in a sum of durations, and waiting for late ranks counts: for the time in which a rank communicates see total_comm_time_s.
+-- @column   per_rank MAP value us | Sum of the durations of each rank that has a window; 0 without
+--           such events.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @caveat   What overlaps counts twice in a sum of durations, and waiting for late ranks counts:
+--           for the time in which a rank communicates see total_comm_time_s.
 -- @source   metrics 2.C comm_time_by_type (defects D22, D25)
 WITH
     events AS (

@@ -1,30 +1,54 @@
 -- @metric   exposed_comm_by_group
 -- @version  1
 -- @area     overlap
--- @summary  Communication without compute beside it, by process group and parallel dimension: which group costs the time.
+-- @summary  Communication without compute beside it, by process group and parallel dimension: which
+--           group costs the time.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy _windows _traffic_dims _kernel_coverage collectives collective_calls process_groups
+-- @reads    _busy _windows _traffic_dims _kernel_coverage collectives collective_calls
+--           process_groups
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
--- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') || coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name, CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
+-- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') ||
+--           coalesce('group ' || coalesce(by_group[1].pg_desc, by_group[1].pg_name,
+--           CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
 -- @coverage grouped_ratio | the process group
 -- @coverage split_ratio | what of the exposed communication is waiting is
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0 | no communication event on a device has a duration above 0
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they communicate
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0
+--           | the trace has no communication on a device
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0
+--           | no communication event on a device has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its devices, mean over the ranks that have a window (one that does not communicate counts as 0); of each rank it is exposed_comm_time_ms of comm_comp_overlap.
+-- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its
+--           devices, mean over the ranks that have a window (one that does not communicate counts
+--           as 0); of each rank it is exposed_comm_time_ms of comm_comp_overlap.
 -- @column   comm_ms DOUBLE value ms | |comm| of a rank likewise.
--- @column   exposed_transfer_ms DOUBLE value ms lower | What of it is transfer: a call takes its transfer_ns (the least duration over its ranks) at the end of the event of each rank. NULL where no call is matched over the ranks.
--- @column   exposed_wait_ms DOUBLE value ms lower | What of it is waiting: a matched call has begun on the rank, and none transfers.
--- @column   split_ratio DOUBLE value ratio | (exposed_transfer_ms + exposed_wait_ms) / exposed_comm_ms: the rest are calls that are not matched over the ranks.
--- @column   grouped_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose process group the trace states.
--- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where none is stated: name, description, dimension, size, ranks that call it, calls of all these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \ compute|), of it exposed_transfer_ms and exposed_wait_ms by the calls of the group, and alone_ms (|comm of the group \ (compute and the comm of other groups)|).
--- @column   by_dim LIST value - | The same of each parallel dimension (dp, tp, pp, ep, cp, unknown), its groups together.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of none. While a call of one group waits and one of another transfers, the trace transfers and the first group waits.
--- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in traffic_distribution, without those that it only guesses
+-- @column   exposed_transfer_ms DOUBLE value ms lower | What of it is transfer: a call takes its
+--           transfer_ns (the least duration over its ranks) at the end of the event of each rank.
+--           NULL where no call is matched over the ranks.
+-- @column   exposed_wait_ms DOUBLE value ms lower | What of it is waiting: a matched call has begun
+--           on the rank, and none transfers.
+-- @column   split_ratio DOUBLE value ratio | (exposed_transfer_ms + exposed_wait_ms) /
+--           exposed_comm_ms: the rest are calls that are not matched over the ranks.
+-- @column   grouped_ratio DOUBLE value ratio | Share of the communication time (sum of durations)
+--           whose process group the trace states.
+-- @column   by_group LIST value - | Of each process group, most exposed first; pg_id is NULL where
+--           none is stated: name, description, dimension, size, ranks that call it, calls of all
+--           these ranks, and mean over these ranks of comm_ms, exposed_ms (|comm of the group \
+--           compute|), of it exposed_transfer_ms and exposed_wait_ms by the calls of the group, and
+--           alone_ms (|comm of the group \ (compute and the comm of other groups)|).
+-- @column   by_dim LIST value - | The same of each parallel dimension (dp, tp, pp, ep, cp,
+--           unknown), its groups together.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @caveat   What two groups expose at the same time is in exposed_ms of both, and in alone_ms of
+--           none. While a call of one group waits and one of another transfers, the trace transfers
+--           and the first group waits.
+-- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in
+--           traffic_distribution, without those that it only guesses
 WITH
     shares AS (
         SELECT

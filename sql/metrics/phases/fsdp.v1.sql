@@ -1,7 +1,8 @@
 -- @metric   fsdp
 -- @version  1
 -- @area     phases
--- @summary  What fully sharded data parallelism costs: its communication and copies that no other compute hides, of the step; by operation and layer.
+-- @summary  What fully sharded data parallelism costs: its communication and copies that no other
+--           compute hides, of the step; by operation and layer.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @nvtx     partial
@@ -11,24 +12,38 @@
 -- @coverage launch_coverage_ratio | launches of device events are
 -- @null     no range of FSDP launched anything that the trace holds
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   fsdp_overhead_pct DOUBLE value pct lower | Communication and copies of FSDP that no other compute hides, of the steps (of the window without steps); mean over ranks.
--- @column   fsdp_overhead_ms DOUBLE value ms lower | The same in a step; mean over steps, then over ranks; so are the times below.
--- @column   fsdp_comm_time_ms DOUBLE value ms lower | Union of the communication that ranges of FSDP launched.
--- @column   fsdp_copy_time_ms DOUBLE value ms lower | Union of the other work that they launched: copies in and out.
--- @column   exposed_comm_ms DOUBLE value ms lower | Communication of FSDP without other compute beside it.
+-- @column   fsdp_overhead_pct DOUBLE value pct lower | Communication and copies of FSDP that no
+--           other compute hides, of the steps (of the window without steps); mean over ranks.
+-- @column   fsdp_overhead_ms DOUBLE value ms lower | The same in a step; mean over steps, then over
+--           ranks; so are the times below.
+-- @column   fsdp_comm_time_ms DOUBLE value ms lower | Union of the communication that ranges of
+--           FSDP launched.
+-- @column   fsdp_copy_time_ms DOUBLE value ms lower | Union of the other work that they launched:
+--           copies in and out.
+-- @column   exposed_comm_ms DOUBLE value ms lower | Communication of FSDP without other compute
+--           beside it.
 -- @column   all_gather_time_ms DOUBLE value ms lower | Union of its all_gather.
--- @column   reduce_scatter_time_ms DOUBLE value ms lower | Union of its reduce_scatter and all_reduce.
--- @column   fsdp_host_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP, each instant once.
+-- @column   reduce_scatter_time_ms DOUBLE value ms lower | Union of its reduce_scatter and
+--           all_reduce.
+-- @column   fsdp_host_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP, each
+--           instant once.
 -- @column   fsdp_host_pct DOUBLE value pct | That time, of the steps.
--- @column   operation_breakdown LIST value - | Each operation: ranges in a step, own time on the host, time of what it launched (device, communication, copies; summed over layers), least and largest over ranks, share of the host time of FSDP.
--- @column   layer_breakdown LIST value - | Each layer: ranges, host and device time in a step, summed over its operations; NULL is the root, or what names no module (FSDP1).
+-- @column   operation_breakdown LIST value - | Each operation: ranges in a step, own time on the
+--           host, time of what it launched (device, communication, copies; summed over layers),
+--           least and largest over ranks, share of the host time of FSDP.
+-- @column   layer_breakdown LIST value - | Each layer: ranges, host and device time in a step,
+--           summed over its operations; NULL is the root, or what names no module (FSDP1).
 -- @column   num_layers BIGINT value - | Layers that the ranges name.
 -- @column   per_rank LIST value - | The times of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with ranges of FSDP.
--- @column   method VARCHAR value - | device; or host where the ranks have no device (gloo): then communication is that of the host, and nothing hides it.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is known; NULL without devices.
--- @caveat   Work is of the range of FSDP that launched it. Ranges of FSDP1 name no layer; copies of versions without the range all_gather_copy_out are of the range around them.
--- @source   metrics 2.H fsdp_overhead_pct (defect D59: device time by launch, ranges inside ranges count once)
+-- @column   method VARCHAR value - | device; or host where the ranks have no device (gloo): then
+--           communication is that of the host, and nothing hides it.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is
+--           known; NULL without devices.
+-- @caveat   Work is of the range of FSDP that launched it. Ranges of FSDP1 name no layer; copies of
+--           versions without the range all_gather_copy_out are of the range around them.
+-- @source   metrics 2.H fsdp_overhead_pct (defect D59: device time by launch, ranges inside ranges
+--           count once)
 WITH
     step_times AS (
         SELECT trace, rank, count(*) AS step_count, CAST(sum(dur_ns) AS DOUBLE) AS step_ns

@@ -1,21 +1,28 @@
 -- @metric   fsdp_prefetch_efficiency_pct
 -- @version  1
 -- @area     phases
--- @summary  How well FSDP gathers ahead: the part of its all_gather beside which other compute runs.
+-- @summary  How well FSDP gathers ahead: the part of its all_gather beside which other compute
+--           runs.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @nvtx     partial
 -- @value    fsdp_prefetch_efficiency_pct
 -- @alias    fsdp_prefetch_efficiency prefetch_efficiency
--- @check    (SELECT coalesce(sum(gather_ns), 0) FROM fsdp_steps) > 0 | no range of FSDP launched an all_gather that the trace holds
--- @check    (SELECT count(*) FROM busy_intervals WHERE class = 'compute') > 0 | the trace has no compute on a device, which could hide an all_gather
+-- @check    (SELECT coalesce(sum(gather_ns), 0) FROM fsdp_steps) > 0
+--           | no range of FSDP launched an all_gather that the trace holds
+-- @check    (SELECT count(*) FROM busy_intervals WHERE class = 'compute') > 0
+--           | the trace has no compute on a device, which could hide an all_gather
 -- @reads    busy_intervals fsdp_steps
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   fsdp_prefetch_efficiency_pct DOUBLE value pct higher | |all_gather of FSDP ∩ other compute| / |all_gather of FSDP|, over all ranks.
+-- @column   fsdp_prefetch_efficiency_pct DOUBLE value pct higher | |all_gather of FSDP ∩ other
+--           compute| / |all_gather of FSDP|, over all ranks.
 -- @column   all_gather_time_ms DOUBLE value ms | Its all_gather, whole trace, summed over ranks.
--- @column   hidden_all_gather_ms DOUBLE value ms | Part of that beside which compute runs that is not of FSDP.
--- @column   exposed_all_gather_ms DOUBLE value ms lower | What is left: the device waits for parameters.
--- @column   reduce_scatter_hidden_pct DOUBLE value pct higher | The same share of its reduce_scatter and all_reduce.
+-- @column   hidden_all_gather_ms DOUBLE value ms | Part of that beside which compute runs that is
+--           not of FSDP.
+-- @column   exposed_all_gather_ms DOUBLE value ms lower | What is left: the device waits for
+--           parameters.
+-- @column   reduce_scatter_hidden_pct DOUBLE value pct higher | The same share of its
+--           reduce_scatter and all_reduce.
 -- @column   per_rank MAP value pct | Share of each rank.
 -- @source   metrics 2.H fsdp_prefetch_efficiency
 WITH

@@ -1,32 +1,43 @@
 -- @metric   training_phases
 -- @version  1
 -- @area     phases
--- @summary  Forward, backward and optimizer in each step: shares of the device time of what they launched (without devices, of their windows on the host), and both times.
+-- @summary  Forward, backward and optimizer in each step: shares of the device time of what they
+--           launched (without devices, of their windows on the host), and both times.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @nvtx     partial
 -- @reads    phase_times layer_times fsdp_ranges steps _launch_coverage
 -- @value    forward_pct
 -- @coverage launch_coverage_ratio | launches of device events are
--- @check    (SELECT count(*) FROM phase_times WHERE phase IN ('forward', 'backward', 'optimizer')) > 0 | the trace has no forward, no backward and no optimizer: it does not train, or nothing on its host says so
+-- @check    (SELECT count(*) FROM phase_times WHERE phase IN ('forward', 'backward', 'optimizer'))
+--           > 0
+--           | the trace has no forward, no backward and no optimizer: it does not train, or nothing
+--           on its host says so
 -- @null     nothing says forward, and nothing runs before a backward
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   forward_pct DOUBLE value pct | Share of the forward: of the device time of the steps (forward_device_pct), or where no device work is known of the steps on the host (forward_host_pct); method says which. Mean over ranks; the four are 100 together.
+-- @column   forward_pct DOUBLE value pct | Share of the forward: of the device time of the steps
+--           (forward_device_pct), or where no device work is known of the steps on the host
+--           (forward_host_pct); method says which. Mean over ranks; the four are 100 together.
 -- @column   backward_pct DOUBLE value pct | Share of the backward likewise.
--- @column   optimizer_pct DOUBLE value pct | Share of the optimizer likewise; NULL where nothing says it (an optimizer may be fused into the backward).
--- @column   rest_pct DOUBLE value pct | What is left: data loading, zero_grad, and what lies between.
--- @column   forward_time_ms DOUBLE value ms lower | Forward on the host in a step; mean over steps, then over ranks; so are the times below.
+-- @column   optimizer_pct DOUBLE value pct | Share of the optimizer likewise; NULL where nothing
+--           says it (an optimizer may be fused into the backward).
+-- @column   rest_pct DOUBLE value pct | What is left: data loading, zero_grad, and what lies
+--           between.
+-- @column   forward_time_ms DOUBLE value ms lower | Forward on the host in a step; mean over steps,
+--           then over ranks; so are the times below.
 -- @column   backward_time_ms DOUBLE value ms lower | Backward on the host.
 -- @column   optimizer_time_ms DOUBLE value ms lower | Optimizer.step on the host.
 -- @column   rest_time_ms DOUBLE value ms | The rest of the step on the host.
 -- @column   zero_grad_time_ms DOUBLE value ms | Part of the rest: Optimizer.zero_grad.
 -- @column   data_loading_time_ms DOUBLE value ms | Part of the rest: the iterator of a DataLoader.
 -- @column   step_time_ms DOUBLE value ms lower | The step: the sum of the four.
--- @column   forward_device_ms DOUBLE value ms lower | Device time of what the forward launched; an instant in which two phases run is of the earlier one.
+-- @column   forward_device_ms DOUBLE value ms lower | Device time of what the forward launched; an
+--           instant in which two phases run is of the earlier one.
 -- @column   backward_device_ms DOUBLE value ms lower | Device time of what the backward launched.
 -- @column   optimizer_device_ms DOUBLE value ms lower | Device time of what the optimizer launched.
 -- @column   rest_device_ms DOUBLE value ms | Device time of what else the step launched.
--- @column   step_device_ms DOUBLE value ms lower | Device time of what the step launched: the sum of the four.
+-- @column   step_device_ms DOUBLE value ms lower | Device time of what the step launched: the sum
+--           of the four.
 -- @column   forward_device_pct DOUBLE value pct | Forward, of the device time of the steps.
 -- @column   backward_device_pct DOUBLE value pct | Backward, of the device time of the steps.
 -- @column   optimizer_device_pct DOUBLE value pct | Optimizer, of the device time of the steps.
@@ -35,16 +46,30 @@
 -- @column   backward_host_pct DOUBLE value pct | Backward on the host, of the steps.
 -- @column   optimizer_host_pct DOUBLE value pct | Optimizer.step on the host, of the steps.
 -- @column   rest_host_pct DOUBLE value pct | What is left of the steps on the host.
--- @column   phases LIST value - | Each phase (rest: without zero_grad and data loading) with its windows and device events in a step, device time, union, communication, compute and sum of durations of what it launched.
--- @column   layer_breakdown_ms LIST value - | Each layer that annotations name (those of FSDP2, or your own): time inside these ranges on the host and device time of what they launched, in forward and backward of a step, mean over ranks; NULL without such names.
--- @column   fsdp_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP in a step; NULL without.
+-- @column   phases LIST value - | Each phase (rest: without zero_grad and data loading) with its
+--           windows and device events in a step, device time, union, communication, compute and sum
+--           of durations of what it launched.
+-- @column   layer_breakdown_ms LIST value - | Each layer that annotations name (those of FSDP2, or
+--           your own): time inside these ranges on the host and device time of what they launched,
+--           in forward and backward of a step, mean over ranks; NULL without such names.
+-- @column   fsdp_time_ms DOUBLE value ms | Time on the host inside ranges of FSDP in a step; NULL
+--           without.
 -- @column   per_rank LIST value - | The times of each rank.
--- @column   method VARCHAR value - | What the shares are of: device_steps or host_steps; device_window or host_window where the trace has no steps: then one step is the whole span of phases.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is known; NULL without devices.
--- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of autograd, the iterator of a DataLoader. Forward is what ranges say it is (DDP, FSDP1, torchrec; they suffice, also without a backward), else what the main thread runs before a backward of the same step. The gradient that autograd starts from (ones_like) is of the backward.
--- @caveat   The host runs ahead of its devices and waits for them: a phase that is short on the host may be long on the devices, and the reverse.
+-- @column   method VARCHAR value - | What the shares are of: device_steps or host_steps;
+--           device_window or host_window where the trace has no steps: then one step is the whole
+--           span of phases.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch is
+--           known; NULL without devices.
+-- @caveat   Phases are told by ranges that PyTorch records: Optimizer.step, the operators of
+--           autograd, the iterator of a DataLoader. Forward is what ranges say it is (DDP, FSDP1,
+--           torchrec; they suffice, also without a backward), else what the main thread runs before
+--           a backward of the same step. The gradient that autograd starts from (ones_like) is of
+--           the backward.
+-- @caveat   The host runs ahead of its devices and waits for them: a phase that is short on the
+--           host may be long on the devices, and the reverse.
 -- @caveat   Device work that was launched before the trace began is of no phase.
--- @source   metrics 2.H forward_time (defect D58: no nested operators, no names in place of phases, device time by launch)
+-- @source   metrics 2.H forward_time (defect D58: no nested operators, no names in place of phases,
+--           device time by launch)
 WITH
     ranks AS (
         SELECT

@@ -7,14 +7,19 @@
 -- @requires device_events
 -- @reads    _busy _trace_flops
 -- @value    achieved_flops_from_trace_json
--- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @check    (SELECT count(flops) FROM device_events) > 0
+--           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   achieved_flops_from_trace_json DOUBLE value flops_per_s higher | Sum over the device events of all ranks / the largest window over ranks (that of wall_time_s).
--- @column   per_busy DOUBLE value flops_per_s | The same sum / the busy time of all devices together: the rate of one busy device.
+-- @column   achieved_flops_from_trace_json DOUBLE value flops_per_s higher | Sum over the device
+--           events of all ranks / the largest window over ranks (that of wall_time_s).
+-- @column   per_busy DOUBLE value flops_per_s | The same sum / the busy time of all devices
+--           together: the rate of one busy device.
 -- @column   total_model_flops DOUBLE value flops | The sum.
 -- @column   wall_time_s DOUBLE value s | The window.
--- @column   busy_time_s DOUBLE value s | Union of all work of each device, summed over devices and ranks.
--- @caveat   The tool that set the name divides by the durations of the operations that state any, added up: a rate of single operations, which idle time and concurrency do not move.
+-- @column   busy_time_s DOUBLE value s | Union of all work of each device, summed over devices and
+--           ranks.
+-- @caveat   The tool that set the name divides by the durations of the operations that state any,
+--           added up: a rate of single operations, which idle time and concurrency do not move.
 -- @source   metrics 2.F achieved_flops (defect D15)
 WITH
     busy AS (

@@ -1,17 +1,20 @@
 -- @metric   avg_step_time
 -- @version  1
 -- @area     speed
--- @summary  Time from the start of a step to the start of the next; first and last step left out when there are more than two.
+-- @summary  Time from the start of a step to the start of the next; first and last step left out
+--           when there are more than two.
 -- @grain    trace
 -- @requires steps
 -- @reads    _step_times _rank_step_times _mean_step_times
 -- @value    avg_step_time_s
 -- @alias    iteration_time_sec
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   avg_step_time_s DOUBLE value s lower | Mean of the kept steps of a rank, then of the ranks.
+-- @column   avg_step_time_s DOUBLE value s lower | Mean of the kept steps of a rank, then of the
+--           ranks.
 -- @column   min_s DOUBLE value s | Shortest kept step of any rank.
 -- @column   max_s DOUBLE value s | Longest kept step of any rank.
--- @column   std_s DOUBLE value s | Standard deviation (n - 1) over the kept steps of all ranks; NULL for one step.
+-- @column   std_s DOUBLE value s | Standard deviation (n - 1) over the kept steps of all ranks;
+--           NULL for one step.
 -- @column   num_steps BIGINT value count | Kept steps of the rank with most.
 -- @column   per_rank MAP value s | Mean of the kept steps of each rank.
 -- @column   trimmed BOOLEAN value - | Whether first and last steps were left out.

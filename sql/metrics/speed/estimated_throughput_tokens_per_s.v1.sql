@@ -7,16 +7,22 @@
 -- @requires device_events
 -- @reads    _model_size _trace_flops
 -- @value    estimated_throughput_tokens_per_s
--- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @check    (SELECT count(flops) FROM device_events) > 0
+--           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @null     no card states the parameters of the model: give them with -p model_params=7e9
--- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not given.
+-- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not
+--           given.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   estimated_throughput_tokens_per_s DOUBLE value tokens_per_s higher | estimated_total_tokens / wall_time_s.
+-- @column   estimated_throughput_tokens_per_s DOUBLE value tokens_per_s higher |
+--           estimated_total_tokens / wall_time_s.
 -- @column   estimated_total_tokens DOUBLE value tokens | total_model_flops / flops_per_token_used.
 -- @column   total_model_flops DOUBLE value flops | Sum over the device events of all ranks.
--- @column   flops_per_token_used DOUBLE value flops_per_token | 6 x parameters in training, 2 x in inference.
+-- @column   flops_per_token_used DOUBLE value flops_per_token | 6 x parameters in training, 2 x in
+--           inference.
 -- @column   wall_time_s DOUBLE value s | Largest window over ranks.
--- @caveat   An estimate from operations that the compiler counted; throughput_tokens is the measured one. The tool that set the name counts operations several times, takes 7e9 parameters where none are given, and a span with the host in it.
+-- @caveat   An estimate from operations that the compiler counted; throughput_tokens is the
+--           measured one. The tool that set the name counts operations several times, takes 7e9
+--           parameters where none are given, and a span with the host in it.
 -- @source   metrics 2.B estimated_throughput_tokens_per_s (defects D01, D15, D16)
 WITH
     models AS (

@@ -7,14 +7,20 @@
 -- @requires device_events
 -- @reads    _model_size _trace_flops
 -- @value    estimated_total_tokens
--- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @check    (SELECT count(flops) FROM device_events) > 0
+--           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @null     no card states the parameters of the model: give them with -p model_params=7e9
--- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not given.
+-- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not
+--           given.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   estimated_total_tokens DOUBLE value tokens higher | total_model_flops / flops_per_token_used.
+-- @column   estimated_total_tokens DOUBLE value tokens higher | total_model_flops /
+--           flops_per_token_used.
 -- @column   total_model_flops DOUBLE value flops | Sum over the device events of all ranks.
--- @column   flops_per_token_used DOUBLE value flops_per_token | 6 x parameters in training, 2 x in inference.
--- @caveat   An estimate from operations that the compiler counted, not tokens that were seen. The tool that set the name counts operations several times and takes 7e9 parameters where none are given.
+-- @column   flops_per_token_used DOUBLE value flops_per_token | 6 x parameters in training, 2 x in
+--           inference.
+-- @caveat   An estimate from operations that the compiler counted, not tokens that were seen. The
+--           tool that set the name counts operations several times and takes 7e9 parameters where
+--           none are given.
 -- @source   metrics 2.B estimated_total_tokens (defects D15, D16)
 WITH
     models AS (

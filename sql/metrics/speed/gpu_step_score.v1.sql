@@ -1,7 +1,8 @@
 -- @metric   gpu_step_score
 -- @version  1
 -- @area     speed
--- @summary  One number of how few devices a job needs and how short its steps are, against a reference.
+-- @summary  One number of how few devices a job needs and how short its steps are, against a
+--           reference.
 -- @grain    trace
 -- @requires steps
 -- @reads    _mean_step_times _job_devices
@@ -11,7 +12,8 @@
 -- @param    t0_s DOUBLE 0.44 | Step time of the reference in seconds.
 -- @param    w DOUBLE 0.5 | Weight of the devices; the step time has 1 - w.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   gpu_step_score DOUBLE value score higher | w x g0 / devices + (1 - w) x t0_s / step_time_s: 1 is the reference.
+-- @column   gpu_step_score DOUBLE value score higher | w x g0 / devices + (1 - w) x t0_s /
+--           step_time_s: 1 is the reference.
 -- @column   devices BIGINT value - | Devices of the job: those of the card, else its ranks.
 -- @column   step_time_s DOUBLE value s lower | Mean step time, that of avg_step_time.
 -- @column   device_score DOUBLE value score higher | g0 / devices.

@@ -1,22 +1,26 @@
 -- @metric   iter_time
 -- @version  1
 -- @area     speed
--- @summary  Wall-clock time of an iteration: durations of the step markers on the host, all of them.
+-- @summary  Wall-clock time of an iteration: durations of the step markers on the host, all of
+--           them.
 -- @grain    trace
 -- @requires steps
 -- @value    avg_iter_time_ms
 -- @alias    time_per_iteration_ms
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   avg_iter_time_ms DOUBLE value ms lower | Mean of the steps of a rank, then of the ranks.
+-- @column   avg_iter_time_ms DOUBLE value ms lower | Mean of the steps of a rank, then of the
+--           ranks.
 -- @column   min_iter_time_ms DOUBLE value ms | Shortest step of any rank.
 -- @column   max_iter_time_ms DOUBLE value ms | Longest step of any rank.
--- @column   std_iter_time_ms DOUBLE value ms | Standard deviation (n - 1) over the steps of all ranks; NULL for one step.
+-- @column   std_iter_time_ms DOUBLE value ms | Standard deviation (n - 1) over the steps of all
+--           ranks; NULL for one step.
 -- @column   num_iterations BIGINT value count | Steps of the rank with most.
 -- @column   per_rank MAP value ms | Mean of the steps of each rank.
 -- @column   iter_times_ms MAP value ms | Duration of each step of each rank, in the order of time.
 -- @column   marker VARCHAR value - | What marked the steps.
 -- @source   metrics 2.A step_time_s (iter_time of the first seed); product 6
--- @caveat   These are durations of markers on the host; avg_step_time measures from start to start and leaves out the first and last step.
+-- @caveat   These are durations of markers on the host; avg_step_time measures from start to start
+--           and leaves out the first and last step.
 WITH
     durations AS (
         SELECT trace, rank, ts_ns, dur_ns, marker

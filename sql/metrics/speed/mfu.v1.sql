@@ -1,39 +1,78 @@
 -- @metric   mfu
 -- @version  1
 -- @area     speed
--- @summary  Floating-point operations that the model needs per second of the steps, as a share of what the devices of the job can do.
+-- @summary  Floating-point operations that the model needs per second of the steps, as a share of
+--           what the devices of the job can do.
 -- @grain    trace
 -- @requires ranks
--- @reads    _step_times _rank_step_times _mean_step_times _job_devices _rank_rates _rank_list _rank_times precision_names cards device_events launches metadata step_events steps
+-- @reads    _step_times _rank_step_times _mean_step_times _job_devices _rank_rates _rank_list
+--           _rank_times precision_names cards device_events launches metadata step_events steps
 -- @value    mfu_pct
--- @coverage launch_coverage_ratio | launches of the events that state operations, by these operations, are
--- @check    (SELECT count(*) FROM cards WHERE coalesce(num_params_active, num_params) > 0 AND num_layers > 0 AND num_heads > 0 AND head_dim > 0) > 0 OR (SELECT count(flops) FROM device_events) > 0 | no workload card states the architecture of the model (num_params, num_layers, num_heads, head_dim), and no device event states floating-point operations
--- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(flops) FROM device_events) > 0 | the trace has no steps that are a batch each (iterations of an inference engine take other numbers of tokens than batch_size x seq_len)
--- @check    (SELECT count(*) FROM cards WHERE num_params_embedding >= coalesce(num_params_active, num_params)) = 0 | the workload card states more parameters of the embedding than of the model
--- @null     no peak is known for the device in this precision (-p peak_tflops= gives one), or neither the card nor -p batch_size= -p seq_len= state the tokens of a step, or the steps take no time
--- @param    peak_tflops DOUBLE NULL | Peak rate of one device in 10^12 operations per second; else that of the trace, else that of device_peaks by the name of the device.
--- @param    precision VARCHAR NULL | Precision of the peak: bf16, fp16, tf32, fp32, fp8, int8; else that of the card, else bf16.
--- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it is not given.
+-- @coverage launch_coverage_ratio | launches of the events that state operations, by these
+--           operations, are
+-- @check    (SELECT count(*) FROM cards WHERE coalesce(num_params_active, num_params) > 0 AND
+--           num_layers > 0 AND num_heads > 0 AND head_dim > 0) > 0 OR (SELECT count(flops) FROM
+--           device_events) > 0
+--           | no workload card states the architecture of the model (num_params, num_layers,
+--           num_heads, head_dim), and no device event states floating-point operations
+-- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(flops)
+--           FROM device_events) > 0
+--           | the trace has no steps that are a batch each (iterations of an inference engine take
+--           other numbers of tokens than batch_size x seq_len)
+-- @check    (SELECT count(*) FROM cards WHERE num_params_embedding >= coalesce(num_params_active,
+--           num_params)) = 0
+--           | the workload card states more parameters of the embedding than of the model
+-- @null     no peak is known for the device in this precision (-p peak_tflops= gives one), or
+--           neither the card nor -p batch_size= -p seq_len= state the tokens of a step, or the
+--           steps take no time
+-- @param    peak_tflops DOUBLE NULL | Peak rate of one device in 10^12 operations per second; else
+--           that of the trace, else that of device_peaks by the name of the device.
+-- @param    precision VARCHAR NULL | Precision of the peak: bf16, fp16, tf32, fp32, fp8, int8; else
+--           that of the card, else bf16.
+-- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it
+--           is not given.
 -- @param    seq_len BIGINT NULL | Tokens of a sample; that of the card where it is not given.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   mfu_pct DOUBLE value pct higher | 100 x flops_per_token x tokens_per_s / (devices x peak); by the other methods 100 x rate of one device / peak, mean over the ingested ranks whose peak is known.
--- @column   method VARCHAR value - | card (operations by the architecture of the card), flops_in_steps (operations that the device events of the steps state / time of the steps), or flops_in_window (the same over the whole window, where the trace has no steps).
--- @column   flops_per_token DOUBLE value flops_per_token | Training: 6 x (parameters - embedding) + 12 x layers x head_dim x heads x seq_len; inference and serving: 2 and 4 in place of 6 and 12. NULL by the other methods.
--- @column   tokens_per_s DOUBLE value tokens_per_s higher | batch_size x seq_len / step_time_s, of the whole job. NULL by the other methods.
--- @column   peak_tflops DOUBLE value - | Peak of one device in 10^12 operations per second; mean over ranks.
--- @column   peak_source VARCHAR value - | param, trace or device_peaks, of the lowest rank; NULL for none.
--- @column   devices BIGINT value - | Devices that the operations are of: of the card, else of the job; by the other methods those ingested.
+-- @column   mfu_pct DOUBLE value pct higher | 100 x flops_per_token x tokens_per_s / (devices x
+--           peak); by the other methods 100 x rate of one device / peak, mean over the ingested
+--           ranks whose peak is known.
+-- @column   method VARCHAR value - | card (operations by the architecture of the card),
+--           flops_in_steps (operations that the device events of the steps state / time of the
+--           steps), or flops_in_window (the same over the whole window, where the trace has no
+--           steps).
+-- @column   flops_per_token DOUBLE value flops_per_token | Training: 6 x (parameters - embedding) +
+--           12 x layers x head_dim x heads x seq_len; inference and serving: 2 and 4 in place of 6
+--           and 12. NULL by the other methods.
+-- @column   tokens_per_s DOUBLE value tokens_per_s higher | batch_size x seq_len / step_time_s, of
+--           the whole job. NULL by the other methods.
+-- @column   peak_tflops DOUBLE value - | Peak of one device in 10^12 operations per second; mean
+--           over ranks.
+-- @column   peak_source VARCHAR value - | param, trace or device_peaks, of the lowest rank; NULL
+--           for none.
+-- @column   devices BIGINT value - | Devices that the operations are of: of the card, else of the
+--           job; by the other methods those ingested.
 -- @column   precision VARCHAR value - | Precision of the peak.
--- @column   step_time_s DOUBLE value s lower | Mean step time, that of avg_step_time; NULL without steps.
--- @column   device_tflops_per_s DOUBLE value - higher | Operations of one device per second, in 10^12.
--- @column   model_params DOUBLE value - | Parameters: those active per token where the card says them, else all.
--- @column   embedding_params DOUBLE value - | Parameters of the embedding, which are subtracted; NULL where the card says none, and nothing is.
+-- @column   step_time_s DOUBLE value s lower | Mean step time, that of avg_step_time; NULL without
+--           steps.
+-- @column   device_tflops_per_s DOUBLE value - higher | Operations of one device per second, in
+--           10^12.
+-- @column   model_params DOUBLE value - | Parameters: those active per token where the card says
+--           them, else all.
+-- @column   embedding_params DOUBLE value - | Parameters of the embedding, which are subtracted;
+--           NULL where the card says none, and nothing is.
 -- @column   phase VARCHAR value - | Phase that the card states.
--- @column   launch_coverage_ratio DOUBLE value ratio | By method flops_in_steps the share of the operations whose launch, and so whose step, is known (of XLA all); NULL by the others.
--- @warn     mfu_pct > 100 | the share is above 100 %: what the card says of the model, the batch or the devices, or the peak, is not that of this run
--- @caveat   Attention counts as if every token saw the whole sequence: of a causal model half of it is done. Recomputed activations do not count by method card, and do count by the others.
--- @caveat   batch_size is that of the whole job, and a step is one batch: where a step is a part of one (gradient accumulation), the figure is too high.
--- @source   metrics 2.F mfu_pct (defects D15, D52: one formula, step wall time, serving is inference, no -1 for what is unknown); PaLM (arXiv 2204.02311), appendix B
+-- @column   launch_coverage_ratio DOUBLE value ratio | By method flops_in_steps the share of the
+--           operations whose launch, and so whose step, is known (of XLA all); NULL by the others.
+-- @warn     mfu_pct > 100
+--           | the share is above 100 %: what the card says of the model, the batch or the devices,
+--           or the peak, is not that of this run
+-- @caveat   Attention counts as if every token saw the whole sequence: of a causal model half of it
+--           is done. Recomputed activations do not count by method card, and do count by the
+--           others.
+-- @caveat   batch_size is that of the whole job, and a step is one batch: where a step is a part of
+--           one (gradient accumulation), the figure is too high.
+-- @source   metrics 2.F mfu_pct (defects D15, D52: one formula, step wall time, serving is
+--           inference, no -1 for what is unknown); PaLM (arXiv 2204.02311), appendix B
 WITH
     precisions AS (
         SELECT

@@ -1,17 +1,21 @@
 -- @metric   samples_per_second
 -- @version  1
 -- @area     speed
--- @summary  Samples per second: global batch size, of the card or as given, over the mean step time.
+-- @summary  Samples per second: global batch size, of the card or as given, over the mean step
+--           time.
 -- @grain    trace
 -- @requires steps
 -- @reads    cards _mean_step_times _job_devices
 -- @value    samples_per_s
 -- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
 -- @null     the batch size is not known: a workload card states it, else -p batch_size=N gives it
--- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it is not given.
+-- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it
+--           is not given.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   samples_per_s DOUBLE value samples_per_s higher | batch_size / mean step time (that of avg_step_time).
--- @column   device_samples_per_s DOUBLE value samples_per_s higher | The same for one device of the job.
+-- @column   samples_per_s DOUBLE value samples_per_s higher | batch_size / mean step time (that of
+--           avg_step_time).
+-- @column   device_samples_per_s DOUBLE value samples_per_s higher | The same for one device of the
+--           job.
 -- @column   batch_size BIGINT value - | Samples of a step, of the whole job.
 -- @column   step_time_s DOUBLE value s lower | Mean step time.
 -- @column   num_iterations BIGINT value count | Kept steps of the rank with most.

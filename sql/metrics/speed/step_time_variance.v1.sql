@@ -10,14 +10,17 @@
 -- @alias    time_variance step_time_cv
 -- @null     no rank has two steps that count, or they take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation (n - 1) of the step times of a rank, of their mean; mean over ranks.
+-- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation (n - 1) of the step times
+--           of a rank, of their mean; mean over ranks.
 -- @column   step_time_std_ms DOUBLE value ms lower | That standard deviation, mean over ranks.
--- @column   rank_std_ms DOUBLE value ms lower | Standard deviation (n - 1) of the mean step time over ranks; NULL for one rank.
+-- @column   rank_std_ms DOUBLE value ms lower | Standard deviation (n - 1) of the mean step time
+--           over ranks; NULL for one rank.
 -- @column   rank_cv_pct DOUBLE value pct lower | The same, of the mean.
 -- @column   mean_step_time_ms DOUBLE value ms | Mean step time of a rank, mean over ranks.
 -- @column   slowest_step BIGINT value - | Step whose mean over ranks is longest.
 -- @column   slowest_step_ms DOUBLE value ms | That mean.
--- @column   per_rank LIST value - | Steps, mean, standard deviation, least and longest step of each rank.
+-- @column   per_rank LIST value - | Steps, mean, standard deviation, least and longest step of each
+--           rank.
 -- @column   per_step LIST value - | Mean, least and longest time over ranks of each step.
 -- @caveat   First and last step are left out when there are more than two, as in avg_step_time.
 -- @source   metrics 2.I time_variance

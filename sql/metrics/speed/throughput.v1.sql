@@ -1,27 +1,37 @@
 -- @metric   throughput
 -- @version  1
 -- @area     speed
--- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length, of the card or as given) over the mean step time; by rank too.
+-- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length, of the
+--           card or as given) over the mean step time; by rank too.
 -- @grain    trace
 -- @reads    ranks steps cards device_events _rank_step_times _mean_step_times
 -- @value    throughput_tokens_per_s
--- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(flops) FROM device_events) = 0 | the trace has no steps: estimated_throughput_tokens_per_s says how many tokens per second its stated operations are enough for (that is what --model_params is for)
+-- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(flops) FROM device_events) = 0
+--           | the trace has no steps: estimated_throughput_tokens_per_s says how many tokens per
+--           second its stated operations are enough for (that is what --model_params is for)
 -- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none
 -- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
--- @null     the batch size or the sequence length is not known: a workload card states them, else -p batch_size=N -p seq_len=N give them
--- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it is not given.
+-- @null     the batch size or the sequence length is not known: a workload card states them, else
+--           -p batch_size=N -p seq_len=N give them
+-- @param    batch_size BIGINT NULL | Samples of a step of the whole job; that of the card where it
+--           is not given.
 -- @param    seq_len BIGINT NULL | Tokens of a sample; that of the card where it is not given.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   throughput_tokens_per_s DOUBLE value tokens_per_s higher | Tokens of a step / mean step time (that of avg_step_time).
--- @column   tokens_per_step BIGINT value tokens | batch_size x seq_len: the tokens of the whole job.
+-- @column   throughput_tokens_per_s DOUBLE value tokens_per_s higher | Tokens of a step / mean step
+--           time (that of avg_step_time).
+-- @column   tokens_per_step BIGINT value tokens | batch_size x seq_len: the tokens of the whole
+--           job.
 -- @column   iteration_time_s DOUBLE value s lower | Mean step time of a rank, mean over ranks.
 -- @column   min_iteration_time_s DOUBLE value s | Mean step time of the fastest rank.
 -- @column   max_iteration_time_s DOUBLE value s | Mean step time of the slowest rank.
--- @column   device_tokens_per_s DOUBLE value tokens_per_s higher | Tokens per second of one device: over the devices of the card, else the ranks of the job.
--- @column   per_rank_throughput MAP value tokens_per_s | Tokens of the job's step / mean step time of the rank: the pace of the rank, not its share; they do not add up.
+-- @column   device_tokens_per_s DOUBLE value tokens_per_s higher | Tokens per second of one device:
+--           over the devices of the card, else the ranks of the job.
+-- @column   per_rank_throughput MAP value tokens_per_s | Tokens of the job's step / mean step time
+--           of the rank: the pace of the rank, not its share; they do not add up.
 -- @column   per_rank_iteration_time_s MAP value s | Mean step time of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with steps.
--- @source   metrics 2.B throughput_tokens_per_s and per_rank_throughput (defects D13, D14: no default for a missing field; a step and not the whole profile)
+-- @source   metrics 2.B throughput_tokens_per_s and per_rank_throughput (defects D13, D14: no
+--           default for a missing field; a step and not the whole profile)
 WITH
     workload AS (
         SELECT

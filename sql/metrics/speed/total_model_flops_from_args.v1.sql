@@ -7,12 +7,15 @@
 -- @requires device_events
 -- @reads    _rank_flops
 -- @value    total_model_flops_from_args
--- @check    (SELECT count(flops) FROM device_events) > 0 | no device event states floating-point operations (XLA traces of TPUs do)
+-- @check    (SELECT count(flops) FROM device_events) > 0
+--           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_model_flops_from_args DOUBLE value flops | Sum over the device events of all ranks.
+-- @column   total_model_flops_from_args DOUBLE value flops | Sum over the device events of all
+--           ranks.
 -- @column   per_rank MAP value flops | Sum of each rank that states any.
 -- @column   flops_event_count BIGINT value count | Device events that state them.
--- @caveat   Only operations of a device count. The tool that set the name adds up every slice of the file, so that the steps, modules and loops around operations count again.
+-- @caveat   Only operations of a device count. The tool that set the name adds up every slice of
+--           the file, so that the steps, modules and loops around operations count again.
 -- @source   metrics 2.F total_model_flops (defects D09, D15)
 WITH
     rank_flops AS (

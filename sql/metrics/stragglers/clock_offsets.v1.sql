@@ -1,23 +1,39 @@
 -- @metric   clock_offsets
 -- @version  1
 -- @area     stragglers
--- @summary  How far the clocks of the ranks are apart, by the ends of calls that all ranks leave together, and how sure that is.
+-- @summary  How far the clocks of the ranks are apart, by the ends of calls that all ranks leave
+--           together, and how sure that is.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _clock_offsets _clock_shifts ranks
 -- @value    max_offset_us
--- @answer   CASE WHEN ranks_apart_count = 0 THEN 'no offset is larger than its uncertainty' ELSE 'rank ' || max_offset_rank || ' is furthest off' END
--- @null     no call that all ranks leave together (all_reduce, all_gather, reduce_scatter, all_to_all, barrier) was found on every ingested rank of its group
+-- @answer   CASE WHEN ranks_apart_count = 0 THEN 'no offset is larger than its uncertainty' ELSE
+--           'rank ' || max_offset_rank || ' is furthest off' END
+-- @null     no call that all ranks leave together (all_reduce, all_gather, reduce_scatter,
+--           all_to_all, barrier) was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   max_offset_us DOUBLE value us lower | Largest offset of a rank, without its sign.
 -- @column   max_offset_rank BIGINT value - | The rank that has it (the lowest of equals).
--- @column   max_uncertainty_us DOUBLE value us lower | Largest uncertainty of a rank; NULL where no offset rests on two calls.
--- @column   ranks_apart_count BIGINT value count | Ranks whose offset is larger than its uncertainty.
--- @column   taken_away BOOLEAN value - | Whether metrics and views that compare ranks take the offsets away by themselves: one exceeds both its uncertainty and the median over the matched calls of last start - first start, offsets taken away.
--- @column   by_rank LIST value - | Of each rank: offset_us (whole ns; positive: its clock is ahead), reference_rank (the lowest rank of the calls compared, whose own offset is added), spread_us (median deviation of the end differences), calls, uncertainty_us (standard error of the median; NULL for one call), beyond_uncertainty. The lowest ranks are references and have no row.
--- @caveat   An offset below its uncertainty is no offset. Ranks of one host have one clock: what is found there is how unevenly they leave calls, and nothing to be taken away. Where a rank leaves calls later in all of them (a slower link), that is in its offset too.
--- @source   product 6.2; uncertainty = 1.2533 x 1.4826 x MAD / sqrt(calls): standard error of the median of a large normal sample, sigma by the median deviation (Rousseeuw and Croux 1993, Alternatives to the Median Absolute Deviation, JASA 88); where the reference has an offset of its own, the root of the sum of both squares
+-- @column   max_uncertainty_us DOUBLE value us lower | Largest uncertainty of a rank; NULL where no
+--           offset rests on two calls.
+-- @column   ranks_apart_count BIGINT value count | Ranks whose offset is larger than its
+--           uncertainty.
+-- @column   taken_away BOOLEAN value - | Whether metrics and views that compare ranks take the
+--           offsets away by themselves: one exceeds both its uncertainty and the median over the
+--           matched calls of last start - first start, offsets taken away.
+-- @column   by_rank LIST value - | Of each rank: offset_us (whole ns; positive: its clock is
+--           ahead), reference_rank (the lowest rank of the calls compared, whose own offset is
+--           added), spread_us (median deviation of the end differences), calls, uncertainty_us
+--           (standard error of the median; NULL for one call), beyond_uncertainty. The lowest ranks
+--           are references and have no row.
+-- @caveat   An offset below its uncertainty is no offset. Ranks of one host have one clock: what is
+--           found there is how unevenly they leave calls, and nothing to be taken away. Where a
+--           rank leaves calls later in all of them (a slower link), that is in its offset too.
+-- @source   product 6.2; uncertainty = 1.2533 x 1.4826 x MAD / sqrt(calls): standard error of the
+--           median of a large normal sample, sigma by the median deviation (Rousseeuw and Croux
+--           1993, Alternatives to the Median Absolute Deviation, JASA 88); where the reference has
+--           an offset of its own, the root of the sum of both squares
 WITH
     offsets AS (
         SELECT

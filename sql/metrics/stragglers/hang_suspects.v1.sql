@@ -1,27 +1,62 @@
 -- @metric   hang_suspects
 -- @version  1
 -- @area     stragglers
--- @summary  Ranks whose calls do not fit those of their process group: calls that they miss, make in another order, or stop making while the others wait.
+-- @summary  Ranks whose calls do not fit those of their process group: calls that they miss, make
+--           in another order, or stop making while the others wait.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _hang_calls _hang_kinds _hang_members _hang_misses _hang_waits process_groups ranks
 -- @value    suspect_ranks_count
--- @answer   CASE WHEN len(suspect_ranks) = 0 THEN 'no rank is suspect' ELSE 'suspect: rank ' || list_aggregate(list_transform(suspect_ranks[1:8], lambda r: CAST(r AS VARCHAR)), 'string_agg', ', ') || CASE WHEN len(suspect_ranks) > 8 THEN ' and more' ELSE '' END END
+-- @answer   CASE WHEN len(suspect_ranks) = 0 THEN 'no rank is suspect' ELSE 'suspect: rank ' ||
+--           list_aggregate(list_transform(suspect_ranks[1:8], lambda r: CAST(r AS VARCHAR)),
+--           'string_agg', ', ') || CASE WHEN len(suspect_ranks) > 8 THEN ' and more' ELSE '' END
+--           END
 -- @coverage grouped_ratio | the process group
 -- @null     no process group has calls of two ingested ranks
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @check    (SELECT count(*) FROM collectives WHERE collective NOT IN ('send', 'recv', 'send_recv', 'unknown')) > 0 | the trace has no calls that all ranks of a group make
--- @param    long_factor DOUBLE 10 | A rank sat and waited in a call after its last matched one that lasts so many times the median of the matched calls of that kind in the group (none: of the group; none: of the trace).
+-- @check    (SELECT count(*) FROM collectives WHERE collective NOT IN ('send', 'recv', 'send_recv',
+--           'unknown')) > 0
+--           | the trace has no calls that all ranks of a group make
+-- @param    long_factor DOUBLE 10 | A rank sat and waited in a call after its last matched one that
+--           lasts so many times the median of the matched calls of that kind in the group (none: of
+--           the group; none: of the trace).
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   suspect_ranks_count BIGINT value count lower | Ranks that are suspect in a process group; 0 where all calls fit.
--- @column   suspect_ranks LIST value - | Those ranks. In a group a rank is suspect that (1) makes another kind of call than most ranks at the first place where kinds differ (of equally many, the kind of the lowest rank counts as right); (2) lacks a sequence number between two of its own; (3) makes no call of the group; (4) ends before a call in which another rank waits. With (3) and (4), not if it waits itself, in whatever group: it is a victim then; unless all who would be suspect wait, in groups whose ranks are all ingested: they wait for each other in a circle, and all of them are.
--- @column   groups_count BIGINT value count | Process groups with two or more ingested ranks, which were compared.
--- @column   grouped_ratio DOUBLE value ratio | Share of the calls whose process group the trace states; the others count as one group of all ranks that make them, each kind by itself, of which (4) alone is judged.
--- @column   by_group LIST value - | Of each process group, suspect ones first: name, description, size, ranks compared, matched calls, calls at the most of a rank, suspect ranks, and why (victims too).
--- @column   by_rank LIST value - | Of each rank and process group, suspect ones first: calls, calls by kind, matched calls; places at which others call and it does not: before its first call; between its calls, with the first such sequence number (NULL without these; counted only from where its recording has every call, what is earlier counts as before its first); after its last. If suspect for its kind: the place (from 1), its sequence number, the kind and the right one. Last call and how long it lasts; suspect and why, or why not. Places are the sequence numbers of the group, else the order of launches, aligned by the median difference of places of matched calls (if nothing is matched: from the front, where no kind is called by all ranks; else nothing is compared).
--- @caveat   A call that never ends is in no trace: what shows a hang is what its ranks did before. Misses before the first call, and after the last one where nobody waits, are no suspicion: recordings begin and end at different times. send, recv and calls of unknown kind may differ by rank and are left out.
--- @caveat   Without sequence numbers a left-out call shows only by the kinds that follow it, not where a group makes one kind; and kinds of a rank that calls on several streams are compared only after its last call whose launch is unknown or shared (CUDA graph), of one that calls on several devices never.
--- @source   users_ask 5 and B (ranks with unequal counts, missing first steps), product 6.1 (matching); missing-enter diagnosis as of PyTorch's flight recorder
+-- @column   suspect_ranks_count BIGINT value count lower | Ranks that are suspect in a process
+--           group; 0 where all calls fit.
+-- @column   suspect_ranks LIST value - | Those ranks. In a group a rank is suspect that (1) makes
+--           another kind of call than most ranks at the first place where kinds differ (of equally
+--           many, the kind of the lowest rank counts as right); (2) lacks a sequence number between
+--           two of its own; (3) makes no call of the group; (4) ends before a call in which another
+--           rank waits. With (3) and (4), not if it waits itself, in whatever group: it is a victim
+--           then; unless all who would be suspect wait, in groups whose ranks are all ingested:
+--           they wait for each other in a circle, and all of them are.
+-- @column   groups_count BIGINT value count | Process groups with two or more ingested ranks, which
+--           were compared.
+-- @column   grouped_ratio DOUBLE value ratio | Share of the calls whose process group the trace
+--           states; the others count as one group of all ranks that make them, each kind by itself,
+--           of which (4) alone is judged.
+-- @column   by_group LIST value - | Of each process group, suspect ones first: name, description,
+--           size, ranks compared, matched calls, calls at the most of a rank, suspect ranks, and
+--           why (victims too).
+-- @column   by_rank LIST value - | Of each rank and process group, suspect ones first: calls, calls
+--           by kind, matched calls; places at which others call and it does not: before its first
+--           call; between its calls, with the first such sequence number (NULL without these;
+--           counted only from where its recording has every call, what is earlier counts as before
+--           its first); after its last. If suspect for its kind: the place (from 1), its sequence
+--           number, the kind and the right one. Last call and how long it lasts; suspect and why,
+--           or why not. Places are the sequence numbers of the group, else the order of launches,
+--           aligned by the median difference of places of matched calls (if nothing is matched:
+--           from the front, where no kind is called by all ranks; else nothing is compared).
+-- @caveat   A call that never ends is in no trace: what shows a hang is what its ranks did before.
+--           Misses before the first call, and after the last one where nobody waits, are no
+--           suspicion: recordings begin and end at different times. send, recv and calls of unknown
+--           kind may differ by rank and are left out.
+-- @caveat   Without sequence numbers a left-out call shows only by the kinds that follow it, not
+--           where a group makes one kind; and kinds of a rank that calls on several streams are
+--           compared only after its last call whose launch is unknown or shared (CUDA graph), of
+--           one that calls on several devices never.
+-- @source   users_ask 5 and B (ranks with unequal counts, missing first steps), product 6.1
+--           (matching); missing-enter diagnosis as of PyTorch's flight recorder
 WITH
     -- Calls in which a rank sat and waited.
     waits AS (

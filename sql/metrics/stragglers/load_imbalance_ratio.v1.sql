@@ -1,29 +1,42 @@
 -- @metric   load_imbalance_ratio
 -- @version  1
 -- @area     stragglers
--- @summary  Compute time of the rank that computes longest, over the mean of the ranks: 1 is balanced.
+-- @summary  Compute time of the rank that computes longest, over the mean of the ranks: 1 is
+--           balanced.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _rank_times steps
 -- @value    load_imbalance_ratio
 -- @answer   'rank ' || slowest_rank || ' computes longest, rank ' || fastest_rank || ' shortest'
--- @check    (SELECT count(DISTINCT rank) FROM device_events) > 1 | the trace has device events of one rank only
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0 | whole CUDA graphs were traced, so that what computes inside them is not in the trace
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0 | the names of some kernels are lost, and with them whether they compute
--- @check    (SELECT count(*) FROM _rank_times WHERE kernel_ns > 0) <> 1 | one rank alone runs kernels on a device
+-- @check    (SELECT count(DISTINCT rank) FROM device_events) > 1
+--           | the trace has device events of one rank only
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+--           | whole CUDA graphs were traced, so that what computes inside them is not in the trace
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+--           | the names of some kernels are lost, and with them whether they compute
+-- @check    (SELECT count(*) FROM _rank_times WHERE kernel_ns > 0) <> 1
+--           | one rank alone runs kernels on a device
 -- @null     no rank computes on a device
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   load_imbalance_ratio DOUBLE value ratio lower | Largest |compute| over ranks / mean over ranks; unions per device, summed over the devices of a rank.
+-- @column   load_imbalance_ratio DOUBLE value ratio lower | Largest |compute| over ranks / mean
+--           over ranks; unions per device, summed over the devices of a rank.
 -- @column   min_over_mean_ratio DOUBLE value ratio higher | Least |compute| / mean.
--- @column   max_over_min_ratio DOUBLE value ratio lower | Largest |compute| / least; NULL where a rank does not compute.
--- @column   kernel_max_over_min_ratio DOUBLE value ratio lower | Largest |kernels|, communication included, / least: what the earlier tool of the name gives.
+-- @column   max_over_min_ratio DOUBLE value ratio lower | Largest |compute| / least; NULL where a
+--           rank does not compute.
+-- @column   kernel_max_over_min_ratio DOUBLE value ratio lower | Largest |kernels|, communication
+--           included, / least: what the earlier tool of the name gives.
 -- @column   slowest_rank BIGINT value - | Rank that computes longest (the lowest of equals).
 -- @column   fastest_rank BIGINT value - | Rank that computes shortest (the lowest of equals).
 -- @column   mean_compute_ms DOUBLE value ms | Mean over ranks.
--- @column   num_ranks BIGINT value count | Ranks that run kernels on a device: one whose device only gets copies is no rank of compute.
--- @column   per_rank LIST value - | Compute and kernel time of each rank, and compute over the mean.
--- @caveat   The tool that set the name counts waiting inside kernels of communication as load, and so hides imbalance (kernel_max_over_min_ratio).
--- @warn     (SELECT count(DISTINCT step_count) > 1 FROM (SELECT rank, count(*) AS step_count FROM steps GROUP BY rank) AS counts) | the traces of the ranks cover different numbers of steps, and differ for that alone
+-- @column   num_ranks BIGINT value count | Ranks that run kernels on a device: one whose device
+--           only gets copies is no rank of compute.
+-- @column   per_rank LIST value - | Compute and kernel time of each rank, and compute over the
+--           mean.
+-- @caveat   The tool that set the name counts waiting inside kernels of communication as load, and
+--           so hides imbalance (kernel_max_over_min_ratio).
+-- @warn     (SELECT count(DISTINCT step_count) > 1 FROM (SELECT rank, count(*) AS step_count FROM
+--           steps GROUP BY rank) AS counts)
+--           | the traces of the ranks cover different numbers of steps, and differ for that alone
 -- @source   metrics 2.I load_imbalance_ratio (defect D63)
 WITH
     times AS (

@@ -1,40 +1,70 @@
 -- @metric   straggler
 -- @version  1
 -- @area     stragglers
--- @summary  Which ranks hold up the others: imbalance of compute, who is waited for, and how times vary over steps and ranks.
+-- @summary  Which ranks hold up the others: imbalance of compute, who is waited for, and how times
+--           vary over steps and ranks.
 -- @grain    trace
 -- @requires ranks
 -- @reads    _rank_times _step_times _waits _wait_causes _match_coverage steps
 -- @value    load_imbalance_pct
--- @answer   CASE WHEN num_stragglers = 0 THEN 'no rank is a straggler' ELSE list_aggregate(list_transform(stragglers[1:3], lambda s: 'rank ' || s.rank || CASE s.reason WHEN 'compute' THEN ' computes longer' WHEN 'waited_for' THEN ' is waited for' ELSE ' computes longer and is waited for' END), 'string_agg', ', ') || CASE WHEN num_stragglers > 3 THEN ' and ' || (num_stragglers - 3) || ' more' ELSE '' END END
+-- @answer   CASE WHEN num_stragglers = 0 THEN 'no rank is a straggler' ELSE
+--           list_aggregate(list_transform(stragglers[1:3], lambda s: 'rank ' || s.rank || CASE
+--           s.reason WHEN 'compute' THEN ' computes longer' WHEN 'waited_for' THEN ' is waited for'
+--           ELSE ' computes longer and is waited for' END), 'string_agg', ', ') || CASE WHEN
+--           num_stragglers > 3 THEN ' and ' || (num_stragglers - 3) || ' more' ELSE '' END END
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @null     no rank computes on a device
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
--- @param    slowdown_pct DOUBLE 10 | A rank that computes so much longer than the median of the others, and waits no more than they do, is a straggler.
--- @param    wait_pct DOUBLE 10 | A rank that is the last in some calls and waits less than the median of the others, by so much of its window (waited_for_pct), is a straggler: they wait for it. A victim, late mostly because it waited for another rank itself, is none.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
+-- @param    slowdown_pct DOUBLE 10 | A rank that computes so much longer than the median of the
+--           others, and waits no more than they do, is a straggler.
+-- @param    wait_pct DOUBLE 10 | A rank that is the last in some calls and waits less than the
+--           median of the others, by so much of its window (waited_for_pct), is a straggler: they
+--           wait for it. A victim, late mostly because it waited for another rank itself, is none.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   load_imbalance_pct DOUBLE value pct lower | (largest - least) / mean of the compute time of the ranks.
--- @column   has_stragglers BOOLEAN value - | Whether a rank is a straggler by slowdown_pct or wait_pct.
+-- @column   load_imbalance_pct DOUBLE value pct lower | (largest - least) / mean of the compute
+--           time of the ranks.
+-- @column   has_stragglers BOOLEAN value - | Whether a rank is a straggler by slowdown_pct or
+--           wait_pct.
 -- @column   num_stragglers BIGINT value - | How many are.
--- @column   stragglers LIST value - | Those ranks, the one that is waited for most first: compute, wait, slowdown, robust deviation, and why (compute, waited_for, both).
--- @column   victims LIST value - | Ranks that others wait for because they waited for another themselves: rank, cause_rank, caused_wait_ms, and handed_on_pct, how much of that is so.
--- @column   straggler_rank BIGINT value - | The rank that waits least in matched calls, of those that are no victims, where the median of the others is longer and it comes last at times; a straggler only beyond wait_pct. NULL where no call is matched.
+-- @column   stragglers LIST value - | Those ranks, the one that is waited for most first: compute,
+--           wait, slowdown, robust deviation, and why (compute, waited_for, both).
+-- @column   victims LIST value - | Ranks that others wait for because they waited for another
+--           themselves: rank, cause_rank, caused_wait_ms, and handed_on_pct, how much of that is
+--           so.
+-- @column   straggler_rank BIGINT value - | The rank that waits least in matched calls, of those
+--           that are no victims, where the median of the others is longer and it comes last at
+--           times; a straggler only beyond wait_pct. NULL where no call is matched.
 -- @column   slowest_rank BIGINT value - | The rank that computes longest (the lowest of equals).
 -- @column   fastest_rank BIGINT value - | The rank that computes shortest.
--- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of the matched calls of a step (of all calls, where no step launched one); mean over ranks.
--- @column   compute_time_stats STRUCT value - | mean, std (n - 1), min, max, range in ms and cv in percent of the compute time of the ranks.
+-- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of the matched calls
+--           of a step (of all calls, where no step launched one); mean over ranks.
+-- @column   compute_time_stats STRUCT value - | mean, std (n - 1), min, max, range in ms and cv in
+--           percent of the compute time of the ranks.
 -- @column   communication_time_stats STRUCT value - | The same of communication.
 -- @column   duration_stats STRUCT value - | The same of the windows.
--- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation of step times over steps, of their mean; mean over ranks. NULL below two steps.
--- @column   rank_step_time_cv_pct DOUBLE value pct lower | Standard deviation of the mean step time over ranks, of their mean.
--- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last, robust deviation of compute, slowdown, caused_wait_ms (waits of the others in the calls in which it is last), origin_wait_ms (waits of all ranks that go back to it), cause_rank (of a victim), and waited_for_pct: 100 x (median wait of the others - own wait) / own window, below 0 where the rank waits longer than the others do.
+-- @column   step_time_cv_pct DOUBLE value pct lower | Standard deviation of step times over steps,
+--           of their mean; mean over ranks. NULL below two steps.
+-- @column   rank_step_time_cv_pct DOUBLE value pct lower | Standard deviation of the mean step time
+--           over ranks, of their mean.
+-- @column   per_rank LIST value - | Window, compute, communication, wait, times it came last,
+--           robust deviation of compute, slowdown, caused_wait_ms (waits of the others in the calls
+--           in which it is last), origin_wait_ms (waits of all ranks that go back to it),
+--           cause_rank (of a victim), and waited_for_pct: 100 x (median wait of the others - own
+--           wait) / own window, below 0 where the rank waits longer than the others do.
 -- @column   num_ranks BIGINT value count | Ranks compared.
--- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
+-- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of
+--           the clocks were taken away: see the parameter align.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in
+--           a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @caveat   The windows of ranks say little: collectives end them together.
--- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does not wait; compute and not the span; a rule that works for two ranks)
+-- @source   metrics 2.I straggler_detection (defects D61, D62: the slow rank is the one that does
+--           not wait; compute and not the span; a rule that works for two ranks)
 WITH
     -- Whether steps launch calls at all.
     matched AS (

@@ -1,31 +1,57 @@
 -- @metric   straggler_by_rank
 -- @version  1
 -- @area     stragglers
--- @summary  Which rank comes last in how many of the matched calls, how long each rank waits, and how long the others wait for it.
+-- @summary  Which rank comes last in how many of the matched calls, how long each rank waits, and
+--           how long the others wait for it.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _waits _wait_causes _match_coverage ranks
 -- @value    last_pct
--- @answer   'rank ' || straggler_rank || ' is last most often' || CASE WHEN len(victims) > 0 THEN ', leaving victims out' ELSE '' END
+-- @answer   'rank ' || straggler_rank || ' is last most often' || CASE WHEN len(victims) > 0 THEN
+--           ', leaving victims out' ELSE '' END
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   last_pct DOUBLE value pct lower | Of the matched calls, the share in which straggler_rank is the last to start.
--- @column   straggler_rank BIGINT value - | The rank that is last most often (the lowest of equals), of those that are no victims: a victim is late mostly because it waited for another itself.
--- @column   calls BIGINT value calls | Matched calls: found on every ingested rank of their group, two at least.
--- @column   tied_calls BIGINT value calls | Calls among them in which several ranks are last at the same nanosecond; the lowest of those ranks counts as the last.
--- @column   origin_pct DOUBLE value pct | Of all waiting, what goes back to straggler_rank, over however many ranks.
--- @column   victims LIST value - | Ranks that are late mostly because they waited for another: rank, cause_rank, caused_wait_us, and handed_on_pct, how much of that is so.
+-- @column   last_pct DOUBLE value pct lower | Of the matched calls, the share in which
+--           straggler_rank is the last to start.
+-- @column   straggler_rank BIGINT value - | The rank that is last most often (the lowest of
+--           equals), of those that are no victims: a victim is late mostly because it waited for
+--           another itself.
+-- @column   calls BIGINT value calls | Matched calls: found on every ingested rank of their group,
+--           two at least.
+-- @column   tied_calls BIGINT value calls | Calls among them in which several ranks are last at the
+--           same nanosecond; the lowest of those ranks counts as the last.
+-- @column   origin_pct DOUBLE value pct | Of all waiting, what goes back to straggler_rank, over
+--           however many ranks.
+-- @column   victims LIST value - | Ranks that are late mostly because they waited for another:
+--           rank, cause_rank, caused_wait_us, and handed_on_pct, how much of that is so.
 -- @column   num_ranks BIGINT value count | Ranks that are in a matched call.
--- @column   by_rank LIST value - | Of each rank, the one that waits least in total first: calls that it is in, total, mean and 95th percentile (interpolated) of its waits, how often it is last and first, last_pct of its calls, caused_wait_us (waits of the other ranks in the calls in which it is last), origin_wait_us (waits of all ranks that go back to it), cause_rank (of a victim, for which rank it waits), comm_us (its time in these calls, waits included).
--- @column   by_kind LIST value - | Of each kind of call, the most calls first: calls, total and mean wait of a rank, straggler_rank (last most often) and last_pct (in what share of these calls).
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
--- @caveat   Ranks of different groups are in different calls: compare ranks of one group. That a rank is a victim is inferred from times: it waited longer than those that wait for it, since they last met.
--- @source   metrics 7.2 straggler_summary and 2.I (defects D60, D61: the rank that waits least is waited for); a wait is last start - own start, not longer than the own event; victims and origins: Böhme and others 2010, Identifying the root causes of wait states
+-- @column   by_rank LIST value - | Of each rank, the one that waits least in total first: calls
+--           that it is in, total, mean and 95th percentile (interpolated) of its waits, how often
+--           it is last and first, last_pct of its calls, caused_wait_us (waits of the other ranks
+--           in the calls in which it is last), origin_wait_us (waits of all ranks that go back to
+--           it), cause_rank (of a victim, for which rank it waits), comm_us (its time in these
+--           calls, waits included).
+-- @column   by_kind LIST value - | Of each kind of call, the most calls first: calls, total and
+--           mean wait of a rank, straggler_rank (last most often) and last_pct (in what share of
+--           these calls).
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see
+--           the parameter align.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in
+--           a matched call: of the events of groups of more than one rank, or of unknown size.
+-- @caveat   Ranks of different groups are in different calls: compare ranks of one group. That a
+--           rank is a victim is inferred from times: it waited longer than those that wait for it,
+--           since they last met.
+-- @source   metrics 7.2 straggler_summary and 2.I (defects D60, D61: the rank that waits least is
+--           waited for); a wait is last start - own start, not longer than the own event; victims
+--           and origins: Böhme and others 2010, Identifying the root causes of wait states
 WITH
     shares AS (
         SELECT

@@ -1,27 +1,40 @@
 -- @metric   straggler_delay_ms
 -- @version  1
 -- @area     stragglers
--- @summary  How far apart the ranks end a step on their devices: latest less earliest of the last ends of the ranks, mean over steps.
+-- @summary  How far apart the ranks end a step on their devices: latest less earliest of the last
+--           ends of the ranks, mean over steps.
 -- @grain    trace
 -- @requires device_events
 -- @reads    step_events _launch_coverage _windows _clock_shifts ranks
 -- @value    straggler_delay_ms
 -- @alias    straggler_delay
 -- @coverage launch_coverage_ratio | launches of device events are
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @null     no step, and no window, has device events of two ranks
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   straggler_delay_ms DOUBLE value ms lower | Last end of the slowest rank - that of the fastest, of the device events that a step launched; mean over the steps that two ranks or more have.
--- @column   straggler_delay_ratio DOUBLE value ratio lower | The same over the step on the devices (first start to last end over ranks), mean over steps.
+-- @column   straggler_delay_ms DOUBLE value ms lower | Last end of the slowest rank - that of the
+--           fastest, of the device events that a step launched; mean over the steps that two ranks
+--           or more have.
+-- @column   straggler_delay_ratio DOUBLE value ratio lower | The same over the step on the devices
+--           (first start to last end over ranks), mean over steps.
 -- @column   max_delay_ms DOUBLE value ms lower | Largest of a step.
 -- @column   num_steps BIGINT value count | Steps compared.
--- @column   by_step LIST value - | Of each step: delay, ratio, the ranks compared, and the slowest and fastest of them (the lowest of equals).
--- @column   method VARCHAR value - | steps; or window where no step launched device events: then the whole recording is one.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch, and so whose step, is known (of XLA all); NULL by method window.
--- @caveat   A call that all ranks leave together at the end of a step hides its straggler: see straggler_by_rank.
+-- @column   by_step LIST value - | Of each step: delay, ratio, the ranks compared, and the slowest
+--           and fastest of them (the lowest of equals).
+-- @column   method VARCHAR value - | steps; or window where no step launched device events: then
+--           the whole recording is one.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see
+--           the parameter align.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the device events whose launch, and
+--           so whose step, is known (of XLA all); NULL by method window.
+-- @caveat   A call that all ranks leave together at the end of a step hides its straggler: see
+--           straggler_by_rank.
 -- @source   metrics 2.I straggler_delay (group 8); steps by their launches (1.6)
 WITH
     -- Whether steps launch device events at all.

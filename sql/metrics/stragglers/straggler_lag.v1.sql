@@ -1,31 +1,42 @@
 -- @metric   straggler_lag
 -- @version  1
 -- @area     stragglers
--- @summary  Lag of the last rank to enter a collective call: last start - first start, over the calls that every ingested rank of a group has.
+-- @summary  Lag of the last rank to enter a collective call: last start - first start, over the
+--           calls that every ingested rank of a group has.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _clock_offsets _clock_shifts _match_coverage ranks steps
 -- @value    mean_lag_us
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @null     no call was found on every ingested rank of its group
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_lag_us DOUBLE value us lower | Mean over the calls.
 -- @column   p50_lag_us DOUBLE value us | Median, interpolated.
 -- @column   p95_lag_us DOUBLE value us | 95th percentile, interpolated.
 -- @column   max_lag_us DOUBLE value us | Largest.
 -- @column   min_lag_us DOUBLE value us | Smallest.
--- @column   normalized_lag DOUBLE value ratio | Mean lag / mean duration of the steps; NULL without steps.
+-- @column   normalized_lag DOUBLE value ratio | Mean lag / mean duration of the steps; NULL without
+--           steps.
 -- @column   num_collectives BIGINT value calls | Calls compared.
 -- @column   num_ranks BIGINT value count | Ranks ingested.
--- @column   group_ranks_missing BIGINT value count | Ranks of the job that were not ingested; NULL where the trace does not say how many there are.
+-- @column   group_ranks_missing BIGINT value count | Ranks of the job that were not ingested; NULL
+--           where the trace does not say how many there are.
 -- @column   last_rank_counts MAP value calls | How often each rank started last.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   alignment_spread_us DOUBLE value us | Median deviation of the end differences that the shifts rest on, largest over ranks; NULL without shifts.
--- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
--- @source   metrics 2.I straggler_lag_us (defect D60: calls matched by group and order, not by position in a mixed list)
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see
+--           the parameter align.
+-- @column   alignment_spread_us DOUBLE value us | Median deviation of the end differences that the
+--           shifts rest on, largest over ranks; NULL without shifts.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in
+--           a matched call: of the events of groups of more than one rank, or of unknown size.
+-- @source   metrics 2.I straggler_lag_us (defect D60: calls matched by group and order, not by
+--           position in a mixed list)
 WITH
     shares AS (
         SELECT trace, collective_id, rank, ts_ns AS start_ns

@@ -1,7 +1,8 @@
 -- @metric   straggler_score
 -- @version  1
 -- @area     stragglers
--- @summary  How unevenly the ranks wait for each other: longest less shortest waiting time of a rank, of the window.
+-- @summary  How unevenly the ranks wait for each other: longest less shortest waiting time of a
+--           rank, of the window.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _waits _wait_causes _match_coverage _windows ranks
@@ -9,23 +10,38 @@
 -- @answer   'rank ' || straggler_rank || ' is waited for'
 -- @alias    straggler_metrics
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @null     no call was found on every ingested rank of its group, or the windows are empty
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   straggler_score DOUBLE value ratio lower | (largest - least over ranks of the sum of waits) / window: 0 where all ranks wait alike; the window is the largest of a rank.
--- @column   straggler_rank BIGINT value - | The rank with the least sum of waits (the lowest of equals): it is the one that is waited for. Victims, which are late mostly because they waited for another rank themselves, are none.
+-- @column   straggler_score DOUBLE value ratio lower | (largest - least over ranks of the sum of
+--           waits) / window: 0 where all ranks wait alike; the window is the largest of a rank.
+-- @column   straggler_rank BIGINT value - | The rank with the least sum of waits (the lowest of
+--           equals): it is the one that is waited for. Victims, which are late mostly because they
+--           waited for another rank themselves, are none.
 -- @column   max_wait_ms DOUBLE value ms | Largest sum of waits of a rank.
 -- @column   min_wait_ms DOUBLE value ms | Least sum.
 -- @column   window_ms DOUBLE value ms | Largest window of a rank.
--- @column   comm_delay_ratio DOUBLE value ratio | (largest - least) / largest of the sum of durations of the communication of a rank: what earlier tools called the delay.
--- @column   comm_slowdown_ratio DOUBLE value ratio | Largest / least of those sums: what earlier tools called the slowdown; NULL where a rank has none.
--- @column   per_rank LIST value - | Of each rank in matched calls: how many those are (calls), sum of its waits in them (wait_ms), sum of the durations of all its communication, matched or not (comm_ms).
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
--- @caveat   The rank with most communication time is no straggler: it waits. Ranks in no matched call are left out; ranks of different groups are in different calls.
--- @source   metrics 2.I straggler_score (defect D61: the slow rank has the least communication time, so waits are compared)
+-- @column   comm_delay_ratio DOUBLE value ratio | (largest - least) / largest of the sum of
+--           durations of the communication of a rank: what earlier tools called the delay.
+-- @column   comm_slowdown_ratio DOUBLE value ratio | Largest / least of those sums: what earlier
+--           tools called the slowdown; NULL where a rank has none.
+-- @column   per_rank LIST value - | Of each rank in matched calls: how many those are (calls), sum
+--           of its waits in them (wait_ms), sum of the durations of all its communication, matched
+--           or not (comm_ms).
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see
+--           the parameter align.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in
+--           a matched call: of the events of groups of more than one rank, or of unknown size.
+-- @caveat   The rank with most communication time is no straggler: it waits. Ranks in no matched
+--           call are left out; ranks of different groups are in different calls.
+-- @source   metrics 2.I straggler_score (defect D61: the slow rank has the least communication
+--           time, so waits are compared)
 WITH
     waits AS (
         SELECT

@@ -1,27 +1,36 @@
 -- @metric   sync_overhead_ms
 -- @version  1
 -- @area     stragglers
--- @summary  How long a rank waits in a step for the last rank of the calls that it takes part in; mean over ranks.
+-- @summary  How long a rank waits in a step for the last rank of the calls that it takes part in;
+--           mean over ranks.
 -- @grain    trace
 -- @reads    collectives collective_calls _waits _match_coverage _windows steps ranks
 -- @value    sync_overhead_ms
 -- @alias    sync_overhead
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
 -- @check    (SELECT count(DISTINCT rank) FROM ranks) > 1 | the trace has fewer than two ranks
 -- @check    (SELECT count(*) FROM collectives) > 0 | the trace has no communication
 -- @check    (SELECT count(*) FROM collective_calls) > 0 | no call of the ranks was matched
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   sync_overhead_ms DOUBLE value ms lower | Waiting in a step (in the window without steps): sum over its calls, mean over steps, then over ranks.
+-- @column   sync_overhead_ms DOUBLE value ms lower | Waiting in a step (in the window without
+--           steps): sum over its calls, mean over steps, then over ranks.
 -- @column   sync_overhead_pct DOUBLE value pct lower | Waiting, of the step; mean over ranks.
 -- @column   max_wait_ms DOUBLE value ms lower | Longest wait of a rank in one call.
 -- @column   mean_wait_us DOUBLE value us | Mean wait of a rank in a call.
 -- @column   by_type MAP value ms | Waiting in a step by kind of call, mean over ranks.
 -- @column   per_rank MAP value ms | Waiting of each rank in a step.
--- @column   method VARCHAR value - | steps; or window where no step launched a call: then all calls count.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in a matched call: of the events of groups of more than one rank, or of unknown size.
+-- @column   method VARCHAR value - | steps; or window where no step launched a call: then all calls
+--           count.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks were taken away: see
+--           the parameter align.
+-- @column   match_coverage_ratio DOUBLE value ratio | Share of the communication events that are in
+--           a matched call: of the events of groups of more than one rank, or of unknown size.
 -- @source   metrics 2.I sync_overhead (defect D62), section 7.2 wait
 WITH
     -- Whether steps launch calls at all.

@@ -1,35 +1,59 @@
 -- @metric   all_to_all_imbalance_ratio
 -- @version  1
 -- @area     traffic
--- @summary  How unevenly the ranks send in an all-to-all: the most that one of them sends, over the mean, mean over the calls.
+-- @summary  How unevenly the ranks send in an all-to-all: the most that one of them sends, over the
+--           mean, mean over the calls.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _clock_shifts
 -- @value    all_to_all_imbalance_ratio
 -- @coverage size_coverage_ratio | message sizes of all ranks are
--- @warn     clock_aligned | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p align=false compares the clocks as recorded
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0 | the trace has no all-to-all
--- @check    coalesce((SELECT max(in_bytes) FROM collectives WHERE collective = 'all_to_all') > 0, true) | every all-to-all of known size sends 0 bytes
+-- @warn     clock_aligned
+--           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
+--           align=false compares the clocks as recorded
+-- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0
+--           | the trace has no all-to-all
+-- @check    coalesce((SELECT max(in_bytes) FROM collectives WHERE collective = 'all_to_all') > 0,
+--           true)
+--           | every all-to-all of known size sends 0 bytes
 -- @null     no all-to-all was found on two ranks or more with the bytes of each
--- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of the ranks before they are compared: true or false; without it where an offset exceeds both its uncertainty and the median lag of the calls.
+-- @param    align BOOLEAN NULL | Take the offsets of the clocks (clock_offsets) from the times of
+--           the ranks before they are compared: true or false; without it where an offset exceeds
+--           both its uncertainty and the median lag of the calls.
 -- @param    calls BIGINT 10 | Calls that are listed, the largest first.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   all_to_all_imbalance_ratio DOUBLE value ratio lower | Largest / mean of the input bytes over the ranks of a call; 1 where all send the same. Mean over the calls.
+-- @column   all_to_all_imbalance_ratio DOUBLE value ratio lower | Largest / mean of the input bytes
+--           over the ranks of a call; 1 where all send the same. Mean over the calls.
 -- @column   weighted_ratio DOUBLE value ratio | The same, weighted by the bytes of the calls.
 -- @column   max_ratio DOUBLE value ratio | Largest of a call.
--- @column   received_imbalance_ratio DOUBLE value ratio | Largest / mean of the output bytes, mean over the calls; NULL where no output is known.
--- @column   received_weighted_ratio DOUBLE value ratio | The same, weighted by the bytes of the calls.
--- @column   calls BIGINT value calls | Calls of all-to-all, over their ranks once where they are matched.
--- @column   calls_with_size BIGINT value calls | Matched calls of two ranks or more whose bytes all of them state; a call of 0 bytes has no ratio.
--- @column   uneven_calls BIGINT value calls | Those of them whose ranks send or receive different amounts, or whose splits differ.
+-- @column   received_imbalance_ratio DOUBLE value ratio | Largest / mean of the output bytes, mean
+--           over the calls; NULL where no output is known.
+-- @column   received_weighted_ratio DOUBLE value ratio | The same, weighted by the bytes of the
+--           calls.
+-- @column   calls BIGINT value calls | Calls of all-to-all, over their ranks once where they are
+--           matched.
+-- @column   calls_with_size BIGINT value calls | Matched calls of two ranks or more whose bytes all
+--           of them state; a call of 0 bytes has no ratio.
+-- @column   uneven_calls BIGINT value calls | Those of them whose ranks send or receive different
+--           amounts, or whose splits differ.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
 -- @column   total_gb DOUBLE value gb | Input bytes of all ranks of the calls that count.
 -- @column   wall_time_us DOUBLE value us | Last end - first start of a call, summed over the calls.
--- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of the clocks were taken away: see the parameter align.
--- @column   largest_calls LIST value - | Of the largest calls: collective_id, pg_id, group_size, ranks_seen, dtype, step, total_bytes, total_elements, wall_us, throughput_gb_per_s (total / wall), largest, least and mean duration of a rank, largest and least throughput of a rank (its bytes / its duration), imbalance_ratio, received_imbalance_ratio, start_skew_us, end_skew_us, and by rank: sent_bytes, received_bytes, duration_us, wait_us (last start - own start).
--- @column   summary LIST value - | By group and type: calls, mean, median, least and largest bytes, wall and throughput, mean and largest imbalance_ratio, start and end skew, total_wall_ms.
+-- @column   clock_aligned BOOLEAN value - | NULL where no call is matched. Whether the offsets of
+--           the clocks were taken away: see the parameter align.
+-- @column   largest_calls LIST value - | Of the largest calls: collective_id, pg_id, group_size,
+--           ranks_seen, dtype, step, total_bytes, total_elements, wall_us, throughput_gb_per_s
+--           (total / wall), largest, least and mean duration of a rank, largest and least
+--           throughput of a rank (its bytes / its duration), imbalance_ratio,
+--           received_imbalance_ratio, start_skew_us, end_skew_us, and by rank: sent_bytes,
+--           received_bytes, duration_us, wait_us (last start - own start).
+-- @column   summary LIST value - | By group and type: calls, mean, median, least and largest bytes,
+--           wall and throughput, mean and largest imbalance_ratio, start and end skew,
+--           total_wall_ms.
 -- @caveat   Sizes do not depend on clocks; wall, skew and waits do.
--- @warn     len(list_filter(largest_calls, lambda c: c.ranks_seen < c.group_size)) > 0 | not every rank of the groups was ingested: those that are missing do not count (ranks_seen)
+-- @warn     len(list_filter(largest_calls, lambda c: c.ranks_seen < c.group_size)) > 0
+--           | not every rank of the groups was ingested: those that are missing do not count
+--           (ranks_seen)
 -- @source   metrics 7.2 nccl_all2allv and nccl_summary_all2allv (there in MiB, GiB/s)
 WITH
     shares AS (

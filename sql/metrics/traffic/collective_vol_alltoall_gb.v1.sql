@@ -1,18 +1,24 @@
 -- @metric   collective_vol_alltoall_gb
 -- @version  1
 -- @area     traffic
--- @summary  Data that the all-to-all calls of a rank carry in the whole trace: sum of their message sizes, mean over ranks.
+-- @summary  Data that the all-to-all calls of a rank carry in the whole trace: sum of their message
+--           sizes, mean over ranks.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _kind_volumes
 -- @value    collective_vol_alltoall_gb
 -- @coverage size_coverage_ratio | message sizes are
--- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0 | the trace has no all-to-all
+-- @check    (SELECT count(*) FROM collectives WHERE collective = 'all_to_all') > 0
+--           | the trace has no all-to-all
 -- @null     no all-to-all has a known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   collective_vol_alltoall_gb DOUBLE value gb | Sum of the message sizes (the buffer of one rank) over the whole trace, mean over the ranks that have a window; a rank without such calls counts as 0.
--- @column   per_step_gb DOUBLE value gb | What a step launched of it, mean over the steps of a rank, then over the ranks with steps; NULL without steps.
--- @column   wire_gb DOUBLE value gb | What a rank must send for it at least, by group size; mean over ranks.
+-- @column   collective_vol_alltoall_gb DOUBLE value gb | Sum of the message sizes (the buffer of
+--           one rank) over the whole trace, mean over the ranks that have a window; a rank without
+--           such calls counts as 0.
+-- @column   per_step_gb DOUBLE value gb | What a step launched of it, mean over the steps of a
+--           rank, then over the ranks with steps; NULL without steps.
+-- @column   wire_gb DOUBLE value gb | What a rank must send for it at least, by group size; mean
+--           over ranks.
 -- @column   all_ranks_gb DOUBLE value gb | Message sizes summed over the ranks.
 -- @column   calls BIGINT value calls | Calls of all ranks.
 -- @column   calls_with_size BIGINT value calls | Those whose size is known.

@@ -1,7 +1,8 @@
 -- @metric   collective_vol_total_gb
 -- @version  1
 -- @area     traffic
--- @summary  Data that the collectives of a rank carry in the whole trace: sum of their message sizes, mean over ranks; send and receive are apart.
+-- @summary  Data that the collectives of a rank carry in the whole trace: sum of their message
+--           sizes, mean over ranks; send and receive are apart.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _comm_volumes _kind_volumes _windows _kernel_coverage
@@ -9,17 +10,25 @@
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no collective has a known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   collective_vol_total_gb DOUBLE value gb | Message sizes of the collectives over the whole trace, mean over the ranks that have a window; a rank without calls counts as 0.
--- @column   p2p_gb DOUBLE value gb | Message sizes of send, recv and send_recv, likewise; NULL without any.
--- @column   per_step_gb DOUBLE value gb | What a step launched of the collectives, mean over the steps of a rank, then over the ranks with steps; NULL without steps.
--- @column   wire_gb DOUBLE value gb | What a rank must send for the collectives at least, by kind and group size; mean over ranks.
+-- @column   collective_vol_total_gb DOUBLE value gb | Message sizes of the collectives over the
+--           whole trace, mean over the ranks that have a window; a rank without calls counts as 0.
+-- @column   p2p_gb DOUBLE value gb | Message sizes of send, recv and send_recv, likewise; NULL
+--           without any.
+-- @column   per_step_gb DOUBLE value gb | What a step launched of the collectives, mean over the
+--           steps of a rank, then over the ranks with steps; NULL without steps.
+-- @column   wire_gb DOUBLE value gb | What a rank must send for the collectives at least, by kind
+--           and group size; mean over ranks.
 -- @column   all_ranks_gb DOUBLE value gb | Message sizes of the collectives summed over the ranks.
 -- @column   calls BIGINT value calls | Calls of collectives of all ranks, barriers left out.
 -- @column   calls_with_size BIGINT value calls | Those whose size is known.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
--- @column   by_type LIST value - | Of each kind, send and receive too: message_gb, per_step_gb, wire_gb, all_ranks_gb, calls, calls_with_size.
--- @column   per_rank MAP value gb | Message sizes of the collectives of each rank; 0 where it has none, NULL where none of them has a known size.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
+-- @column   by_type LIST value - | Of each kind, send and receive too: message_gb, per_step_gb,
+--           wire_gb, all_ranks_gb, calls, calls_with_size.
+-- @column   per_rank MAP value gb | Message sizes of the collectives of each rank; 0 where it has
+--           none, NULL where none of them has a known size.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
 -- @caveat   The tool that set the name reads rank 0 alone, and takes the input of an all-gather.
 -- @source   metrics 1.4 (message size S), 2.C comm_volume_bytes (defect D28)
 WITH

@@ -1,29 +1,48 @@
 -- @metric   comm_volume_bytes
 -- @version  1
 -- @area     traffic
--- @summary  Bytes that a rank communicates in a step, by kind: message sizes and what must go over the wire.
+-- @summary  Bytes that a rank communicates in a step, by kind: message sizes and what must go over
+--           the wire.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _comm_volumes _comm_launches _comm_ranks steps _kernel_coverage _comm_coverage
 -- @value    comm_volume_bytes
 -- @coverage size_coverage_ratio | message sizes are
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
--- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
--- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(step) FROM collectives) > 0 | no step launched communication
--- @null     no collective that a step launched (that the trace has, where it has no steps) has a known size
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT
+--           sum(launched_calls) FROM _comm_launches) > 0
+--           | of no communication event is the launch known, and with it the step
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(step) FROM collectives) > 0
+--           | no step launched communication
+-- @null     no collective that a step launched (that the trace has, where it has no steps) has a
+--           known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   comm_volume_bytes DOUBLE value bytes | Message sizes S of the collectives that a step launched (without send and receive), mean over the steps of a rank, then over the ranks with steps; of the whole trace, mean over the ranks that have a window, where it has no steps. A rank without calls counts as 0.
--- @column   wire_volume_bytes DOUBLE value bytes | What a rank must send for them at least, by kind, S and group size.
--- @column   p2p_volume_bytes DOUBLE value bytes | Message sizes of send, recv and send_recv, likewise.
--- @column   total_volume_bytes BIGINT value bytes | Message sizes of all ranks and the whole trace, send and receive included.
+-- @column   comm_volume_bytes DOUBLE value bytes | Message sizes S of the collectives that a step
+--           launched (without send and receive), mean over the steps of a rank, then over the ranks
+--           with steps; of the whole trace, mean over the ranks that have a window, where it has no
+--           steps. A rank without calls counts as 0.
+-- @column   wire_volume_bytes DOUBLE value bytes | What a rank must send for them at least, by
+--           kind, S and group size.
+-- @column   p2p_volume_bytes DOUBLE value bytes | Message sizes of send, recv and send_recv,
+--           likewise.
+-- @column   total_volume_bytes BIGINT value bytes | Message sizes of all ranks and the whole trace,
+--           send and receive included.
 -- @column   total_wire_bytes BIGINT value bytes | Wire bytes of all ranks and the whole trace.
--- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose size is known; barriers have none and do not count.
--- @column   by_type LIST value - | Each kind: calls, message and wire bytes in a step of a rank, and of all ranks in the whole trace.
--- @column   per_rank MAP value bytes | Message sizes of each rank in a step, without send and receive; 0 where a rank has no such calls, NULL where none of them has a known size, a rank has no steps in a trace with steps, or no launch of its calls is known.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose size is known;
+--           barriers have none and do not count.
+-- @column   by_type LIST value - | Each kind: calls, message and wire bytes in a step of a rank,
+--           and of all ranks in the whole trace.
+-- @column   per_rank MAP value bytes | Message sizes of each rank in a step, without send and
+--           receive; 0 where a rank has no such calls, NULL where none of them has a known size, a
+--           rank has no steps in a trace with steps, or no launch of its calls is known.
 -- @column   method VARCHAR value - | steps, or whole_trace.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known; NULL without steps.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @source   metrics 2.C comm_volume_bytes (defects D28, D29: every rank, S by kind, unknown sizes are no zeros)
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of
+--           durations) whose launch, and so whose step, is known; NULL without steps.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @source   metrics 2.C comm_volume_bytes (defects D28, D29: every rank, S by kind, unknown sizes
+--           are no zeros)
 WITH
     totals AS (
         SELECT

@@ -1,7 +1,8 @@
 -- @metric   message_size_histogram
 -- @version  1
 -- @area     traffic
--- @summary  How large the messages of the communication calls are: calls, bytes and time by kind and power of two.
+-- @summary  How large the messages of the communication calls are: calls, bytes and time by kind
+--           and power of two.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _comm_calls
@@ -9,14 +10,19 @@
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no call has a known size
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   median_message_bytes DOUBLE value bytes | Median message size over the calls, interpolated; a call counts once over its ranks where it is matched, with the largest message of a rank.
+-- @column   median_message_bytes DOUBLE value bytes | Median message size over the calls,
+--           interpolated; a call counts once over its ranks where it is matched, with the largest
+--           message of a rank.
 -- @column   mean_message_bytes DOUBLE value bytes | Mean.
 -- @column   max_message_bytes BIGINT value bytes | Largest.
--- @column   half_volume_bytes BIGINT value bytes | Messages of this size and larger carry half of all bytes.
+-- @column   half_volume_bytes BIGINT value bytes | Messages of this size and larger carry half of
+--           all bytes.
 -- @column   calls BIGINT value calls | Calls, barriers left out.
 -- @column   calls_with_size BIGINT value calls | Those whose size is known.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
--- @column   histogram LIST value - | By collective and size: size_bytes (the power of two at or below the message, 0 for empty ones), calls, message_bytes, time_us (sum of the shortest durations), calls_ratio, bytes_ratio and time_ratio of all calls with a size.
+-- @column   histogram LIST value - | By collective and size: size_bytes (the power of two at or
+--           below the message, 0 for empty ones), calls, message_bytes, time_us (sum of the
+--           shortest durations), calls_ratio, bytes_ratio and time_ratio of all calls with a size.
 -- @source   metrics 1.4 (message size S)
 WITH
     calls AS (

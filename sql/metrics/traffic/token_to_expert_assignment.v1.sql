@@ -1,7 +1,8 @@
 -- @metric   token_to_expert_assignment
 -- @version  1
 -- @area     traffic
--- @summary  How evenly the gates of a mixture of experts spread tokens over the experts: the entropy of their shares / that of equal shares.
+-- @summary  How evenly the gates of a mixture of experts spread tokens over the experts: the
+--           entropy of their shares / that of equal shares.
 -- @grain    trace
 -- @profilers bench
 -- @alias    tokenToExpertAssignment-group_12
@@ -9,18 +10,25 @@
 -- @value    normalized_entropy_ratio
 -- @null     there is one expert, no token was sent to any, or in every step a load is unusable
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   normalized_entropy_ratio DOUBLE value ratio higher | entropy_bits / log2(experts): 1 where all have the same load, 0 where one has all.
--- @column   entropy_bits DOUBLE value - | - sum of p log2 p over the experts with load, p the share of an expert.
+-- @column   normalized_entropy_ratio DOUBLE value ratio higher | entropy_bits / log2(experts): 1
+--           where all have the same load, 0 where one has all.
+-- @column   entropy_bits DOUBLE value - | - sum of p log2 p over the experts with load, p the share
+--           of an expert.
 -- @column   cv DOUBLE value ratio lower | Standard deviation of the loads (over n) / their mean.
 -- @column   max_min_ratio DOUBLE value ratio lower | Greatest load / least load that is not 0.
--- @column   total_tokens BIGINT value tokens | Tokens sent to experts: one for each expert that a token was sent to.
--- @column   num_experts BIGINT value count | Experts, idle ones included; a step with an unusable load is in no figure.
+-- @column   total_tokens BIGINT value tokens | Tokens sent to experts: one for each expert that a
+--           token was sent to.
+-- @column   num_experts BIGINT value count | Experts, idle ones included; a step with an unusable
+--           load is in no figure.
 -- @column   total_steps BIGINT value count | Steps with loads, of all files.
 -- @column   totals LIST value tokens | Tokens of each expert.
 -- @column   normalized LIST value - | Share of each expert, 0 to 1.
--- @column   layer_entropy_ratio DOUBLE value ratio higher | The same of each layer by itself, mean over the layers; NULL where the logs do not tell layers apart.
--- @column   per_rank LIST value - | By the rank whose log it is (NULL where the logs name none): tokens, totals of the experts that it logs, normalized_entropy_ratio of them.
--- @caveat   Experts of the same number in different layers are different experts: summed over the layers, imbalance of single layers may cancel; see layer_entropy_ratio.
+-- @column   layer_entropy_ratio DOUBLE value ratio higher | The same of each layer by itself, mean
+--           over the layers; NULL where the logs do not tell layers apart.
+-- @column   per_rank LIST value - | By the rank whose log it is (NULL where the logs name none):
+--           tokens, totals of the experts that it logs, normalized_entropy_ratio of them.
+-- @caveat   Experts of the same number in different layers are different experts: summed over the
+--           layers, imbalance of single layers may cancel; see layer_entropy_ratio.
 -- @source   metrics 2.J token_to_expert_assignment
 WITH
     -- A step of which one load is unusable would miss an expert.

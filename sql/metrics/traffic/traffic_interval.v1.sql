@@ -1,19 +1,23 @@
 -- @metric   traffic_interval
 -- @version  1
 -- @area     traffic
--- @summary  Time between the end of a communication event and the start of the next one of its kind on a device.
+-- @summary  Time between the end of a communication event and the start of the next one of its kind
+--           on a device.
 -- @grain    trace
 -- @requires collectives
 -- @value    mean_interval_ms
 -- @null     no device has two events of a kind
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   mean_interval_ms DOUBLE value ms | Mean over all kinds, devices and ranks of next start - end, counted from the latest end so far; 0 where they overlap.
+-- @column   mean_interval_ms DOUBLE value ms | Mean over all kinds, devices and ranks of next start
+--           - end, counted from the latest end so far; 0 where they overlap.
 -- @column   p50_interval_ms DOUBLE value ms | Median, interpolated.
 -- @column   p95_interval_ms DOUBLE value ms | 95th percentile, interpolated.
 -- @column   max_interval_ms DOUBLE value ms | Largest.
 -- @column   intervals_count BIGINT value count | Intervals.
--- @column   by_type LIST value - | Of each kind: collective, intervals, mean_ms, p50_ms, p95_ms, max_ms.
--- @caveat   The distance from end to start, not from start to start. What lies between two steps counts as well.
+-- @column   by_type LIST value - | Of each kind: collective, intervals, mean_ms, p50_ms, p95_ms,
+--           max_ms.
+-- @caveat   The distance from end to start, not from start to start. What lies between two steps
+--           counts as well.
 -- @source   metrics 2.C traffic_interval
 WITH
     followed AS (

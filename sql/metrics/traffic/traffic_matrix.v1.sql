@@ -8,26 +8,38 @@
 -- @value    pair_imbalance_ratio
 -- @answer   'rank ' || heaviest_src || ' to rank ' || heaviest_dst || ' carries most'
 -- @coverage pair_coverage_ratio | size and partners of the calls are
--- @check    (SELECT count(message_bytes) FROM collectives) > 0 | the trace states no message size of any call
--- @check    (SELECT max(message_bytes) FROM collectives) > 0 | every call of known size carries 0 bytes
+-- @check    (SELECT count(message_bytes) FROM collectives) > 0
+--           | the trace states no message size of any call
+-- @check    (SELECT max(message_bytes) FROM collectives) > 0
+--           | every call of known size carries 0 bytes
 -- @null     of no call that sends bytes to another rank are group and partners known
 -- @param    pairs BIGINT 256 | Pairs that are listed, the heaviest first.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   pair_imbalance_ratio DOUBLE value ratio | Bytes of the heaviest pair (sender, receiver) / mean over the pairs that carry bytes: 1 where all carry the same.
--- @column   heaviest_share_ratio DOUBLE value ratio | Bytes of the heaviest pair / all bytes between known pairs.
+-- @column   pair_imbalance_ratio DOUBLE value ratio | Bytes of the heaviest pair (sender, receiver)
+--           / mean over the pairs that carry bytes: 1 where all carry the same.
+-- @column   heaviest_share_ratio DOUBLE value ratio | Bytes of the heaviest pair / all bytes
+--           between known pairs.
 -- @column   heaviest_src BIGINT value - | Its sender, global rank.
 -- @column   heaviest_dst BIGINT value - | Its receiver.
 -- @column   pairs_count BIGINT value count | Pairs that carry bytes.
 -- @column   total_gb DOUBLE value gb | Bytes between known pairs.
--- @column   unplaced_gb DOUBLE value gb | Wire bytes of calls whose partners are unknown: rooted collectives, groups whose ranks nobody lists, send and receive without a peer, an uneven all-to-all without splits.
--- @column   pair_coverage_ratio DOUBLE value ratio | Share of the events whose bytes are placed (0 bytes are); barriers, and receives whose sender was ingested too, do not count.
+-- @column   unplaced_gb DOUBLE value gb | Wire bytes of calls whose partners are unknown: rooted
+--           collectives, groups whose ranks nobody lists, send and receive without a peer, an
+--           uneven all-to-all without splits.
+-- @column   pair_coverage_ratio DOUBLE value ratio | Share of the events whose bytes are placed (0
+--           bytes are); barriers, and receives whose sender was ingested too, do not count.
 -- @column   pairs LIST value - | The heaviest pairs by kind: src, dst, kind, bytes, calls.
 -- @column   other_pairs_count BIGINT value count | Pairs and kinds that are not listed.
 -- @column   other_gb DOUBLE value gb | Their bytes.
--- @column   by_rank LIST value - | Of each rank: sent_bytes, received_bytes, peers (to which it sends).
--- @caveat   What a profiler records is calls, no packets: all-reduce, all-gather and reduce-scatter are taken for rings in the order of the group's ranks (NCCL may choose another ring, or a tree), an all-to-all sends to each rank by its splits, evenly without.
--- @caveat   Only what ingested ranks send is known, and what they receive from ranks that were not ingested.
--- @source   metrics 7.2 nccl_all2allv_heatmap (there the place in the group for the receiver), 1.4 (wire bytes)
+-- @column   by_rank LIST value - | Of each rank: sent_bytes, received_bytes, peers (to which it
+--           sends).
+-- @caveat   What a profiler records is calls, no packets: all-reduce, all-gather and reduce-scatter
+--           are taken for rings in the order of the group's ranks (NCCL may choose another ring, or
+--           a tree), an all-to-all sends to each rank by its splits, evenly without.
+-- @caveat   Only what ingested ranks send is known, and what they receive from ranks that were not
+--           ingested.
+-- @source   metrics 7.2 nccl_all2allv_heatmap (there the place in the group for the receiver), 1.4
+--           (wire bytes)
 WITH
     worlds AS (
         SELECT trace, max(world_size) AS world_size

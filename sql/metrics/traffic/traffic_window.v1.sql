@@ -1,7 +1,8 @@
 -- @metric   traffic_window
 -- @version  1
 -- @area     traffic
--- @summary  Communication time of each parallel dimension in a step, and the gaps between traffic of one dimension and the next.
+-- @summary  Communication time of each parallel dimension in a step, and the gaps between traffic
+--           of one dimension and the next.
 -- @grain    trace
 -- @nvtx     partial
 -- @requires collectives
@@ -9,26 +10,45 @@
 -- @value    total_window_s
 -- @coverage launch_coverage_ratio | launches of communication, by the time that it takes, are
 -- @check    (SELECT count(dur_ns) FROM collectives) > 0 | no communication event has a duration
--- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT sum(launched_calls) FROM _comm_launches) > 0 | of no communication event is the launch known, and with it the step
--- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(step) FROM collectives) > 0 | no step launched communication
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(*) FROM collectives) = 0 OR (SELECT
+--           sum(launched_calls) FROM _comm_launches) > 0
+--           | of no communication event is the launch known, and with it the step
+-- @check    (SELECT count(*) FROM steps) = 0 OR (SELECT count(step) FROM collectives) > 0
+--           | no step launched communication
 -- @null     no communication event that a step launched has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_window_s DOUBLE value s lower | Sum of the windows of the dimensions below.
--- @column   dp_window_s DOUBLE value s | Union of the data parallel events that a step launched, summed over the devices of a rank; mean over the steps of a rank, then over the ranks with steps. Without steps that of the whole trace, mean over the ranks that have a window (method). 0 without such events, of a rank and in all; NULL where no dimension was told apart.
+-- @column   dp_window_s DOUBLE value s | Union of the data parallel events that a step launched,
+--           summed over the devices of a rank; mean over the steps of a rank, then over the ranks
+--           with steps. Without steps that of the whole trace, mean over the ranks that have a
+--           window (method). 0 without such events, of a rank and in all; NULL where no dimension
+--           was told apart.
 -- @column   tp_window_s DOUBLE value s | Of tensor parallelism.
 -- @column   pp_window_s DOUBLE value s | Of pipeline parallelism.
 -- @column   ep_window_s DOUBLE value s | Of expert parallelism.
 -- @column   cp_window_s DOUBLE value s | Of context parallelism.
 -- @column   unknown_window_s DOUBLE value s | Of no known dimension.
--- @column   parallelism_gap LIST value - | Of each transition from one known dimension to another (events of a device in the order of their starts): transition, gaps, mean_us, p50_us, p95_us of the start of an event - the end of the one that started before it (which an earlier one may outlast), 0 where they overlap.
+-- @column   parallelism_gap LIST value - | Of each transition from one known dimension to another
+--           (events of a device in the order of their starts): transition, gaps, mean_us, p50_us,
+--           p95_us of the start of an event - the end of the one that started before it (which an
+--           earlier one may outlast), 0 where they overlap.
 -- @column   mean_gap_us DOUBLE value us | Mean over all transitions; NULL without any.
 -- @column   method VARCHAR value - | steps, or whole_trace.
--- @column   mode VARCHAR value - | What told the dimensions apart: description (of the groups), range (ranges named dp, tp, pp, ep or cp around the calls), card, stride or kernel_name.
--- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of durations) whose launch, and so whose step, is known; NULL without steps.
--- @caveat   Windows of dimensions that communicate at the same time overlap, so that their sum may exceed the time in which a rank communicates (comm_time_per_step_s).
--- @warn     mode = 'stride' | nothing names the dimensions: groups of neighbouring ranks are taken as tensor parallel, the others as data parallel
--- @warn     mode = 'kernel_name' | nothing names the dimensions: all-to-all is taken as expert, send and receive as pipeline, reduce-scatter as data parallel; all else is unknown
--- @source   metrics 2.C traffic_window (both meanings; defect D32: launch steps, dimensions from groups)
+-- @column   mode VARCHAR value - | What told the dimensions apart: description (of the groups),
+--           range (ranges named dp, tp, pp, ep or cp around the calls), card, stride or
+--           kernel_name.
+-- @column   launch_coverage_ratio DOUBLE value ratio | Share of the communication time (sum of
+--           durations) whose launch, and so whose step, is known; NULL without steps.
+-- @caveat   Windows of dimensions that communicate at the same time overlap, so that their sum may
+--           exceed the time in which a rank communicates (comm_time_per_step_s).
+-- @warn     mode = 'stride'
+--           | nothing names the dimensions: groups of neighbouring ranks are taken as tensor
+--           parallel, the others as data parallel
+-- @warn     mode = 'kernel_name'
+--           | nothing names the dimensions: all-to-all is taken as expert, send and receive as
+--           pipeline, reduce-scatter as data parallel; all else is unknown
+-- @source   metrics 2.C traffic_window (both meanings; defect D32: launch steps, dimensions from
+--           groups)
 WITH
     events AS (
         SELECT

@@ -1,5 +1,6 @@
 -- @view     _bus_calls
--- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth and the bandwidth of the link that the card states for them.
+-- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth
+--           and the bandwidth of the link that the card states for them.
 -- @requires _comm_calls _group_links bus_factors
 -- @caveat   bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
 WITH

@@ -1,5 +1,6 @@
 -- @view     _bus_kinds
--- @summary  Bus bandwidth of the calls of each kind: percentiles, means, share of the link, and the same by group size and link.
+-- @summary  Bus bandwidth of the calls of each kind: percentiles, means, share of the link, and the
+--           same by group size and link.
 -- @requires _bus_calls
 WITH
     groups AS (

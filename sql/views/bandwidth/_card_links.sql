@@ -1,5 +1,6 @@
 -- @view     _card_links
--- @summary  Bandwidth of the links that the card of a trace states, in GB/s (Gbit/s / 8), and how many devices a node and the job have.
+-- @summary  Bandwidth of the links that the card of a trace states, in GB/s (Gbit/s / 8), and how
+--           many devices a node and the job have.
 -- @requires cards
 SELECT
     trace,

@@ -1,5 +1,6 @@
 -- @view     _comm_fits
--- @summary  Hockney fit of the calls of each kind, group size and link class, with the bus bandwidth that follows from it.
+-- @summary  Hockney fit of the calls of each kind, group size and link class, with the bus
+--           bandwidth that follows from it.
 -- @requires _comm_calls bus_factors
 WITH
     calls AS (

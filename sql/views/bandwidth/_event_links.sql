@@ -1,5 +1,6 @@
 -- @view     _event_links
--- @summary  Communication events of more than one rank with the link that they use, its bandwidth by the card, and the shortest duration of their call over its ranks.
+-- @summary  Communication events of more than one rank with the link that they use, its bandwidth
+--           by the card, and the shortest duration of their call over its ranks.
 -- @requires collectives collective_calls _group_links
 WITH
     events AS (

@@ -1,7 +1,9 @@
 -- @view     _group_links
--- @summary  Link of the calls of groups of one size, by what their ranks say (seen_link: intra, inter, NULL), and the bandwidth of that link by the card.
+-- @summary  Link of the calls of groups of one size, by what their ranks say (seen_link: intra,
+--           inter, NULL), and the bandwidth of that link by the card.
 -- @requires collectives _card_links
--- @caveat   Where the ranks do not say the link, the card does: a job of one node is intra, a group larger than a node inter.
+-- @caveat   Where the ranks do not say the link, the card does: a job of one node is intra, a group
+--           larger than a node inter.
 WITH
     group_sizes AS (
         SELECT DISTINCT trace, group_size

@@ -8,9 +8,11 @@
 -- @column   link VARCHAR dim - | Number of the link, or all.
 -- @column   start_ns BIGINT value ns | First sample.
 -- @column   end_ns BIGINT value ns | Next sample.
--- @column   moved_bytes BIGINT value bytes | Bytes of user data between the two; NULL where the counter ran backwards.
+-- @column   moved_bytes BIGINT value bytes | Bytes of user data between the two; NULL where the
+--           counter ran backwards.
 -- @caveat   Where single links and all links together were sampled, single links count.
--- @source   metrics 2.D nvlink_throughput; NVML: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX and _RX are KiB so far
+-- @source   metrics 2.D nvlink_throughput; NVML: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX and _RX are
+--           KiB so far
 WITH
     samples AS (
         SELECT

@@ -1,22 +1,28 @@
 -- @view     network_by_rank
--- @summary  What each rank sends with each kind of call, and how fast, as its events show it; of all its calls in the first row.
+-- @summary  What each rank sends with each kind of call, and how fast, as its events show it; of
+--           all its calls in the first row.
 -- @requires collectives _event_links
 -- @null     no rank is in a call of several ranks
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   collective VARCHAR dim - | Kind; all for all kinds together.
 -- @column   calls BIGINT value calls | Calls of the rank, barriers left out.
--- @column   sized_calls BIGINT value calls | Those with known bytes and a duration above 0: what follows is of them.
+-- @column   sized_calls BIGINT value calls | Those with known bytes and a duration above 0: what
+--           follows is of them.
 -- @column   wire_bytes BIGINT value bytes | Bytes that the rank sends.
 -- @column   comm_ms DOUBLE value ms lower | Their durations added up.
 -- @column   bw_gb_per_s DOUBLE value gb_per_s higher | wire_bytes / their durations.
--- @column   mean_bw_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls of bytes / duration: small calls count as much as large ones.
+-- @column   mean_bw_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls of bytes /
+--           duration: small calls count as much as large ones.
 -- @column   median_bw_gb_per_s DOUBLE value gb_per_s higher | Median likewise.
 -- @column   min_bw_gb_per_s DOUBLE value gb_per_s | Slowest call.
 -- @column   max_bw_gb_per_s DOUBLE value gb_per_s | Fastest call.
--- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Peak of the links of these calls by the card; NULL without one.
--- @column   utilization_pct DOUBLE value pct higher | Bytes over links whose peak is known, of what the links could have carried in these durations.
--- @caveat   Waiting for late ranks is in the durations: network_load has what calls need once all ranks are there.
+-- @column   link_bw_gb_per_s DOUBLE value gb_per_s | Peak of the links of these calls by the card;
+--           NULL without one.
+-- @column   utilization_pct DOUBLE value pct higher | Bytes over links whose peak is known, of what
+--           the links could have carried in these durations.
+-- @caveat   Waiting for late ranks is in the durations: network_load has what calls need once all
+--           ranks are there.
 -- @source   metrics 2.D collective_bandwidth_gbps, by rank and kind
 WITH
     events AS (

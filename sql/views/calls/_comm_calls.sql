@@ -1,5 +1,6 @@
 -- @view     _comm_calls
--- @summary  Communication calls once each: what the ranks of a matched call needed at least, and each event that is in no matched call as a call of one rank.
+-- @summary  Communication calls once each: what the ranks of a matched call needed at least, and
+--           each event that is in no matched call as a call of one rank.
 -- @materialize session
 -- @requires _comm_events collective_calls
 WITH

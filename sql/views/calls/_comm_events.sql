@@ -1,5 +1,6 @@
 -- @view     _comm_events
--- @summary  Communication events, with the size of the job by the card and whether an all-to-all is uneven.
+-- @summary  Communication events, with the size of the job by the card and whether an all-to-all is
+--           uneven.
 -- @materialize session
 -- @requires collectives cards
 WITH

@@ -1,5 +1,6 @@
 -- @view     _comm_launches
--- @summary  Communication events of each rank whose launch, and so whose step, is known; XLA and gloo say the step by the time of the event itself.
+-- @summary  Communication events of each rank whose launch, and so whose step, is known; XLA and
+--           gloo say the step by the time of the event itself.
 -- @materialize session
 -- @requires collectives launches
 WITH

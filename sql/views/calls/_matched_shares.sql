@@ -1,9 +1,11 @@
 -- @view     _matched_shares
--- @summary  Matched calls of several ranks with the share of each rank as a list, and whether it is an uneven all-to-all.
+-- @summary  Matched calls of several ranks with the share of each rank as a list, and whether it is
+--           an uneven all-to-all.
 -- @materialize session
 -- @requires collective_calls collectives
 -- @reads    _group_names _clock_shifts
--- @caveat   Times of ranks are compared with the offsets of their clocks taken away where _clock_shifts says so (clock_aligned).
+-- @caveat   Times of ranks are compared with the offsets of their clocks taken away where
+--           _clock_shifts says so (clock_aligned).
 WITH
     placed AS (
         SELECT

@@ -1,7 +1,9 @@
 -- @view     _sized_calls
--- @summary  Communication calls of more than one rank of each kind: those that carry something, and how many of all state a size, carry bytes, have one size for all ranks, and take time.
+-- @summary  Communication calls of more than one rank of each kind: those that carry something, and
+--           how many of all state a size, carry bytes, have one size for all ranks, and take time.
 -- @requires _comm_calls
--- @caveat   calls leaves out those that are known to be empty: a size of 0 is known, and says nothing of a bandwidth.
+-- @caveat   calls leaves out those that are known to be empty: a size of 0 is known, and says
+--           nothing of a bandwidth.
 SELECT
     trace,
     collective,

@@ -1,5 +1,6 @@
 -- @view     nccl_all2allv
--- @summary  Matched uneven all-to-all calls: data, wall time, throughput and imbalance over the ranks.
+-- @summary  Matched uneven all-to-all calls: data, wall time, throughput and imbalance over the
+--           ranks.
 -- @requires _matched_shares
 -- @null     no uneven all-to-all was found on every ingested rank of its group
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -14,14 +15,17 @@
 -- @column   max_dur_us DOUBLE value us lower | Longest duration of a rank.
 -- @column   min_dur_us DOUBLE value us lower | Shortest.
 -- @column   mean_dur_us DOUBLE value us lower | Mean.
--- @column   throughput_gb_per_s DOUBLE value gb_per_s higher | Inputs of all ranks / wall time; GB is 10^9 bytes.
+-- @column   throughput_gb_per_s DOUBLE value gb_per_s higher | Inputs of all ranks / wall time; GB
+--           is 10^9 bytes.
 -- @column   max_rank_gb_per_s DOUBLE value gb_per_s | Largest input / duration of a rank.
 -- @column   min_rank_gb_per_s DOUBLE value gb_per_s | Least.
 -- @column   size_imbalance_ratio DOUBLE value ratio lower | Largest input / mean input.
 -- @column   start_skew_us DOUBLE value us lower | Last start - first start.
 -- @column   end_skew_us DOUBLE value us lower | Last end - first end.
--- @column   by_rank LIST value - | Of each rank: start since the first communication of the trace, duration, wait (microseconds), sizes.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
+-- @column   by_rank LIST value - | Of each rank: start since the first communication of the trace,
+--           duration, wait (microseconds), sizes.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were
+--           taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  group_size | Group size

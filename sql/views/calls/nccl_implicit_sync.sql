@@ -1,5 +1,6 @@
 -- @view     nccl_implicit_sync
--- @summary  Matched all-reduce, all-gather, reduce-scatter and even all-to-all calls: latency, skew over the ranks, bandwidth.
+-- @summary  Matched all-reduce, all-gather, reduce-scatter and even all-to-all calls: latency, skew
+--           over the ranks, bandwidth.
 -- @requires _matched_shares
 -- @null     no such call was found on every ingested rank of its group
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -14,15 +15,19 @@
 -- @column   in_mb DOUBLE value mb | Size of the input of a rank, 10^6 bytes.
 -- @column   out_mb DOUBLE value mb | Size of the output of a rank, 10^6 bytes.
 -- @column   message_mb DOUBLE value mb | Message size S, 10^6 bytes.
--- @column   latency_us DOUBLE value us lower | Shortest duration over the ranks: that of the rank that waits least.
+-- @column   latency_us DOUBLE value us lower | Shortest duration over the ranks: that of the rank
+--           that waits least.
 -- @column   start_skew_us DOUBLE value us lower | Last start - first start.
 -- @column   first_rank BIGINT value - | Rank that starts first (the lowest of equals).
 -- @column   mean_wait_us DOUBLE value us lower | Mean over the ranks of last start - own start.
 -- @column   end_skew_us DOUBLE value us lower | Last end - first end.
 -- @column   algo_bw_gb_per_s DOUBLE value gb_per_s higher | S / latency; GB is 10^9 bytes.
--- @column   bus_bw_gb_per_s DOUBLE value gb_per_s higher | Algorithm bandwidth x bus factor of nccl-tests.
--- @column   by_rank LIST value - | Of each rank: start since the first communication of the trace, duration, wait (microseconds), sizes.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
+-- @column   bus_bw_gb_per_s DOUBLE value gb_per_s higher | Algorithm bandwidth x bus factor of
+--           nccl-tests.
+-- @column   by_rank LIST value - | Of each rank: start since the first communication of the trace,
+--           duration, wait (microseconds), sizes.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were
+--           taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  collective | Collective name

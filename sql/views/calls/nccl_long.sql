@@ -1,14 +1,17 @@
 -- @view     nccl_long
--- @summary  Communication events of each rank, one row each, with the call that they are a share of.
+-- @summary  Communication events of each rank, one row each, with the call that they are a share
+--           of.
 -- @requires collectives
 -- @reads    _group_names _clock_shifts
 -- @null     the trace has no communication
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   collective_id BIGINT value - | Call over the ranks; NULL where unmatched.
--- @column   index_in_group BIGINT value - | Place among the events of the rank in the process group, by start, from 0.
+-- @column   index_in_group BIGINT value - | Place among the events of the rank in the process
+--           group, by start, from 0.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   pg_name VARCHAR value - | Process group as recorded.
--- @column   pg_ranks VARCHAR value - | Its ranks, as a list; of more than 64 the first and the last; NULL where the trace cuts it.
+-- @column   pg_ranks VARCHAR value - | Its ranks, as a list; of more than 64 the first and the
+--           last; NULL where the trace cuts it.
 -- @column   collective VARCHAR value - | Kind.
 -- @column   group_size BIGINT value - | Ranks of the group.
 -- @column   dtype VARCHAR value - | Element type as recorded.
@@ -23,7 +26,9 @@
 -- @column   ts_us DOUBLE value us | Start, since the first communication of any rank.
 -- @column   dur_us DOUBLE value us | Duration.
 -- @column   event_id BIGINT dim - | Number of the event.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away from starts: where one exceeds both its uncertainty and the median lag of the calls.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were
+--           taken away from starts: where one exceeds both its uncertainty and the median lag of
+--           the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  collective | Collective name
@@ -36,7 +41,8 @@
 -- @heading  out_split | Out split size
 -- @heading  ts_us | ts
 -- @heading  dur_us | dur
--- @source   metrics 7.2 nccl_long; MB is 10^6 bytes, and starts count from the first one, which doubles hold exactly
+-- @source   metrics 7.2 nccl_long; MB is 10^6 bytes, and starts count from the first one, which
+--           doubles hold exactly
 SELECT
     c.trace,
     c.collective_id,

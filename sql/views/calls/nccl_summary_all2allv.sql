@@ -1,5 +1,6 @@
 -- @view     nccl_summary_all2allv
--- @summary  Matched uneven all-to-all calls by process group and type: data, wall time, throughput, imbalance.
+-- @summary  Matched uneven all-to-all calls by process group and type: data, wall time, throughput,
+--           imbalance.
 -- @requires nccl_all2allv
 -- @null     no uneven all-to-all was found on every ingested rank of its group
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -19,7 +20,8 @@
 -- @column   median_throughput_gb_per_s DOUBLE value gb_per_s higher | Median.
 -- @column   min_throughput_gb_per_s DOUBLE value gb_per_s | Least.
 -- @column   max_throughput_gb_per_s DOUBLE value gb_per_s | Largest.
--- @column   mean_size_imbalance_ratio DOUBLE value ratio lower | Mean of largest input / mean input.
+-- @column   mean_size_imbalance_ratio DOUBLE value ratio lower | Mean of largest input / mean
+--           input.
 -- @column   max_size_imbalance_ratio DOUBLE value ratio lower | Largest.
 -- @column   mean_max_dur_us DOUBLE value us lower | Mean of the longest duration of a rank.
 -- @column   max_max_dur_us DOUBLE value us lower | Largest.
@@ -29,7 +31,8 @@
 -- @column   max_end_skew_us DOUBLE value us lower | Largest.
 -- @column   calls BIGINT value calls | Calls.
 -- @column   total_wall_ms DOUBLE value ms lower | Wall times added up.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were
+--           taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  pg_name | Process Group Name
 -- @heading  pg_ranks | Process Group Ranks
 -- @heading  group_size | Group size

@@ -1,5 +1,6 @@
 -- @view     nccl_summary_implicit_sync
--- @summary  Matched calls that synchronise their ranks, by kind, type and size: latency, skews and bandwidth.
+-- @summary  Matched calls that synchronise their ranks, by kind, type and size: latency, skews and
+--           bandwidth.
 -- @requires nccl_implicit_sync
 -- @null     no such call was found on every ingested rank of its group
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -9,29 +10,44 @@
 -- @column   group_size BIGINT dim - | Ranks of the group.
 -- @column   pg_names VARCHAR value - | Process groups whose calls these are.
 -- @column   message_mb DOUBLE value mb | Message size S, 10^6 bytes.
--- @column   mean_latency_us DOUBLE value us lower | Mean over the calls: shortest duration over the ranks.
--- @column   median_latency_us DOUBLE value us lower | Median over the calls: shortest duration over the ranks.
--- @column   min_latency_us DOUBLE value us | Least over the calls: shortest duration over the ranks.
--- @column   max_latency_us DOUBLE value us | Largest over the calls: shortest duration over the ranks.
--- @column   mean_start_skew_us DOUBLE value us lower | Mean over the calls: last start - first start.
--- @column   median_start_skew_us DOUBLE value us lower | Median over the calls: last start - first start.
+-- @column   mean_latency_us DOUBLE value us lower | Mean over the calls: shortest duration over the
+--           ranks.
+-- @column   median_latency_us DOUBLE value us lower | Median over the calls: shortest duration over
+--           the ranks.
+-- @column   min_latency_us DOUBLE value us | Least over the calls: shortest duration over the
+--           ranks.
+-- @column   max_latency_us DOUBLE value us | Largest over the calls: shortest duration over the
+--           ranks.
+-- @column   mean_start_skew_us DOUBLE value us lower | Mean over the calls: last start - first
+--           start.
+-- @column   median_start_skew_us DOUBLE value us lower | Median over the calls: last start - first
+--           start.
 -- @column   min_start_skew_us DOUBLE value us | Least over the calls: last start - first start.
 -- @column   max_start_skew_us DOUBLE value us | Largest over the calls: last start - first start.
 -- @column   mean_end_skew_us DOUBLE value us lower | Mean over the calls: last end - first end.
 -- @column   median_end_skew_us DOUBLE value us lower | Median over the calls: last end - first end.
 -- @column   min_end_skew_us DOUBLE value us | Least over the calls: last end - first end.
 -- @column   max_end_skew_us DOUBLE value us | Largest over the calls: last end - first end.
--- @column   mean_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls: message size / latency.
--- @column   median_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Median over the calls: message size / latency.
--- @column   min_algo_bw_gb_per_s DOUBLE value gb_per_s | Least over the calls: message size / latency.
--- @column   max_algo_bw_gb_per_s DOUBLE value gb_per_s | Largest over the calls: message size / latency.
--- @column   mean_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls: algorithm bandwidth x bus factor.
--- @column   median_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Median over the calls: algorithm bandwidth x bus factor.
--- @column   min_bus_bw_gb_per_s DOUBLE value gb_per_s | Least over the calls: algorithm bandwidth x bus factor.
--- @column   max_bus_bw_gb_per_s DOUBLE value gb_per_s | Largest over the calls: algorithm bandwidth x bus factor.
+-- @column   mean_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls: message size
+--           / latency.
+-- @column   median_algo_bw_gb_per_s DOUBLE value gb_per_s higher | Median over the calls: message
+--           size / latency.
+-- @column   min_algo_bw_gb_per_s DOUBLE value gb_per_s | Least over the calls: message size /
+--           latency.
+-- @column   max_algo_bw_gb_per_s DOUBLE value gb_per_s | Largest over the calls: message size /
+--           latency.
+-- @column   mean_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Mean over the calls: algorithm
+--           bandwidth x bus factor.
+-- @column   median_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Median over the calls: algorithm
+--           bandwidth x bus factor.
+-- @column   min_bus_bw_gb_per_s DOUBLE value gb_per_s | Least over the calls: algorithm bandwidth x
+--           bus factor.
+-- @column   max_bus_bw_gb_per_s DOUBLE value gb_per_s | Largest over the calls: algorithm bandwidth
+--           x bus factor.
 -- @column   calls BIGINT value calls | Calls.
 -- @column   total_latency_ms DOUBLE value ms lower | Latencies added up.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were
+--           taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  collective | Collective name
 -- @heading  in_elems | In msg nelems
 -- @heading  group_size | Group size
@@ -60,7 +76,8 @@
 -- @heading  calls | count
 -- @heading  total_latency_ms | Total comm latency (ms)
 -- @caveat   Calls of groups of one size are one row, whichever groups they are.
--- @source   metrics 7.2 nccl_summary_implicit_sync, with the size of the group in the key: bandwidths of unlike groups are not mixed
+-- @source   metrics 7.2 nccl_summary_implicit_sync, with the size of the group in the key:
+--           bandwidths of unlike groups are not mixed
 SELECT
     trace, collective, dtype, in_elems, group_size,
     string_agg(DISTINCT pg_name, ', ' ORDER BY pg_name) AS pg_names,

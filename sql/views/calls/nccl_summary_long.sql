@@ -1,5 +1,6 @@
 -- @view     nccl_summary_long
--- @summary  Communication of each rank by process group, kind, type, size and stream: how often, and how long.
+-- @summary  Communication of each rank by process group, kind, type, size and stream: how often,
+--           and how long.
 -- @requires nccl_long
 -- @null     the trace has no communication
 -- @column   trace VARCHAR dim - | The ingested trace.

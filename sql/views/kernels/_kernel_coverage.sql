@@ -1,9 +1,11 @@
 -- @view     _kernel_coverage
--- @summary  Share of the kernel time of a trace of which nobody knows what it does: no name, category or operator says it.
+-- @summary  Share of the kernel time of a trace of which nobody knows what it does: no name,
+--           category or operator says it.
 -- @materialize session
 -- @requires _kernel_sums
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   unclassified_ratio DOUBLE value ratio | Time of kernels of class other / time of all kernels, all ranks; NULL where kernels take no time.
+-- @column   unclassified_ratio DOUBLE value ratio | Time of kernels of class other / time of all
+--           kernels, all ranks; NULL where kernels take no time.
 SELECT
     trace,
     coalesce(sum(dur_ns) FILTER (WHERE kernel_class = 'other'), 0) / nullif(CAST(sum(dur_ns) AS DOUBLE), 0)

@@ -1,8 +1,10 @@
 -- @view     _kernel_shapes
 -- @summary  Kernels with their thread blocks and the multiprocessors of their device.
 -- @requires device_events ranks launches host_events
--- @caveat   blocks_per_sm is what the profiler wrote; it counts where the grid or the multiprocessors are unknown. A grid of 0 blocks is unknown.
--- @caveat   hipExtModuleLaunchKernel and hipHccModuleLaunchKernel take the grid in work-items, and so it is recorded: blocks are these / the work-items of a block, rounded up.
+-- @caveat   blocks_per_sm is what the profiler wrote; it counts where the grid or the
+--           multiprocessors are unknown. A grid of 0 blocks is unknown.
+-- @caveat   hipExtModuleLaunchKernel and hipHccModuleLaunchKernel take the grid in work-items, and
+--           so it is recorded: blocks are these / the work-items of a block, rounded up.
 WITH
     item_calls AS (
         SELECT DISTINCT trace, rank, event_id

@@ -1,5 +1,6 @@
 -- @view     _unit_kernels
--- @summary  Kernels of all ranks by name and launching operator: those that the steps launched, and all.
+-- @summary  Kernels of all ranks by name and launching operator: those that the steps launched, and
+--           all.
 -- @materialize session
 -- @requires step_events kernel_classes
 -- @reads    launches host_events

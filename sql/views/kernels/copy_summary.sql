@@ -1,5 +1,6 @@
 -- @view     copy_summary
--- @summary  Copies on the devices of all ranks by direction and name: how many, what they carry, how long they take.
+-- @summary  Copies on the devices of all ranks by direction and name: how many, what they carry,
+--           how long they take.
 -- @requires device_events copies
 -- @null     the trace has no copies
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -11,7 +12,8 @@
 -- @column   mean_us DOUBLE value us lower | Mean duration.
 -- @column   max_us DOUBLE value us | Longest.
 -- @column   share_pct DOUBLE value pct | Share of the time of all copies.
--- @column   rate_gb_per_s DOUBLE value gb_per_s higher | Bytes / time of those that state their bytes.
+-- @column   rate_gb_per_s DOUBLE value gb_per_s higher | Bytes / time of those that state their
+--           bytes.
 -- @source   the view copies, by direction and name
 SELECT
     trace, direction, name,

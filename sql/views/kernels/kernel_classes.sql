@@ -1,5 +1,6 @@
 -- @view     kernel_classes
--- @summary  What each kernel does: one class for every name, by the names of kernels and of the operators that launch them.
+-- @summary  What each kernel does: one class for every name, by the names of kernels and of the
+--           operators that launch them.
 -- @requires kernel_times
 -- @reads    kernel_patterns device_events
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -8,11 +9,17 @@
 -- @column   name VARCHAR dim - | Name of the kernel as recorded.
 -- @column   op_name VARCHAR dim - | Operator that launched it; NULL without one.
 -- @column   kernel_class VARCHAR value - | Class of kernel_patterns, or other: no pattern matches.
--- @column   library VARCHAR value - | Library that the name comes from; NULL where nothing says one.
--- @column   judged_by VARCHAR value - | What gave the class: class (events of class comm), hlo (category of XLA), kernel (name), operator (name of the operator that launches most of the time of the name); NULL for other.
--- @column   is_moe BOOLEAN value - | Kernel of a mixture of experts: class moe, or a GEMM of experts.
--- @column   moe_part VARCHAR value - | Of those expert (the work of the experts, as GEMMs) or routing (scores, sorting, permuting and combining tokens); NULL for the others.
--- @caveat   Events of class comm are communication whatever their names; XLA's category of an operation goes before its name, the name of a kernel before that of its operator.
+-- @column   library VARCHAR value - | Library that the name comes from; NULL where nothing says
+--           one.
+-- @column   judged_by VARCHAR value - | What gave the class: class (events of class comm), hlo
+--           (category of XLA), kernel (name), operator (name of the operator that launches most of
+--           the time of the name); NULL for other.
+-- @column   is_moe BOOLEAN value - | Kernel of a mixture of experts: class moe, or a GEMM of
+--           experts.
+-- @column   moe_part VARCHAR value - | Of those expert (the work of the experts, as GEMMs) or
+--           routing (scores, sorting, permuting and combining tokens); NULL for the others.
+-- @caveat   Events of class comm are communication whatever their names; XLA's category of an
+--           operation goes before its name, the name of a kernel before that of its operator.
 -- @source   metrics 2.F kernel_breakdown (defects D49 to D51), formats_kineto 10
 WITH
     kernels AS (

@@ -6,7 +6,8 @@
 -- @column   op_name VARCHAR dim - | Innermost operator on the host.
 -- @column   kernel_count BIGINT value count | Kernels that it launched.
 -- @column   total_ms DOUBLE value ms lower | Durations of these added up.
--- @column   share_pct DOUBLE value pct | Share of all kernel time, that of no known operator included.
+-- @column   share_pct DOUBLE value pct | Share of all kernel time, that of no known operator
+--           included.
 -- @source   metrics 7.1 ops_summary
 WITH
     totals AS (

@@ -1,10 +1,12 @@
 -- @view     ops_unique_args
--- @summary  Operators of all ranks by the shapes and types of their arguments: how often they ran, and how long the kernels take that they launch.
+-- @summary  Operators of all ranks by the shapes and types of their arguments: how often they ran,
+--           and how long the kernels take that they launch.
 -- @requires ops_unique_args_by_rank
 -- @null     no kernel names the operator that launched it
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   op_name VARCHAR dim - | Innermost operator on the host.
--- @column   input_dims VARCHAR dim - | Shapes of its arguments as recorded, as JSON; NULL where they were not.
+-- @column   input_dims VARCHAR dim - | Shapes of its arguments as recorded, as JSON; NULL where
+--           they were not.
 -- @column   input_types VARCHAR dim - | Types of its arguments, likewise.
 -- @column   call_count BIGINT value count | Calls that launched a kernel.
 -- @column   kernel_count BIGINT value count | Kernels that they launched.

@@ -1,12 +1,14 @@
 -- @view     ops_unique_args_by_rank
--- @summary  Operators of each rank by the shapes and types of their arguments: how often they ran, and how long the kernels take that they launch.
+-- @summary  Operators of each rank by the shapes and types of their arguments: how often they ran,
+--           and how long the kernels take that they launch.
 -- @materialize session
 -- @requires launches device_events host_events
 -- @null     no kernel names the operator that launched it
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank; NULL for devices that are of none.
 -- @column   op_name VARCHAR dim - | Innermost operator on the host.
--- @column   input_dims VARCHAR dim - | Shapes of its arguments as recorded, as JSON; NULL where they were not.
+-- @column   input_dims VARCHAR dim - | Shapes of its arguments as recorded, as JSON; NULL where
+--           they were not.
 -- @column   input_types VARCHAR dim - | Types of its arguments, likewise.
 -- @column   call_count BIGINT value count | Calls that launched a kernel.
 -- @column   kernel_count BIGINT value count | Kernels that they launched.

@@ -1,5 +1,6 @@
 -- @view     short_kernel_histogram
--- @summary  Kernels of less than 50 microseconds of all ranks by their duration, a microsecond a bin.
+-- @summary  Kernels of less than 50 microseconds of all ranks by their duration, a microsecond a
+--           bin.
 -- @requires short_kernel_histogram_by_rank
 -- @null     the trace has no kernel of less than 50 microseconds
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -10,7 +11,8 @@
 -- @heading  bin_start_us | bin_start (us)
 -- @heading  bin_end_us | bin_end (us)
 -- @heading  kernel_count | count
--- @source   TraceLens short_kernel_histogram, at the threshold of short_kernels_summary and with bins that do not depend on the trace
+-- @source   TraceLens short_kernel_histogram, at the threshold of short_kernels_summary and with
+--           bins that do not depend on the trace
 SELECT
     trace, bin_start_us, bin_end_us,
     CAST(sum(kernel_count) AS BIGINT) AS kernel_count,

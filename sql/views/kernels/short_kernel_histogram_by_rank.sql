@@ -1,5 +1,6 @@
 -- @view     short_kernel_histogram_by_rank
--- @summary  Kernels of less than 50 microseconds of each rank by their duration, a microsecond a bin.
+-- @summary  Kernels of less than 50 microseconds of each rank by their duration, a microsecond a
+--           bin.
 -- @requires device_events
 -- @null     the trace has no kernel of less than 50 microseconds
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -11,7 +12,8 @@
 -- @heading  bin_start_us | bin_start (us)
 -- @heading  bin_end_us | bin_end (us)
 -- @heading  kernel_count | count
--- @source   TraceLens short_kernel_histogram, at the threshold of short_kernels_summary and with bins that do not depend on the trace
+-- @source   TraceLens short_kernel_histogram, at the threshold of short_kernels_summary and with
+--           bins that do not depend on the trace
 WITH
     short AS (
         SELECT trace, rank, dur_ns // 1000 AS bin, count(*) AS kernel_count, sum(dur_ns) AS dur_ns

@@ -1,5 +1,6 @@
 -- @view     short_kernels_summary
--- @summary  Kernels of less than 50 microseconds by name: those whose launch may cost more than they do.
+-- @summary  Kernels of less than 50 microseconds by name: those whose launch may cost more than
+--           they do.
 -- @requires device_events
 -- @null     the trace has no kernel of less than 50 microseconds
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -1,5 +1,6 @@
 -- @view     _gap_causes
--- @summary  Idle gaps of the devices with the launch of what ends each of them: how much of the gap lies before the launch call returned.
+-- @summary  Idle gaps of the devices with the launch of what ends each of them: how much of the gap
+--           lies before the launch call returned.
 -- @requires _gaps device_events
 -- @reads    _launch_calls
 -- @caveat   Of several events that end a gap at once, the one whose launch returned first counts.

@@ -1,5 +1,6 @@
 -- @view     _gaps
--- @summary  Idle times between two busy spans of a device: what lies before its first and after its last event is no gap.
+-- @summary  Idle times between two busy spans of a device: what lies before its first and after its
+--           last event is no gap.
 -- @requires busy_intervals
 WITH
     merged AS (

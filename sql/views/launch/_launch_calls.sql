@@ -1,8 +1,10 @@
 -- @view     _launch_calls
--- @summary  Device events that a call on the host launched, with the call: when it began and returned, and its thread.
+-- @summary  Device events that a call on the host launched, with the call: when it began and
+--           returned, and its thread.
 -- @requires device_events launches
 -- @reads    host_events
--- @caveat   A launch whose call is not in the trace ends when it begins. XLA runs whole programs: what it calls a launch is no launch of an event, and not here.
+-- @caveat   A launch whose call is not in the trace ends when it begins. XLA runs whole programs:
+--           what it calls a launch is no launch of an event, and not here.
 WITH
     linked AS (
         SELECT

@@ -1,8 +1,10 @@
 -- @view     _launch_coverage
--- @summary  Share of the device events (kernels, copies, sets) of a trace whose launch, and so whose step, is known; and that of the compute events alone.
+-- @summary  Share of the device events (kernels, copies, sets) of a trace whose launch, and so
+--           whose step, is known; and that of the compute events alone.
 -- @materialize session
 -- @requires device_events launches
--- @caveat   Events of XLA count as known: the step is told by the time of the event itself where the launch is not.
+-- @caveat   Events of XLA count as known: the step is told by the time of the event itself where
+--           the launch is not.
 WITH
     launched AS (
         SELECT DISTINCT trace, event_id

@@ -1,7 +1,9 @@
 -- @view     _memory_alive
--- @summary  Bytes in use by call stack when most was allocated on each device (moment peak), and when an allocation failed (moment oom, the first 10 of a device).
+-- @summary  Bytes in use by call stack when most was allocated on each device (moment peak), and
+--           when an allocation failed (moment oom, the first 10 of a device).
 -- @requires _memory_levels _memory_allocations memory_events
--- @caveat   Of what was allocated before the first event and freed since, the call stack is not known: stack_id is NULL.
+-- @caveat   Of what was allocated before the first event and freed since, the call stack is not
+--           known: stack_id is NULL.
 WITH
     peaks AS (
         SELECT trace, rank, source_id, device, coalesce(event_id, -1) AS event_id

@@ -1,7 +1,9 @@
 -- @view     _memory_allocations
--- @summary  Life of each allocation that a snapshot shows: the events between which its memory was in use (NULL: from before the first event; to after the last one).
+-- @summary  Life of each allocation that a snapshot shows: the events between which its memory was
+--           in use (NULL: from before the first event; to after the last one).
 -- @requires _memory_moves memory_blocks
--- @caveat   Of what was allocated before the first event and freed since, the call stack is not known.
+-- @caveat   Of what was allocated before the first event and freed since, the call stack is not
+--           known.
 WITH
     moves AS (
         SELECT trace, rank, source_id, device, event_id, action, addr, block_bytes, stack_id

@@ -1,7 +1,11 @@
 -- @view     _memory_levels
--- @summary  Bytes that are allocated, active, requested and reserved on each device, before the first event of a recording (place 0) and after each of them.
+-- @summary  Bytes that are allocated, active, requested and reserved on each device, before the
+--           first event of a recording (place 0) and after each of them.
 -- @requires memory_events memory_blocks memory_segments counters _memory_moves
--- @caveat   A snapshot is played back from its end, because its events are a ring and its blocks are what was left. Allocated and active are the bytes of blocks, as the allocator counts them. A timeline says the bytes of tensors. Samples of Kineto without totals (before 2022) count from an unknown start, and their levels are NULL.
+-- @caveat   A snapshot is played back from its end, because its events are a ring and its blocks
+--           are what was left. Allocated and active are the bytes of blocks, as the allocator
+--           counts them. A timeline says the bytes of tensors. Samples of Kineto without totals
+--           (before 2022) count from an unknown start, and their levels are NULL.
 -- @source   formats_kineto section 11
 WITH
     moves AS (

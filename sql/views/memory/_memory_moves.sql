@@ -1,8 +1,13 @@
 -- @view     _memory_moves
--- @summary  Each event of a memory snapshot, with the bytes of its block and those that were asked for.
+-- @summary  Each event of a memory snapshot, with the bytes of its block and those that were asked
+--           for.
 -- @requires memory_events memory_blocks
--- @caveat   An event says what was asked for. A block that is there at the end says its own size; of any other it is what was asked for, rounded up to 512 bytes as the allocator does. Below 1 MiB, what is left of a free block is not split off but given too: no event says so.
--- @source   formats_kineto section 11; PyTorch c10/cuda/CUDACachingAllocator.cpp (round_size, should_split)
+-- @caveat   An event says what was asked for. A block that is there at the end says its own size;
+--           of any other it is what was asked for, rounded up to 512 bytes as the allocator does.
+--           Below 1 MiB, what is left of a free block is not split off but given too: no event says
+--           so.
+-- @source   formats_kineto section 11; PyTorch c10/cuda/CUDACachingAllocator.cpp (round_size,
+--           should_split)
 WITH
     -- An allocation and its frees are one life of an address, numbered by the allocation.
     lives AS (

@@ -1,5 +1,6 @@
 -- @view     _memory_ratios
--- @summary  Efficiency and fragmentation of each rank when its last memory snapshot was taken, over all its devices.
+-- @summary  Efficiency and fragmentation of each rank when its last memory snapshot was taken, over
+--           all its devices.
 -- @materialize session
 -- @requires _memory_state
 WITH

@@ -1,5 +1,7 @@
 -- @view     _memory_recordings
--- @summary  Best recording of the memory of each trace: its snapshots with events, else the timelines, else the samples of Kineto, else snapshots without events; with the peak of each rank, file and device.
+-- @summary  Best recording of the memory of each trace: its snapshots with events, else the
+--           timelines, else the samples of Kineto, else snapshots without events; with the peak of
+--           each rank, file and device.
 -- @materialize session
 -- @requires _memory_levels memory_blocks
 WITH

@@ -1,5 +1,6 @@
 -- @view     _memory_sources
--- @summary  What in the trace tells of memory: snapshots with their events, snapshots, timelines, samples of Kineto of devices (with totals or without), and of the host.
+-- @summary  What in the trace tells of memory: snapshots with their events, snapshots, timelines,
+--           samples of Kineto of devices (with totals or without), and of the host.
 -- @requires memory_events memory_segments counters
 SELECT trace, CASE form WHEN 'snapshot' THEN 'events' ELSE 'timeline' END AS what, count(*) AS row_count
 FROM memory_events

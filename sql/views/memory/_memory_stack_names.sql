@@ -1,5 +1,6 @@
 -- @view     _memory_stack_names
--- @summary  Each call stack of the memory snapshots: its 12 innermost frames that name a line of source, the innermost first, and all of it.
+-- @summary  Each call stack of the memory snapshots: its 12 innermost frames that name a line of
+--           source, the innermost first, and all of it.
 -- @requires memory_stacks
 WITH
     -- Frames of libraries without debug information say no line; where all are such, all count.

@@ -1,5 +1,6 @@
 -- @view     _memory_state
--- @summary  What PyTorch's allocator held on each device when the last snapshot of the rank was taken.
+-- @summary  What PyTorch's allocator held on each device when the last snapshot of the rank was
+--           taken.
 -- @requires memory_segments memory_blocks memory_events
 WITH
     moments AS (

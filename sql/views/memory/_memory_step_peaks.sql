@@ -1,8 +1,10 @@
 -- @view     _memory_step_peaks
--- @summary  Largest number of bytes allocated on each device during each step of its rank: what was there when the step began counts.
+-- @summary  Largest number of bytes allocated on each device during each step of its rank: what was
+--           there when the step began counts.
 -- @materialize session
 -- @requires _memory_levels _memory_recordings steps
--- @caveat   Times of snapshots are those of the host's clock since the Unix epoch; steps of a trace without an epoch do not meet them.
+-- @caveat   Times of snapshots are those of the host's clock since the Unix epoch; steps of a trace
+--           without an epoch do not meet them.
 WITH
     levels AS (
         SELECT

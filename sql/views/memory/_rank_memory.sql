@@ -1,5 +1,6 @@
 -- @view     _rank_memory
--- @summary  Most bytes that PyTorch had allocated on a device of each rank, by the best recording of the trace, and the memory of the device.
+-- @summary  Most bytes that PyTorch had allocated on a device of each rank, by the best recording
+--           of the trace, and the memory of the device.
 -- @requires _memory_recordings ranks
 WITH
     peaks AS (

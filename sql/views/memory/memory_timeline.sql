@@ -1,14 +1,18 @@
 -- @view     memory_timeline
--- @summary  Memory of each device over time, to be drawn: the largest level in each of at most 400 slices of a recording, fewer where there are more than 75.
+-- @summary  Memory of each device over time, to be drawn: the largest level in each of at most 400
+--           slices of a recording, fewer where there are more than 75.
 -- @requires _memory_levels
 -- @reads    _memory_recordings
--- @null     nothing recorded the memory over time (a snapshot with its history, a timeline, or profile_memory=True)
+-- @null     nothing recorded the memory over time (a snapshot with its history, a timeline, or
+--           profile_memory=True)
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   device BIGINT dim - | Accelerator.
 -- @column   t_ms DOUBLE dim ms | Time since the first event of any recording.
--- @column   allocated_bytes BIGINT value bytes lower | Largest number of bytes allocated in the slice.
--- @column   reserved_bytes BIGINT value bytes lower | Largest number reserved from the device; NULL where the recording does not say.
+-- @column   allocated_bytes BIGINT value bytes lower | Largest number of bytes allocated in the
+--           slice.
+-- @column   reserved_bytes BIGINT value bytes lower | Largest number reserved from the device; NULL
+--           where the recording does not say.
 -- @source   metrics 5.4 and 2.G
 WITH
     -- About 30,000 points in all, and at least 20 of each.

@@ -1,5 +1,7 @@
 -- @view     _device_tokens
--- @summary  Batch size and sequence length of the card, where there is one, devices of the job, and the most memory that PyTorch had allocated on a device at a time (the largest over ranks).
+-- @summary  Batch size and sequence length of the card, where there is one, devices of the job, and
+--           the most memory that PyTorch had allocated on a device at a time (the largest over
+--           ranks).
 -- @requires cards _job_devices _rank_memory
 -- @caveat   peak_gib is NULL without a recording of memory with totals.
 WITH

@@ -1,5 +1,6 @@
 -- @view     _job_devices
--- @summary  Devices of the job: those of the card, else the ranks of the job (times the devices of a rank that drives several).
+-- @summary  Devices of the job: those of the card, else the ranks of the job (times the devices of
+--           a rank that drives several).
 -- @requires ranks cards _windows
 WITH
     job_cards AS (

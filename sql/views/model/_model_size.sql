@@ -1,5 +1,6 @@
 -- @view     _model_size
--- @summary  What the workload card says of the model: parameters (those active per token, where it says so) and floating-point operations of a parameter per token.
+-- @summary  What the workload card says of the model: parameters (those active per token, where it
+--           says so) and floating-point operations of a parameter per token.
 -- @requires _rank_list cards
 WITH
     model_cards AS (

@@ -1,5 +1,6 @@
 -- @view     _rank_flops
--- @summary  Floating-point operations that the device events of a rank state, and how many events do.
+-- @summary  Floating-point operations that the device events of a rank state, and how many events
+--           do.
 -- @materialize session
 -- @requires device_events
 SELECT trace, rank, sum(flops) AS flops, count(*) AS event_count

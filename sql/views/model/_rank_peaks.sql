@@ -1,5 +1,6 @@
 -- @view     _rank_peaks
--- @summary  What one device of each rank can do at most: as the trace states it, else by the name of the device (that of the card where the trace names none).
+-- @summary  What one device of each rank can do at most: as the trace states it, else by the name
+--           of the device (that of the card where the trace names none).
 -- @requires ranks cards metadata device_peaks
 -- @caveat   A rate that a TPU trace states is that of bfloat16.
 WITH

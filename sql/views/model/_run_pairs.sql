@@ -4,8 +4,10 @@
 -- @requires _run_units
 -- @column   base VARCHAR dim - | A trace.
 -- @column   test VARCHAR dim - | Another one.
--- @column   is_stepped BOOLEAN value - | Both have steps: the unit is a step, else the run as it was recorded.
--- @column   is_alike BOOLEAN value - | Units hold like work: they are steps, or runs whose ranks ran as many kernels, within 1 %. NULL where nothing says it.
+-- @column   is_stepped BOOLEAN value - | Both have steps: the unit is a step, else the run as it
+--           was recorded.
+-- @column   is_alike BOOLEAN value - | Units hold like work: they are steps, or runs whose ranks
+--           ran as many kernels, within 1 %. NULL where nothing says it.
 -- @column   base_units DOUBLE value - | Units in the base.
 -- @column   test_units DOUBLE value - | Units in the test.
 -- @column   base_unit_ns DOUBLE value ns | Mean time of a unit of the base.

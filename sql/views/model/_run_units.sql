@@ -6,10 +6,13 @@
 -- @column   step_count DOUBLE value count | Steps of a rank, mean over ranks; NULL without steps.
 -- @column   mean_step_ns DOUBLE value ns | Mean step of a rank, mean over ranks.
 -- @column   mean_window_ns DOUBLE value ns | Window of a rank, mean over ranks.
--- @column   device_count DOUBLE value count | Devices of a rank, mean over ranks; 1 where there are none.
--- @column   kernel_count DOUBLE value count | Kernels of a rank that has some; NULL without kernels.
+-- @column   device_count DOUBLE value count | Devices of a rank, mean over ranks; 1 where there are
+--           none.
+-- @column   kernel_count DOUBLE value count | Kernels of a rank that has some; NULL without
+--           kernels.
 -- @column   rank_count BIGINT value count | Ranks that have kernels; NULL without kernels.
--- @column   rank_step_count BIGINT value count | Steps of these ranks, added up; NULL without steps.
+-- @column   rank_step_count BIGINT value count | Steps of these ranks, added up; NULL without
+--           steps.
 WITH
     rank_steps AS (
         SELECT trace, rank, count(*) AS step_count, avg(dur_ns ORDER BY ts_ns) AS mean_step_ns

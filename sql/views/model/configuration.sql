@@ -1,5 +1,6 @@
 -- @view     configuration
--- @summary  What is known of a run: ranks and devices of the trace, model and parallelism of its card.
+-- @summary  What is known of a run: ranks and devices of the trace, model and parallelism of its
+--           card.
 -- @requires sources
 -- @reads    traces _job_devices cards steps ranks
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -9,7 +10,8 @@
 -- @column   host_count BIGINT value count | Hosts that the ranks name; NULL where they name none.
 -- @column   device_name VARCHAR value - | Accelerator: as the trace names it, else the card.
 -- @column   devices BIGINT value - | Devices of the job.
--- @column   step_count BIGINT value count | Steps of the rank that has most; NULL where the trace has none.
+-- @column   step_count BIGINT value count | Steps of the rank that has most; NULL where the trace
+--           has none.
 -- @column   model VARCHAR value - | Model.
 -- @column   framework VARCHAR value - | Framework.
 -- @column   phase VARCHAR value - | training, inference or serving.
@@ -23,7 +25,8 @@
 -- @column   cp BIGINT value - | Context-parallel degree.
 -- @column   ep BIGINT value - | Expert-parallel degree.
 -- @column   backend VARCHAR value - | Communication backend, as the trace states it.
--- @column   comm_library VARCHAR value - | Communication library, and its version where the trace states it.
+-- @column   comm_library VARCHAR value - | Communication library, and its version where the trace
+--           states it.
 -- @column   comm_env VARCHAR value - | Variables of the communication library by the card, as JSON.
 -- @source   metrics 6
 WITH

@@ -3,11 +3,13 @@
 -- @reads    ingest_log
 -- @null     nothing odd was found
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   severity VARCHAR value - | error, loss (something is missing from the tables), or info (nothing is).
+-- @column   severity VARCHAR value - | error, loss (something is missing from the tables), or info
+--           (nothing is).
 -- @column   code VARCHAR dim - | Stable name of the finding.
 -- @column   finding_count BIGINT value count | How often, in all files.
 -- @column   file_count BIGINT value count | Files with it; 0 for one of the trace as a whole.
--- @column   message VARCHAR value - | What was seen and what was done, of the file that has most of it.
+-- @column   message VARCHAR value - | What was seen and what was done, of the file that has most of
+--           it.
 -- @source   the table ingest_log, over the files
 SELECT
     trace, severity, code,

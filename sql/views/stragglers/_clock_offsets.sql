@@ -1,8 +1,10 @@
 -- @view     _clock_offsets
--- @summary  How far the clock of each rank is ahead of that of the lowest ranks that it communicates with, by the ends of calls that all ranks leave together.
+-- @summary  How far the clock of each rank is ahead of that of the lowest ranks that it
+--           communicates with, by the ends of calls that all ranks leave together.
 -- @materialize session
 -- @requires collectives
--- @source   uncertainty: standard error of a median, 1.2533 sigma / sqrt(n) of a large normal sample (sqrt(pi / 2) = 1.2533), sigma = 1.4826 MAD (Rousseeuw and Croux 1993)
+-- @source   uncertainty: standard error of a median, 1.2533 sigma / sqrt(n) of a large normal
+--           sample (sqrt(pi / 2) = 1.2533), sigma = 1.4826 MAD (Rousseeuw and Croux 1993)
 WITH RECURSIVE
     shares AS (
         SELECT trace, collective_id, collective, rank, ts_ns + dur_ns AS end_ns

@@ -1,9 +1,12 @@
 -- @view     _clock_shifts
--- @summary  What is taken from the times of each rank before ranks are compared: nothing, or the offset of its clock; and which of the two holds where nobody says.
+-- @summary  What is taken from the times of each rank before ranks are compared: nothing, or the
+--           offset of its clock; and which of the two holds where nobody says.
 -- @materialize session
 -- @requires ranks
 -- @reads    _clock_offsets collectives
--- @caveat   Offsets are taken away by themselves (by_itself) where one of them exceeds both its uncertainty and what is compared: the median over the matched calls of last start - first start, offsets taken away. Two rows for each rank: aligned false and true.
+-- @caveat   Offsets are taken away by themselves (by_itself) where one of them exceeds both its
+--           uncertainty and what is compared: the median over the matched calls of last start -
+--           first start, offsets taken away. Two rows for each rank: aligned false and true.
 WITH
     offsets AS (
         SELECT

@@ -1,10 +1,18 @@
 -- @view     _wait_causes
--- @summary  How long the ranks of matched calls wait for each rank, how much of that the rank hands on because it waited itself, and to which rank all waiting goes back.
+-- @summary  How long the ranks of matched calls wait for each rank, how much of that the rank hands
+--           on because it waited itself, and to which rank all waiting goes back.
 -- @materialize session
 -- @requires _waits
 -- @reads    busy_intervals
--- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is inferred from times: the last rank of a call came late because of another as far as it had waited longer than the rank that waits now, since it last met all ranks of the call. What compute hides of a wait delays nobody, and a call in which compute hides most of the waiting is no meeting and delays nobody. Over several hops it is spread by the totals of the ranks, not call by call. Of a rank in more than 32 groups the busiest 32 count.
--- @source   delays and propagating wait states (Böhme, Geimer, Wolf, Arnold 2010, Identifying the root causes of wait states in large-scale parallel applications)
+-- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is
+--           inferred from times: the last rank of a call came late because of another as far as it
+--           had waited longer than the rank that waits now, since it last met all ranks of the
+--           call. What compute hides of a wait delays nobody, and a call in which compute hides
+--           most of the waiting is no meeting and delays nobody. Over several hops it is spread by
+--           the totals of the ranks, not call by call. Of a rank in more than 32 groups the busiest
+--           32 count.
+-- @source   delays and propagating wait states (Böhme, Geimer, Wolf, Arnold 2010, Identifying the
+--           root causes of wait states in large-scale parallel applications)
 WITH RECURSIVE
     spans AS (
         SELECT

@@ -1,8 +1,12 @@
 -- @view     _waits
--- @summary  How long each rank of a matched call waited for the last one to enter it: by the clocks as recorded, and with their offsets taken away.
+-- @summary  How long each rank of a matched call waited for the last one to enter it: by the clocks
+--           as recorded, and with their offsets taken away.
 -- @materialize session
 -- @requires _clock_shifts collectives
--- @caveat   Two rows for each share of a call, aligned false and true (see _clock_shifts). No rank waits longer than its own event lasts; late_ns is how much later the last rank comes, whatever the event lasts. Of ranks that start together the lowest is the last, and the first.
+-- @caveat   Two rows for each share of a call, aligned false and true (see _clock_shifts). No rank
+--           waits longer than its own event lasts; late_ns is how much later the last rank comes,
+--           whatever the event lasts. Of ranks that start together the lowest is the last, and the
+--           first.
 WITH
     shares AS (
         SELECT

@@ -1,10 +1,12 @@
 -- @view     straggler_summary
--- @summary  How long each rank waits for the others in matched calls, how often it comes last and first, and how late; the rank that waits least first.
+-- @summary  How long each rank waits for the others in matched calls, how often it comes last and
+--           first, and how late; the rank that waits least first.
 -- @requires _waits _wait_causes
 -- @null     no call was found on every ingested rank of its group
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
--- @column   total_wait_us DOUBLE value us | Time in which it waits for the last rank, not longer than its own events.
+-- @column   total_wait_us DOUBLE value us | Time in which it waits for the last rank, not longer
+--           than its own events.
 -- @column   mean_wait_us DOUBLE value us | Mean over its calls.
 -- @column   mean_lag_us DOUBLE value us lower | Mean of own start - first start of the call.
 -- @column   times_last BIGINT value calls | Calls in which it starts last.
@@ -12,10 +14,15 @@
 -- @column   last_pct DOUBLE value pct lower | times_last, of its calls.
 -- @column   collective_count BIGINT value count | Matched calls that it is in.
 -- @column   total_comm_us DOUBLE value us | Durations of its events in them, waits included.
--- @column   caused_wait_us DOUBLE value us lower | Waits of the other ranks in the calls in which it starts last.
--- @column   origin_wait_us DOUBLE value us lower | Waits of all ranks that go back to it, over however many ranks: what it causes, less what it hands on because it waited itself, and what others hand on to it.
--- @column   cause_rank BIGINT value - | Of a victim, a rank that is late mostly because it waited for another, the rank that it goes back to; else NULL.
--- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were taken away: where one exceeds both its uncertainty and the median lag of the calls.
+-- @column   caused_wait_us DOUBLE value us lower | Waits of the other ranks in the calls in which
+--           it starts last.
+-- @column   origin_wait_us DOUBLE value us lower | Waits of all ranks that go back to it, over
+--           however many ranks: what it causes, less what it hands on because it waited itself, and
+--           what others hand on to it.
+-- @column   cause_rank BIGINT value - | Of a victim, a rank that is late mostly because it waited
+--           for another, the rank that it goes back to; else NULL.
+-- @column   clock_aligned BOOLEAN value - | Whether the offsets of the clocks of the ranks were
+--           taken away: where one exceeds both its uncertainty and the median lag of the calls.
 -- @heading  total_wait_us | total_wait_time_us
 -- @heading  mean_wait_us | mean_wait_time_us
 -- @heading  times_last | times_arrived_last
@@ -23,7 +30,9 @@
 -- @heading  last_pct | pct_arrived_last
 -- @heading  collective_count | num_collectives
 -- @heading  total_comm_us | total_nccl_dur_us
--- @source   metrics 7.2 straggler_summary (defects D60, D61: the rank that waits least is waited for); victims and origins: Böhme and others 2010, Identifying the root causes of wait states
+-- @source   metrics 7.2 straggler_summary (defects D60, D61: the rank that waits least is waited
+--           for); victims and origins: Böhme and others 2010, Identifying the root causes of wait
+--           states
 WITH
     shares AS (
         SELECT

@@ -1,5 +1,7 @@
 -- @view     _bench_rates
--- @summary  What the records of inference benchmarks count per second: answered requests, and output tokens. Sums over the records, divided (method totals); where no record has both a count and a duration, the mean of the rates that they state (method recorded).
+-- @summary  What the records of inference benchmarks count per second: answered requests, and
+--           output tokens. Sums over the records, divided (method totals); where no record has both
+--           a count and a duration, the mean of the rates that they state (method recorded).
 -- @requires benchmarks requests
 -- @caveat   Output tokens are those that a record states, else the sum over its answered requests.
 WITH

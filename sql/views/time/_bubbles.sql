@@ -1,9 +1,11 @@
 -- @view     _bubbles
--- @summary  Bubble of each rank: step time in which its devices neither compute nor communicate, waiting in send and receive included.
+-- @summary  Bubble of each rank: step time in which its devices neither compute nor communicate,
+--           waiting in send and receive included.
 -- @materialize session
 -- @requires busy_intervals collectives steps _windows
 -- @reads    launches device_events _range_meanings
--- @caveat   Where ranges mark the stages of a pipeline, what the devices of a rank do for anything else (an optimizer) is taken off the step: it is no time of the pipeline.
+-- @caveat   Where ranges mark the stages of a pipeline, what the devices of a rank do for anything
+--           else (an optimizer) is taken off the step: it is no time of the pipeline.
 WITH
     step_windows AS (
         SELECT trace, rank, step, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns, 'steps' AS method

@@ -1,5 +1,7 @@
 -- @view     _comm_steps
--- @summary  Time in which each rank communicates in each of its steps: the union of what the step launched, over the devices of the rank; NULL where the rank communicates and no launch of that is known.
+-- @summary  Time in which each rank communicates in each of its steps: the union of what the step
+--           launched, over the devices of the rank; NULL where the rank communicates and no launch
+--           of that is known.
 -- @requires collectives steps _comm_launches
 WITH
     spans AS (

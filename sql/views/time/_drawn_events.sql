@@ -1,7 +1,9 @@
 -- @view     _drawn_events
--- @summary  Device events of the step that is drawn, with their lane, and whether each is drawn as a span of its own: the 50,000 longest of the step are.
+-- @summary  Device events of the step that is drawn, with their lane, and whether each is drawn as
+--           a span of its own: the 50,000 longest of the step are.
 -- @requires device_events _drawn_windows _clock_shifts
--- @caveat   Where there are more, those as long as the shortest of the 50,000 are not: ranks that do the same are drawn alike.
+-- @caveat   Where there are more, those as long as the shortest of the 50,000 are not: ranks that
+--           do the same are drawn alike.
 WITH
     events AS (
         SELECT

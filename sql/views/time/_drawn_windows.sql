@@ -1,5 +1,7 @@
 -- @view     _drawn_windows
--- @summary  The step of a trace that is drawn, the one whose time is nearest the median, with its bounds over the ranks, offsets of clocks taken away where _clock_shifts says so; the whole trace where it has no steps.
+-- @summary  The step of a trace that is drawn, the one whose time is nearest the median, with its
+--           bounds over the ranks, offsets of clocks taken away where _clock_shifts says so; the
+--           whole trace where it has no steps.
 -- @requires _windows _clock_shifts
 -- @reads    steps
 WITH

@@ -1,15 +1,23 @@
 -- @view     _engine_steps
--- @summary  Steps of an inference engine on the host of a rank, by the surest marker that a trace has, with what they were for where the marker says it.
+-- @summary  Steps of an inference engine on the host of a rank, by the surest marker that a trace
+--           has, with what they were for where the marker says it.
 -- @requires host_events
 -- @reads    step_ranges metadata
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank; NULL for a host process that drives several.
 -- @column   ts_ns BIGINT value ns | Start.
 -- @column   dur_ns BIGINT value ns | Duration.
--- @column   marker VARCHAR value - | step_range (ranges that --step-range chose), execute_context (vLLM), step (SGLang), run_batch (SGLang), core_step (vLLM on TPU) or engine_step (another name that frameworks use).
--- @column   purpose VARCHAR value - | prefill (the step reads a prompt, beside others that decode or not), decode, or none (idle, or of a draft model); NULL where the marker does not say it.
--- @caveat   A range of --step-range is a step of an engine where its name says prefill, extend or decode: a step of a training is none.
--- @source   metrics 1.6 and 5.1: execute_context_<n>(..)_generation_<m>(..), also with the tokens as execute_<t>_context_.., has n requests in prefill and m in decode; SGLang writes step[<mode> bs=..] with the names of its ForwardMode
+-- @column   marker VARCHAR value - | step_range (ranges that --step-range chose), execute_context
+--           (vLLM), step (SGLang), run_batch (SGLang), core_step (vLLM on TPU) or engine_step
+--           (another name that frameworks use).
+-- @column   purpose VARCHAR value - | prefill (the step reads a prompt, beside others that decode
+--           or not), decode, or none (idle, or of a draft model); NULL where the marker does not
+--           say it.
+-- @caveat   A range of --step-range is a step of an engine where its name says prefill, extend or
+--           decode: a step of a training is none.
+-- @source   metrics 1.6 and 5.1: execute_context_<n>(..)_generation_<m>(..), also with the tokens
+--           as execute_<t>_context_.., has n requests in prefill and m in decode; SGLang writes
+--           step[<mode> bs=..] with the names of its ForwardMode
 WITH
     -- Kineto has its own marker of steps; what else stands in step_ranges was chosen by the user.
     chosen AS (

@@ -1,8 +1,10 @@
 -- @view     _rank_times
--- @summary  Window of each rank, and how long its devices are busy in it, in all and by class; unions per device, summed over the devices of a rank.
+-- @summary  Window of each rank, and how long its devices are busy in it, in all and by class;
+--           unions per device, summed over the devices of a rank.
 -- @materialize session
 -- @requires _windows busy_intervals
--- @caveat   A rank without devices has the window of its host (basis), its communication there (gloo), and nothing else.
+-- @caveat   A rank without devices has the window of its host (basis), its communication there
+--           (gloo), and nothing else.
 WITH
     device_times AS (
         SELECT

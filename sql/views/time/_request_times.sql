@@ -1,12 +1,14 @@
 -- @view     _request_times
--- @summary  Time to the first token and time per output token of each request of a benchmark that did not fail.
+-- @summary  Time to the first token and time per output token of each request of a benchmark that
+--           did not fail.
 -- @requires requests
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   source_id BIGINT dim - | File.
 -- @column   record BIGINT dim - | Record in the file.
 -- @column   request BIGINT dim - | Request in the record.
 -- @column   ttft_ns DOUBLE value ns | Time to the first token.
--- @column   tpot_ns DOUBLE value ns | (last token - first token) / (output tokens - 1); NULL below two tokens, and where the whole answer came in one piece.
+-- @column   tpot_ns DOUBLE value ns | (last token - first token) / (output tokens - 1); NULL below
+--           two tokens, and where the whole answer came in one piece.
 -- @source   metrics 2.B ttft_s and tpot_s; vLLM benchmarks/serve.py calculate_metrics
 WITH
     answered AS (

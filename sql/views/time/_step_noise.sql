@@ -1,5 +1,6 @@
 -- @view     _step_noise
--- @summary  How much a quantity of a step varies over the steps of a trace: mean over ranks of each step, then mean and spread of these.
+-- @summary  How much a quantity of a step varies over the steps of a trace: mean over ranks of each
+--           step, then mean and spread of these.
 -- @requires _step_times steps _comm_steps
 WITH
     quantities AS (

@@ -1,5 +1,6 @@
 -- @view     _step_times
--- @summary  Time of each step that counts: start to next start; the first and last are left out when a rank has more than two.
+-- @summary  Time of each step that counts: start to next start; the first and last are left out
+--           when a rank has more than two.
 -- @materialize session
 -- @requires steps
 WITH

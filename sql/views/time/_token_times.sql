@@ -1,5 +1,6 @@
 -- @view     _token_times
--- @summary  Time to the first token and time per output token of a trace: of its benchmarks' requests, else of their summaries, else of the steps of its engine.
+-- @summary  Time to the first token and time per output token of a trace: of its benchmarks'
+--           requests, else of their summaries, else of the steps of its engine.
 -- @reads    _request_times benchmarks _engine_steps
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   measure VARCHAR dim - | ttft or tpot.
@@ -8,10 +9,14 @@
 -- @column   p50_ms DOUBLE value ms | Median, interpolated.
 -- @column   p95_ms DOUBLE value ms | 95th percentile, interpolated.
 -- @column   p99_ms DOUBLE value ms | 99th percentile, interpolated.
--- @column   requests BIGINT value count | Requests that it rests on; NULL where nothing says how many.
--- @column   record_count BIGINT value count | Records of benchmarks that it rests on; NULL for steps.
--- @column   step_count BIGINT value count | Steps of the engine that it rests on; NULL for benchmarks.
--- @caveat   vLLM and SGLang write 0 where nothing was measured (no streaming, no request with two tokens): such summaries do not count.
+-- @column   requests BIGINT value count | Requests that it rests on; NULL where nothing says how
+--           many.
+-- @column   record_count BIGINT value count | Records of benchmarks that it rests on; NULL for
+--           steps.
+-- @column   step_count BIGINT value count | Steps of the engine that it rests on; NULL for
+--           benchmarks.
+-- @caveat   vLLM and SGLang write 0 where nothing was measured (no streaming, no request with two
+--           tokens): such summaries do not count.
 WITH
     request_values AS (
         SELECT trace, source_id, record, request, 'ttft' AS measure, ttft_ns AS ns

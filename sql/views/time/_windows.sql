@@ -1,5 +1,6 @@
 -- @view     _windows
--- @summary  Window of each rank: first start to last end of its device events; of its host slices where the rank has no device events.
+-- @summary  Window of each rank: first start to last end of its device events; of its host slices
+--           where the rank has no device events.
 -- @materialize session
 -- @requires device_events host_events
 WITH

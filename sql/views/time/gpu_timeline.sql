@@ -4,7 +4,8 @@
 -- @null     no rank has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   type VARCHAR dim - | Kind of time, as in gpu_timeline_by_rank.
--- @column   time_ms DOUBLE value ms lower | Mean over the ranks; a rank without this kind counts as 0.
+-- @column   time_ms DOUBLE value ms lower | Mean over the ranks; a rank without this kind counts as
+--           0.
 -- @column   share_pct DOUBLE value pct | Mean over the ranks of their shares of total_time.
 -- @column   num_ranks BIGINT value count | Ranks.
 -- @heading  time_ms | time ms

@@ -1,18 +1,26 @@
 -- @view     gpu_timeline_by_rank
--- @summary  What the devices of each rank do with their time: compute, communication and copies that nothing hides, and idling.
+-- @summary  What the devices of each rank do with their time: compute, communication and copies
+--           that nothing hides, and idling.
 -- @materialize session
 -- @requires _windows
 -- @reads    busy_intervals
 -- @null     no rank has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
--- @column   type VARCHAR dim - | computation_time (kernels that are no communication, and sets), exposed_comm_time (communication without these), exposed_memcpy_time (copies without both), exposed_graph_time (graphs recorded as a whole, without the three; only where there are such), busy_time (anything), idle_time, total_time (first start to last end); beside them total_comm_time and total_memcpy_time, hidden or not.
--- @column   time_ms DOUBLE value ms lower | Time; unions of intervals, summed over the devices of the rank.
+-- @column   type VARCHAR dim - | computation_time (kernels that are no communication, and sets),
+--           exposed_comm_time (communication without these), exposed_memcpy_time (copies without
+--           both), exposed_graph_time (graphs recorded as a whole, without the three; only where
+--           there are such), busy_time (anything), idle_time, total_time (first start to last end);
+--           beside them total_comm_time and total_memcpy_time, hidden or not.
+-- @column   time_ms DOUBLE value ms lower | Time; unions of intervals, summed over the devices of
+--           the rank.
 -- @column   share_pct DOUBLE value pct | Share of total_time.
 -- @heading  time_ms | time ms
 -- @heading  share_pct | percent
--- @caveat   Setting memory counts as computation here, as in the tool that set these names; in the metrics it does not.
--- @source   metrics 7.1; computation + exposed_comm + exposed_memcpy (+ exposed_graph) + idle = total
+-- @caveat   Setting memory counts as computation here, as in the tool that set these names; in the
+--           metrics it does not.
+-- @source   metrics 7.1; computation + exposed_comm + exposed_memcpy (+ exposed_graph) + idle =
+--           total
 WITH
     lists AS (
         SELECT

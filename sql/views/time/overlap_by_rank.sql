@@ -1,5 +1,6 @@
 -- @view     overlap_by_rank
--- @summary  How much of the communication of each rank its devices hide behind compute, in the whole trace.
+-- @summary  How much of the communication of each rank its devices hide behind compute, in the
+--           whole trace.
 -- @requires _rank_times
 -- @null     no rank has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -8,7 +9,8 @@
 -- @column   comm_ms DOUBLE value ms lower | Union of communication.
 -- @column   overlap_ms DOUBLE value ms | What lies in both.
 -- @column   exposed_comm_ms DOUBLE value ms lower | Communication without compute beside it.
--- @column   overlap_ratio DOUBLE value ratio higher | overlap_ms / comm_ms; NULL without communication.
+-- @column   overlap_ratio DOUBLE value ratio higher | overlap_ms / comm_ms; NULL without
+--           communication.
 -- @source   product 6 comm_comp_overlap, for each rank
 SELECT
     trace, rank,

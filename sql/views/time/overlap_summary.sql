@@ -4,10 +4,12 @@
 -- @null     no rank has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   num_ranks BIGINT value count | Ranks with devices.
--- @column   mean_overlap_ratio DOUBLE value ratio higher | Mean of overlap_ratio over the ranks that communicate.
+-- @column   mean_overlap_ratio DOUBLE value ratio higher | Mean of overlap_ratio over the ranks
+--           that communicate.
 -- @column   min_overlap_ratio DOUBLE value ratio higher | Least.
 -- @column   max_overlap_ratio DOUBLE value ratio higher | Largest.
--- @column   mean_exposed_comm_ms DOUBLE value ms lower | Mean communication without compute beside it.
+-- @column   mean_exposed_comm_ms DOUBLE value ms lower | Mean communication without compute beside
+--           it.
 -- @column   min_exposed_comm_ms DOUBLE value ms lower | Least.
 -- @column   max_exposed_comm_ms DOUBLE value ms lower | Largest.
 -- @source   metrics 2.L

@@ -11,7 +11,9 @@
 -- @column   dur_ns BIGINT value ns | Duration.
 -- @column   device BIGINT value - | Accelerator.
 -- @column   stream BIGINT value - | Stream.
--- @column   step BIGINT value - | Step whose host interval holds the launch, on any thread; NULL outside any, and without a launch (where XLA does not say the launch, the start counts).
+-- @column   step BIGINT value - | Step whose host interval holds the launch, on any thread; NULL
+--           outside any, and without a launch (where XLA does not say the launch, the start
+--           counts).
 WITH
     -- Ranks whose steps the profiler of XLA lists on the clock of the device.
     stepped_devices AS (

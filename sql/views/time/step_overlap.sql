@@ -1,17 +1,21 @@
 -- @view     step_overlap
--- @summary  What the devices of each rank do during each step: compute, communication, and both at once.
+-- @summary  What the devices of each rank do during each step: compute, communication, and both at
+--           once.
 -- @requires busy_intervals steps
 -- @null     the steps have no durations
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   step BIGINT dim - | Step.
 -- @column   step_time_ms DOUBLE value ms lower | Duration of the step.
--- @column   compute_ms DOUBLE value ms lower | Union of compute within it, mean over the devices of the rank.
+-- @column   compute_ms DOUBLE value ms lower | Union of compute within it, mean over the devices of
+--           the rank.
 -- @column   comm_ms DOUBLE value ms lower | Union of communication.
 -- @column   overlap_ms DOUBLE value ms | Time of both at once.
 -- @column   exposed_comm_ms DOUBLE value ms lower | Communication without compute.
--- @column   overlap_ratio DOUBLE value ratio higher | overlap_ms / comm_ms; NULL without communication.
--- @caveat   Steps are those of the host: what it launched before the end of a step and the device runs later is in the next one.
+-- @column   overlap_ratio DOUBLE value ratio higher | overlap_ms / comm_ms; NULL without
+--           communication.
+-- @caveat   Steps are those of the host: what it launched before the end of a step and the device
+--           runs later is in the next one.
 -- @source   metrics 2.E
 WITH
     lists AS (

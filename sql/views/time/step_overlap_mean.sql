@@ -10,7 +10,8 @@
 -- @column   comm_ms DOUBLE value ms lower | Union of communication.
 -- @column   overlap_ms DOUBLE value ms | Time of both at once.
 -- @column   exposed_comm_ms DOUBLE value ms lower | Communication without compute.
--- @column   overlap_ratio DOUBLE value ratio higher | Mean of overlap_ms / comm_ms over the ranks that communicate in this step.
+-- @column   overlap_ratio DOUBLE value ratio higher | Mean of overlap_ms / comm_ms over the ranks
+--           that communicate in this step.
 -- @caveat   Where a rank counts a step more than once, each of them is in the mean.
 -- @source   metrics 2.E, over the ranks
 SELECT

@@ -1,5 +1,6 @@
 -- @view     step_short_events
--- @summary  When the events of the drawn step ran that are too many to be in step_timeline, by lane: how much of each slice of the step they fill.
+-- @summary  When the events of the drawn step ran that are too many to be in step_timeline, by
+--           lane: how much of each slice of the step they fill.
 -- @requires device_events _drawn_events
 -- @null     step_timeline has every event of the step
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -7,11 +8,14 @@
 -- @column   device BIGINT dim - | Accelerator.
 -- @column   lane VARCHAR dim - | compute, comm or copy.
 -- @column   event_count BIGINT value count | Events that are not in step_timeline.
--- @column   busy_us DOUBLE value us | Union of them, less what spans of step_timeline in the same lane cover.
+-- @column   busy_us DOUBLE value us | Union of them, less what spans of step_timeline in the same
+--           lane cover.
 -- @column   start_us DOUBLE value us | Start of the first slice, on the time axis of step_timeline.
 -- @column   slice_us DOUBLE value us | Length of a slice: the same in all lanes.
--- @column   filled_pct LIST value - | Of each slice, how many percent that time fills; whole percent, rounded down, but at least 1 where there is any.
--- @source   the event tables; the clocks of ranks are aligned where one is further off than its uncertainty and what is compared (clock_offsets.taken_away)
+-- @column   filled_pct LIST value - | Of each slice, how many percent that time fills; whole
+--           percent, rounded down, but at least 1 where there is any.
+-- @source   the event tables; the clocks of ranks are aligned where one is further off than its
+--           uncertainty and what is compared (clock_offsets.taken_away)
 WITH
     lanes AS (
         SELECT

@@ -1,5 +1,6 @@
 -- @view     step_timeline
--- @summary  One step on the devices of all ranks, to be drawn: the step whose time is nearest the median, or the whole trace where it has no steps.
+-- @summary  One step on the devices of all ranks, to be drawn: the step whose time is nearest the
+--           median, or the whole trace where it has no steps.
 -- @requires device_events _drawn_events
 -- @reads    collectives
 -- @null     no device event lies in the step
@@ -12,8 +13,10 @@
 -- @column   dur_us DOUBLE value us | Duration.
 -- @column   label VARCHAR value - | Kind of the call or name of the event.
 -- @column   message_bytes BIGINT value bytes | Message size of the call.
--- @caveat   Made to be looked at: of a step of more than 50,000 events the longest are here, and step_short_events says when the others ran. The metrics do not read it.
--- @source   the event tables; the clocks of ranks are aligned where one is further off than its uncertainty and what is compared (clock_offsets.taken_away)
+-- @caveat   Made to be looked at: of a step of more than 50,000 events the longest are here, and
+--           step_short_events says when the others ran. The metrics do not read it.
+-- @source   the event tables; the clocks of ranks are aligned where one is further off than its
+--           uncertainty and what is compared (clock_offsets.taken_away)
 SELECT
     e.trace, e.step, e.rank, e.device, e.lane,
     (e.ts_ns - e.window_ns) / 1e3 AS start_us,

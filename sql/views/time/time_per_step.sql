@@ -1,18 +1,27 @@
 -- @view     time_per_step
--- @summary  What a step of the devices consists of: mean over the steps that count, then over ranks; of the whole trace where there are no steps.
+-- @summary  What a step of the devices consists of: mean over the steps that count, then over
+--           ranks; of the whole trace where there are no steps.
 -- @requires _windows busy_intervals
 -- @reads    steps collectives collective_calls
 -- @null     no rank with steps has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   part VARCHAR dim - | step: all of it. It is the sum of compute; exposed_comm: communication without compute; exposed_other: copies, sets and graphs without both; idle: nothing. Of exposed_comm exposed_transfer and exposed_wait: a matched call transfers for as long as the shortest of its events, at the end of each, and waits before. Beside them comm (hidden or not) and hidden_comm (with compute beside it).
+-- @column   part VARCHAR dim - | step: all of it. It is the sum of compute; exposed_comm:
+--           communication without compute; exposed_other: copies, sets and graphs without both;
+--           idle: nothing. Of exposed_comm exposed_transfer and exposed_wait: a matched call
+--           transfers for as long as the shortest of its events, at the end of each, and waits
+--           before. Beside them comm (hidden or not) and hidden_comm (with compute beside it).
 -- @column   per VARCHAR value - | step, or trace.
 -- @column   time_ms DOUBLE value ms lower | Time; of a rank with several devices their mean.
 -- @column   share_pct DOUBLE value pct | Share of the step; of hidden_comm, of comm.
 -- @column   window_count BIGINT value count | Steps of the rank that has most of them.
 -- @column   num_ranks BIGINT value count | Ranks.
--- @column   split_pct DOUBLE value pct | Of exposed_comm, the share that exposed_transfer and exposed_wait are; the rest are calls that are not matched over the ranks. Where none is matched, both are NULL.
--- @caveat   Steps are those of avg_step_time, by the host: what the host launched before the end of a step and the device runs later is in the next one.
--- @source   metrics 2.A (steps from start to start; of more than two neither the first nor the last) and 2.E (unions per rank and device)
+-- @column   split_pct DOUBLE value pct | Of exposed_comm, the share that exposed_transfer and
+--           exposed_wait are; the rest are calls that are not matched over the ranks. Where none is
+--           matched, both are NULL.
+-- @caveat   Steps are those of avg_step_time, by the host: what the host launched before the end of
+--           a step and the device runs later is in the next one.
+-- @source   metrics 2.A (steps from start to start; of more than two neither the first nor the
+--           last) and 2.E (unions per rank and device)
 WITH
     ordered AS (
         SELECT

@@ -1,5 +1,7 @@
 -- @view     _comm_ranks
--- @summary  Ranks with a window, over which volumes and times of communication are averaged, and in how many steps each counts: one in all where the trace has no steps, NULL where a rank has none or communicates and no launch of that is known.
+-- @summary  Ranks with a window, over which volumes and times of communication are averaged, and in
+--           how many steps each counts: one in all where the trace has no steps, NULL where a rank
+--           has none or communicates and no launch of that is known.
 -- @materialize session
 -- @requires _comm_launches _windows steps
 WITH

@@ -1,7 +1,9 @@
 -- @view     _comm_volumes
--- @summary  Bytes that each rank communicates by each kind of call: in a step, and in the whole trace.
+-- @summary  Bytes that each rank communicates by each kind of call: in a step, and in the whole
+--           trace.
 -- @requires collectives _comm_ranks
--- @caveat   Calls that no step launched are in the totals only; a trace without steps counts as one step. Means over num_ranks and step_ranks take a rank without calls as 0.
+-- @caveat   Calls that no step launched are in the totals only; a trace without steps counts as one
+--           step. Means over num_ranks and step_ranks take a rank without calls as 0.
 WITH
     events AS (
         SELECT

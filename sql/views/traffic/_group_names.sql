@@ -1,5 +1,6 @@
 -- @view     _group_names
--- @summary  Process groups as a report shows them: name as recorded, and ranks as text; of more than 64 the first 30 and the last, as each call repeats them.
+-- @summary  Process groups as a report shows them: name as recorded, and ranks as text; of more
+--           than 64 the first 30 and the last, as each call repeats them.
 -- @requires process_groups
 SELECT
     trace, pg_id, pg_name,

@@ -1,5 +1,6 @@
 -- @view     _kind_volumes
--- @summary  Bytes that a rank communicates by each kind of call in the whole trace and in a step, mean over ranks.
+-- @summary  Bytes that a rank communicates by each kind of call in the whole trace and in a step,
+--           mean over ranks.
 -- @requires _comm_volumes
 SELECT
     trace, collective,

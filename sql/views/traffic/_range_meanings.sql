@@ -1,14 +1,17 @@
 -- @view     _range_meanings
--- @summary  Annotations on the host that name a parallel dimension or a stage of a pipeline, and those inside them.
+-- @summary  Annotations on the host that name a parallel dimension or a stage of a pipeline, and
+--           those inside them.
 -- @materialize session
 -- @requires host_ranges host_events
 -- @reads    range_patterns
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   event_id BIGINT dim - | The annotation.
--- @column   dim VARCHAR value - | dp, tp, pp, ep or cp: what the innermost of the annotation and those around it names; NULL for none.
+-- @column   dim VARCHAR value - | dp, tp, pp, ep or cp: what the innermost of the annotation and
+--           those around it names; NULL for none.
 -- @column   is_stage BOOLEAN value - | Whether it is, or lies in, a stage of a pipeline.
 -- @caveat   A stage names no dimension: what communicates in it may be of any.
--- @source   metrics 2.C traffic_distribution (defect D30: words, so that ProfilerStep holds no ep), 2.E pipeline_bubble_ratio (defect D44)
+-- @source   metrics 2.C traffic_distribution (defect D30: words, so that ProfilerStep holds no ep),
+--           2.E pipeline_bubble_ratio (defect D44)
 WITH RECURSIVE
     annotations AS (
         SELECT r.trace, r.event_id, r.parent_event_id, h.name

@@ -1,8 +1,12 @@
 -- @view     _traffic_dims
--- @summary  Communication events with the parallel dimension that they serve: dp, tp, pp, ep, cp or unknown.
+-- @summary  Communication events with the parallel dimension that they serve: dp, tp, pp, ep, cp or
+--           unknown.
 -- @requires collectives
 -- @reads    process_groups cards ranks launches _range_meanings
--- @caveat   The mode says what told the dimensions apart in a trace: description of the groups, ranges around the calls (for calls in none the card, else the kind), degrees of the card, stride of the ranks, or the kind alone. A range also counts for the groups whose description says nothing.
+-- @caveat   The mode says what told the dimensions apart in a trace: description of the groups,
+--           ranges around the calls (for calls in none the card, else the kind), degrees of the
+--           card, stride of the ranks, or the kind alone. A range also counts for the groups whose
+--           description says nothing.
 -- @source   metrics 2.C traffic_distribution
 WITH
     worlds AS (

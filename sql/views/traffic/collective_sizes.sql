@@ -1,5 +1,6 @@
 -- @view     collective_sizes
--- @summary  Communication calls by kind, group size, link and message size: how often, how long, how fast.
+-- @summary  Communication calls by kind, group size, link and message size: how often, how long,
+--           how fast.
 -- @requires _bus_calls
 -- @null     no call of several ranks states its message size
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -9,10 +10,12 @@
 -- @column   message_bytes BIGINT dim bytes | Message size S.
 -- @column   calls BIGINT value calls | Calls, once each over their ranks.
 -- @column   total_bytes BIGINT value bytes | S x calls.
--- @column   total_ms DOUBLE value ms lower | Transfer times added up: of each call the shortest duration over its ranks.
+-- @column   total_ms DOUBLE value ms lower | Transfer times added up: of each call the shortest
+--           duration over its ranks.
 -- @column   median_transfer_us DOUBLE value us lower | Median transfer time.
 -- @column   median_algo_bw_gb_per_s DOUBLE value gb_per_s higher | S / median transfer time.
--- @column   median_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Median bus bandwidth; NULL for kinds without a bus factor and uneven all-to-all.
+-- @column   median_bus_bw_gb_per_s DOUBLE value gb_per_s higher | Median bus bandwidth; NULL for
+--           kinds without a bus factor and uneven all-to-all.
 -- @column   min_bus_bw_gb_per_s DOUBLE value gb_per_s | Least.
 -- @column   max_bus_bw_gb_per_s DOUBLE value gb_per_s | Largest.
 -- @source   metrics 4.3; bus factors of nccl-tests

@@ -1,5 +1,6 @@
 -- @view     message_sizes
--- @summary  Communication calls by kind and power of two of their message size: how often, and how much they carry.
+-- @summary  Communication calls by kind and power of two of their message size: how often, and how
+--           much they carry.
 -- @requires collective_sizes
 -- @null     no call of several ranks states a message size above 0
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -1,12 +1,14 @@
 -- @view     traffic
--- @summary  Communication events of all ranks by kind: how many, what they carry, how long they take.
+-- @summary  Communication events of all ranks by kind: how many, what they carry, how long they
+--           take.
 -- @requires collectives
 -- @null     the trace has no communication
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   collective VARCHAR dim - | Kind.
 -- @column   calls BIGINT value calls | Events, each rank's share of a call counted.
 -- @column   sized_calls BIGINT value calls | Those whose message size is known.
--- @column   message_bytes BIGINT value bytes | Message sizes of these added up; NULL where none is known.
+-- @column   message_bytes BIGINT value bytes | Message sizes of these added up; NULL where none is
+--           known.
 -- @column   share_pct DOUBLE value pct | Share of all known bytes.
 -- @column   mean_us DOUBLE value us lower | Mean duration.
 -- @column   total_ms DOUBLE value ms lower | Durations added up.
