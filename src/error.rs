@@ -177,8 +177,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
-/// Suggestions in place of a name that is not there: the nearest one, those that hold the word or one
-/// near to it, or `otherwise`.
+/// Suggestions in place of a name that is not there: the nearest one, those that hold the word or
+/// one near to it, or `otherwise`.
 pub fn suggest(word: &str, names: &[&str], otherwise: &str) -> String {
     if let Some(near) = nearest(word, names.iter().copied()) {
         return format!("did you mean `{near}`?");

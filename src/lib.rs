@@ -1,13 +1,13 @@
 //! `ccl-sql`: embedded SQL analytics over the traces of distributed LLM training and inference.
 //!
-//! A trace goes in through [`ingest`]: [`readers`] turn its files into rows ([`spool`]), which become
-//! a directory of typed Parquet tables ([`schema`], [`store`]). [`derive`] adds what is computed once
-//! per trace. Every metric is a versioned SQL file ([`registry`]) that DuckDB runs on those tables
-//! ([`engine`]); [`report`] writes the results.
+//! A trace goes in through [`ingest`]: [`readers`] turn its files into rows ([`spool`]), which
+//! become a directory of typed Parquet tables ([`schema`], [`store`]). [`derive`] adds what is
+//! computed once per trace. Every metric is a versioned SQL file ([`registry`]) that DuckDB runs on
+//! those tables ([`engine`]); [`report`] writes the results.
 //!
-//! Modules import to the right only: `cli → report → ingest → derive → engine → functions, registry,
-//! store → readers → spool → input → schema`, with [`error`], [`hash`], [`pool`] and [`sql_text`] as
-//! leaves. No file imports one that imports it. The `layering` test checks both.
+//! Modules import to the right only: `cli → report → ingest → derive → engine → functions,
+//! registry, store → readers → spool → input → schema`, with [`error`], [`hash`], [`pool`] and
+//! [`sql_text`] as leaves. No file imports one that imports it. The `layering` test checks both.
 
 #[cfg(feature = "engine")]
 pub mod cli;

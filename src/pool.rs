@@ -1,7 +1,8 @@
 //! Work shared by the threads of an ingest: whoever waits for something does what lies waiting.
 //!
 //! A file is read by one thread, which cuts it into segments; scanning a segment and encoding rows
-//! are tasks that any thread may take. So one large file uses every core, and so do many small ones.
+//! are tasks that any thread may take. So one large file uses every core, and so do many small
+//! ones.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -86,8 +87,8 @@ impl Pool {
         }
     }
 
-    /// Makes something of each item, in their order; not more at a time than there are threads, because
-    /// each holds memory and files.
+    /// Makes something of each item, in their order; not more at a time than there are threads,
+    /// because each holds memory and files.
     pub fn map<T: Send + 'static, R: Send + 'static>(
         &self,
         items: impl IntoIterator<Item = T>,

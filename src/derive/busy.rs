@@ -13,9 +13,9 @@ fn ints<'a>(batch: &'a RecordBatch, name: &str) -> &'a arrow::array::Int64Array 
     batch.column_by_name(name).expect("the query names the column").as_primitive::<Int64Type>()
 }
 
-/// `busy_intervals`: per rank, device and class the union of the spans of its events; where picoseconds are
-/// known, each bound is rounded down by itself, so that their loss does not add up. On a rank
-/// without any device, the spans of the communication on the host (gloo).
+/// `busy_intervals`: per rank, device and class the union of the spans of its events; where
+/// picoseconds are known, each bound is rounded down by itself, so that their loss does not add up.
+/// On a rank without any device, the spans of the communication on the host (gloo).
 pub(crate) fn busy_intervals(
     connection: &Connection,
     ranks: &[i64],

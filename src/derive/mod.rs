@@ -73,9 +73,9 @@ impl Derive<'_> {
     }
 
     /// Runs a statement that makes a table. Some joins do not spill all that they hold, and each
-    /// thread holds its own: where the memory is too little it is run again on one thread, and then,
-    /// unless the user gave a limit, with twice and four times the memory. A job that is read late
-    /// is better than one that is not read.
+    /// thread holds its own: where the memory is too little it is run again on one thread, and
+    /// then, unless the user gave a limit, with twice and four times the memory. A job that is read
+    /// late is better than one that is not read.
     fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
         let mut settings = vec!["SET threads = 1".to_owned()];
         if self.memory_limit.is_empty() {
@@ -170,8 +170,8 @@ fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
     Ok(parts)
 }
 
-/// Whether a trace directory has this part of the derived tables. Steps on the way that are kept say
-/// so: they have a file even without rows.
+/// Whether a trace directory has this part of the derived tables. Steps on the way that are kept
+/// say so: they have a file even without rows.
 fn has_part(
     directory: &Path,
     by_rank: &[&SqlFile],

@@ -29,8 +29,9 @@
 //! origin can be worse than that mean, and `r2` is negative then. It is None where all are equal.
 //!
 //! Sources: R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2",
-//! Parallel Computing 20 (1994), for the model, the asymptotic bandwidth 1/beta and n½ = alpha/beta,
-//! the size that reaches half of it; H. Theil (1950) and P. K. Sen, JASA 63 (1968), for the check.
+//! Parallel Computing 20 (1994), for the model, the asymptotic bandwidth 1/beta and n½ =
+//! alpha/beta, the size that reaches half of it; H. Theil (1950) and P. K. Sen, JASA 63 (1968), for
+//! the check.
 
 use std::collections::BTreeMap;
 
@@ -47,12 +48,13 @@ const LOW_R2: f64 = 0.8;
 /// a few percent; a quarter says that some sizes do not lie on the line of the others.
 const SLOPES_DIFFER: f64 = 0.25;
 
-/// Part of the mean time by which a line may cut the axis below 0 and still count as one through the
-/// origin: what rounding makes of times that are proportional to the size.
+/// Part of the mean time by which a line may cut the axis below 0 and still count as one through
+/// the origin: what rounding makes of times that are proportional to the size.
 const ROUNDING: f64 = 1e-12;
 
-/// Sizes that the slope of Theil and Sen is taken over, at most: half a million pairs, 4 MB. Of more
-/// sizes, so many are taken at equal distances in their order, the first and the last among them.
+/// Sizes that the slope of Theil and Sen is taken over, at most: half a million pairs, 4 MB. Of
+/// more sizes, so many are taken at equal distances in their order, the first and the last among
+/// them.
 const THEIL_SEN_SIZES: usize = 1_000;
 
 /// A fit, and what it rests on.
@@ -142,8 +144,8 @@ fn counts(sample: &Sample) -> bool {
     positive(sample.0) && positive(sample.1)
 }
 
-/// The median of `count` ascending numbers, the mean of the middle two where their count is even, as
-/// DuckDB's `median` has it.
+/// The median of `count` ascending numbers, the mean of the middle two where their count is even,
+/// as DuckDB's `median` has it.
 fn middle(count: usize, at: impl Fn(usize) -> f64) -> f64 {
     let (low, high) = (at((count - 1) / 2), at(count / 2));
     low + (high - low) * 0.5
@@ -209,8 +211,8 @@ fn line(points: &[Sample], basis: Fit) -> Fit {
     doubts.into_iter().flatten().fold(fit, Fit::flagged)
 }
 
-/// The largest power of two up to a positive number: to scale by it costs no digit. A number so small
-/// that it is subnormal gives 0, and with that no fit.
+/// The largest power of two up to a positive number: to scale by it costs no digit. A number so
+/// small that it is subnormal gives 0, and with that no fit.
 fn power_of_two(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & f64::INFINITY.to_bits())
 }

@@ -1,6 +1,6 @@
 //! The SQL functions in Rust: `interval_*` on `LIST(STRUCT(start_ns BIGINT, end_ns BIGINT))` and
-//! `hockney_*` on `LIST(STRUCT(bytes DOUBLE, seconds DOUBLE))`, before which `hockney_fit_rings` has
-//! `group_size BIGINT`; lists of other numbers are cast.
+//! `hockney_*` on `LIST(STRUCT(bytes DOUBLE, seconds DOUBLE))`, before which `hockney_fit_rings`
+//! has `group_size BIGINT`; lists of other numbers are cast.
 //!
 //! NULL in, NULL out. Intervals are half-open; an empty list has length 0; an element that is NULL,
 //! or whose start or end is NULL, holds no instant. A sample that is NULL, or whose size or time is
@@ -204,8 +204,8 @@ fn row_samples(input: &RecordBatch, row: usize) -> Option<Vec<Sample>> {
     row_pairs::<Float64Type>(input.column(0), row)
 }
 
-/// The fits as structs in the order of [`fit_fields`]. The parts of a NULL are NULL too: DuckDB looks
-/// at them without asking for the whole.
+/// The fits as structs in the order of [`fit_fields`]. The parts of a NULL are NULL too: DuckDB
+/// looks at them without asking for the whole.
 fn structs(rows: &[Option<Fit>]) -> Result<StructArray, ArrowError> {
     let double = |of: fn(&Fit) -> Option<f64>| -> ArrayRef {
         Arc::new(rows.iter().map(|r| r.as_ref().and_then(of)).collect::<Float64Array>())

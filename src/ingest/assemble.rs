@@ -127,8 +127,8 @@ fn by_rank(members: &[Member]) -> BTreeMap<Option<i64>, Vec<usize>> {
 /// Ranks of one file of a table, with the files that each was read from.
 type Part = Vec<(Option<i64>, Vec<usize>)>;
 
-/// The ranks of each file of a table: as the earlier ingest had them when the ranks are the same, so
-/// that the files without a changed rank can stay; else filled up one after the other.
+/// The ranks of each file of a table: as the earlier ingest had them when the ranks are the same,
+/// so that the files without a changed rank can stay; else filled up one after the other.
 fn parts(
     files: &[ReadFile],
     ranks: &BTreeMap<Option<i64>, Vec<usize>>,

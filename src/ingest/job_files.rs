@@ -1,4 +1,5 @@
-//! The files of a job after reading: which of them are one trace, and what is to be said of the rest.
+//! The files of a job after reading: which of them are one trace, and what is to be said of the
+//! rest.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -118,8 +119,8 @@ impl JobFiles {
         Ok(self.traces.clone())
     }
 
-    /// Whether a trace is of the job of a file that cannot be read: a damaged file stops the job that
-    /// it belongs to, and only that.
+    /// Whether a trace is of the job of a file that cannot be read: a damaged file stops the job
+    /// that it belongs to, and only that.
     pub(crate) fn is_damaged(&self, members: &[Member]) -> bool {
         let stem = |(candidate, _): &(Candidate, Error)| names::stem(&candidate.place.logical());
         let failed_stems: BTreeSet<String> = self.failed.iter().map(stem).collect();
@@ -140,8 +141,8 @@ impl JobFiles {
     }
 }
 
-/// Files to read again, although an earlier ingest placed their rows: those say their rank, and it is
-/// another one now; or the rank has got a second file, and both are sorted together.
+/// Files to read again, although an earlier ingest placed their rows: those say their rank, and it
+/// is another one now; or the rank has got a second file, and both are sorted together.
 fn moved(files: &[ReadFile], traces: &[Vec<Member>]) -> Vec<PathBuf> {
     let is_moved = |trace: &[Member], m: &Member| {
         let shared = trace.iter().filter(|other| other.rank == m.rank).count() > 1;

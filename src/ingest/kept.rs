@@ -1,5 +1,5 @@
-//! What was said of a trace when it was ingested, and which traces the files of a job were before: a
-//! later ingest of the same files goes by it, unless it says something else.
+//! What was said of a trace when it was ingested, and which traces the files of a job were before:
+//! a later ingest of the same files goes by it, unless it says something else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -89,8 +89,8 @@ impl Kept {
         out
     }
 
-    /// The card and the configuration that are given now, else those given before; of one that cannot
-    /// be read any more, what it said then.
+    /// The card and the configuration that are given now, else those given before; of one that
+    /// cannot be read any more, what it said then.
     fn given(&self, now: &Given, say: &mut impl FnMut(String)) -> Given {
         let mut out = now.clone();
         let mut gone = |what: &str, file: &KeptFile| {
@@ -280,8 +280,8 @@ pub(crate) fn jobs(
     Ok(out)
 }
 
-/// Whether the files that are named are one of the traces that lie side by side in a folder: then the
-/// others have nothing to do with it.
+/// Whether the files that are named are one of the traces that lie side by side in a folder: then
+/// the others have nothing to do with it.
 fn is_alone(root: &Root, manifest: &Manifest) -> bool {
     let files: BTreeSet<PathBuf> = root.candidates.iter().map(|c| c.absolute.clone()).collect();
     root.candidates.iter().all(|c| c.direct)

@@ -86,8 +86,8 @@ impl Earlier {
         out
     }
 
-    /// Gives the traces a second name in the workspace: another ingest may put its own in their place
-    /// while this one still reads them. One that is no longer what was found is left out.
+    /// Gives the traces a second name in the workspace: another ingest may put its own in their
+    /// place while this one still reads them. One that is no longer what was found is left out.
     pub(crate) fn hold(&mut self, work: &Workspace) {
         for found in std::mem::take(&mut self.traces) {
             let held = work.path.join(format!("earlier={}", found.manifest.trace));
@@ -130,8 +130,9 @@ impl Earlier {
         Ok(out)
     }
 
-    /// The earlier trace that the files which were not read again come from, all of them, when it had
-    /// these very ranks. The records of the files that were read again then say where the others lie.
+    /// The earlier trace that the files which were not read again come from, all of them, when it
+    /// had these very ranks. The records of the files that were read again then say where the
+    /// others lie.
     pub(crate) fn of_ranks(
         &self,
         files: &mut [ReadFile],

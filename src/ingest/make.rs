@@ -1,4 +1,5 @@
-//! One trace of a job: its tables, derived tables and manifest, and its place in the data directory.
+//! One trace of a job: its tables, derived tables and manifest, and its place in the data
+//! directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -100,7 +101,8 @@ impl Maker<'_> {
             let started = Instant::now();
             let label = self.label(&files.files, members, traces.len());
             let before = match &self.job.before[..] {
-                // One is the other, also where it was named after its file and the folder is given now.
+                // One is the other, also where it was named after its file and the folder is given
+                // now.
                 [one] if traces.len() == 1 => Some(one),
                 _ => before_of(self.job, &label, members, &files.files, &taken),
             };
@@ -124,7 +126,8 @@ impl Maker<'_> {
         }
     }
 
-    /// The path that the name of a trace comes from: the folder of the job, or one of its files or runs.
+    /// The path that the name of a trace comes from: the folder of the job, or one of its files or
+    /// runs.
     fn label(&self, files: &[ReadFile], members: &[Member], traces: usize) -> PathBuf {
         let root = &self.job.root;
         let sources: BTreeSet<i64> =
@@ -210,8 +213,8 @@ impl Maker<'_> {
         Ok(name)
     }
 
-    /// The name of a trace, in the turn of this process: that which it has, else what its path or the
-    /// user says.
+    /// The name of a trace, in the turn of this process: that which it has, else what its path or
+    /// the user says.
     fn name(
         &self,
         trace: &Trace<'_>,
@@ -300,7 +303,8 @@ impl Maker<'_> {
     }
 }
 
-/// The trace that one was before, by the path of its name; of several the one with most of its files.
+/// The trace that one was before, by the path of its name; of several the one with most of its
+/// files.
 fn before_of<'j>(
     job: &'j Job,
     label: &Path,

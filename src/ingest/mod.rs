@@ -136,8 +136,8 @@ fn nothing_found(paths: &[PathBuf], outcome: &Outcome) -> Error {
     }
 }
 
-/// Allows as many open files as the system lets a process have: a file of many ranks writes several for
-/// each.
+/// Allows as many open files as the system lets a process have: a file of many ranks writes several
+/// for each.
 fn allow_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let now = getrlimit(Resource::Nofile);

@@ -74,8 +74,8 @@ const fn eight(byte: u8) -> u64 {
 /// The index of the first byte at or after `at` that ends the plain run inside a string: a quote, a
 /// backslash or a control character.
 fn plain_run(b: &[u8], mut at: usize) -> usize {
-    // Eight bytes at a time: a byte of the mask has its high bit set where the byte is below 0x20, or
-    // equal to one of the two. A borrow can only set bits above the first true one.
+    // Eight bytes at a time: a byte of the mask has its high bit set where the byte is below 0x20,
+    // or equal to one of the two. A borrow can only set bits above the first true one.
     while let Some(word) = b.get(at..at + 8).and_then(|w| <[u8; 8]>::try_from(w).ok()) {
         let word = u64::from_le_bytes(word);
         let quote = word ^ eight(b'"');
@@ -270,9 +270,9 @@ impl Scanner {
         }
     }
 
-    /// Like [`Scanner::skip`] for the object at `at`, and hands each of its members to `member`: where
-    /// the key stands (without its quotes, with its escapes) and where the value starts. `member`
-    /// returns the end of the value, for which it may call back into the scanner.
+    /// Like [`Scanner::skip`] for the object at `at`, and hands each of its members to `member`:
+    /// where the key stands (without its quotes, with its escapes) and where the value starts.
+    /// `member` returns the end of the value, for which it may call back into the scanner.
     ///
     /// # Errors
     /// As [`Scanner::skip`].

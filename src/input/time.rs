@@ -1,5 +1,5 @@
-//! Times: decimal microseconds to integer nanoseconds, digit by digit, never through a float; and the
-//! base of a clock.
+//! Times: decimal microseconds to integer nanoseconds, digit by digit, never through a float; and
+//! the base of a clock.
 
 /// Recorded times from here on (in ns) are epoch times already: no base is added to them.
 /// 10^15 microseconds is 2001; a base plus anything smaller stays far below.
@@ -33,8 +33,8 @@ pub fn seconds_to_nanos(raw: &[u8]) -> Option<i64> {
     i64::try_from(decimal(raw, 9)?).ok()
 }
 
-/// Picoseconds of a JSON number of microseconds, rounded to the nearest: converters print more digits
-/// than their clock has (`13521.405000000001`).
+/// Picoseconds of a JSON number of microseconds, rounded to the nearest: converters print more
+/// digits than their clock has (`13521.405000000001`).
 pub fn micros_to_picos(raw: &[u8]) -> Option<i128> {
     let token = match raw {
         [b'"', inner @ .., b'"'] => inner,

@@ -130,7 +130,8 @@ pub struct Header {
     pub aliases: Vec<String>,
     /// `@caveat`.
     pub caveats: Vec<String>,
-    /// `@heading column | text`: what a column is called in a workbook, where tools before set a name.
+    /// `@heading column | text`: what a column is called in a workbook, where tools before set a
+    /// name.
     pub headings: Vec<Pair>,
     /// `@null`: what NULL means; in a view of a report, why it may be empty.
     pub nulls: Vec<String>,
@@ -161,7 +162,8 @@ impl Header {
         self.value_column()?.unit.as_deref()
     }
 
-    /// Whether the file is data: a view of rows that it holds itself, which derived tables may read.
+    /// Whether the file is data: a view of rows that it holds itself, which derived tables may
+    /// read.
     pub fn is_data(&self) -> bool {
         self.kind == Kind::View && self.inputs().next().is_none()
     }

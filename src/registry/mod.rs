@@ -111,8 +111,8 @@ fn plain(sql: &str) -> String {
     out.trim().to_owned()
 }
 
-/// Names a folder whose files are taken in place of the embedded ones: whoever writes a metric tries
-/// it without a build.
+/// Names a folder whose files are taken in place of the embedded ones: whoever writes a metric
+/// tries it without a build.
 const TREE: &str = "CCL_SQL_TREE";
 
 const OF_TREE: &str =

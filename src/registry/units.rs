@@ -2,8 +2,9 @@
 //! programs keep their values.
 //!
 //! The units are those of [`crate::schema::units`]. The rules are simple enough to be said twice,
-//! here and in the JavaScript of a page; both give the same text for the same value. `D` digits are those of JavaScript's `toExponential(D - 1)`:
-//! the nearest decimal, of two equally near the one further from zero.
+//! here and in the JavaScript of a page; both give the same text for the same value. `D` digits are
+//! those of JavaScript's `toExponential(D - 1)`: the nearest decimal, of two equally near the one
+//! further from zero.
 //!
 //! | unit | `D` | steps | zeros at the end | example |
 //! | --- | --- | --- | --- | --- |
@@ -11,7 +12,8 @@
 //! | `s_per_gb`, `s_per_byte` | 4 | the same, `/GB`, `/B` | kept | `0.0234` → `23.40 ms/GB` |
 //! | `bytes`, `mb`, `gb` | 3 | B kB MB GB TB PB EB (10^3) | kept | `1.23 GB` |
 //! | `bytes_per_s`, `gb_per_s` | 3 | the same, `/s` | kept | `0.45` → `450 MB/s` |
-//! | `flops`, `flops_per_s`, `flops_per_token` | 3 | FLOP kFLOP … EFLOP; `/s`, `/token` | kept | `12.3 TFLOP/s` |
+//! | `flops`, `flops_per_s`, `flops_per_token` | 3 | FLOP kFLOP … EFLOP; `/s`, `/token` | kept |
+//! `12.3 TFLOP/s` |
 //! | `mib`, `gib` | 3 | - | kept | `80.0 GiB` |
 //! | `pct` | 3 | - | kept | `38.3 %` |
 //! | `ratio`, `score` | 3 | - | kept | `0.382` |

@@ -3,7 +3,7 @@
 //! The header says the same before and after. A tag whose lines all fit stays as it is, so that
 //! wrapping twice is wrapping once.
 
-use super::header::{Tag, tags};
+use crate::registry::header::{Tag, tags};
 
 /// The last column of a line of a header.
 pub const COLUMNS: usize = 100;
@@ -99,13 +99,13 @@ mod tests {
     fn lines_end_at_column_100_and_never_within_several_blanks() {
         let text = format!(
             "-- @view v\n-- @check instr(x, '{}  b') > 0 | {}\n-- @summary S.\nSELECT 1\n",
-            "a".repeat(70),
+            "a".repeat(66),
             "word ".repeat(30).trim_end()
         );
         let wrapped = wrapped(&text);
         let lines: Vec<&str> = wrapped.lines().collect();
         assert_eq!(lines[0], "-- @view v", "a line that fits stays");
-        assert_eq!(lines[1], format!("-- @check    instr(x, '{}  b') > 0", "a".repeat(70)));
+        assert_eq!(lines[1], format!("-- @check    instr(x, '{}  b') > 0", "a".repeat(66)));
         assert!(lines[2].starts_with("--           | word word"), "{}", lines[2]);
         assert_eq!(width(lines[2]), 99);
         assert_eq!(parse("v.sql", &wrapped).expect("right"), parse("v.sql", &text).expect("right"));

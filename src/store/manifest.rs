@@ -80,8 +80,8 @@ pub struct Source {
     pub skipped: u64,
 }
 
-/// Whether execution traces of these sources lie beside traces of a profiler. A record of a benchmark is
-/// none.
+/// Whether execution traces of these sources lie beside traces of a profiler. A record of a
+/// benchmark is none.
 pub fn beside<'a>(sources: impl IntoIterator<Item = &'a str>) -> bool {
     sources.into_iter().any(|source| !matches!(source, "et" | "bench"))
 }
@@ -266,8 +266,8 @@ impl Manifest {
         self.replace(directory)
     }
 
-    /// Writes the manifest in the place of the one that is there, in one step: another name of the file
-    /// that is there keeps what it says.
+    /// Writes the manifest in the place of the one that is there, in one step: another name of the
+    /// file that is there keeps what it says.
     ///
     /// # Errors
     /// `io` when it cannot be written.
@@ -284,8 +284,8 @@ impl Manifest {
         write().map_err(|e| crate::error::io(&path, &e))
     }
 
-    /// Profilers that its files are of, each once. An execution trace counts where it lies alone: beside
-    /// a trace it only tells more of that.
+    /// Profilers that its files are of, each once. An execution trace counts where it lies alone:
+    /// beside a trace it only tells more of that.
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds: BTreeSet<&str> = self.sources.iter().map(|s| s.source.as_str()).collect();
         if beside(kinds.iter().copied()) {

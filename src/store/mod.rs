@@ -1,9 +1,9 @@
 //! The data directory: trace directories that appear whole, in one step.
 //!
 //! Work happens in `.tmp-<n>/` beside the traces, under a file lock that its process holds; what a
-//! killed process left is removed by the next one that gets the lock. A finished directory is synced
-//! to the disk, and then takes its place by an atomic exchange, which is synced too: what was said to
-//! be there is there after a loss of power.
+//! killed process left is removed by the next one that gets the lock. A finished directory is
+//! synced to the disk, and then takes its place by an atomic exchange, which is synced too: what
+//! was said to be there is there after a loss of power.
 
 pub mod files;
 pub mod manifest;

@@ -1,6 +1,6 @@
-//! Names of traces. A name says the workload: the last folder of the path that says something of its
-//! own, and what lies below it. It follows from the path alone, so that a trace has the same name in
-//! whatever order traces are ingested; only a clash of two paths makes both longer.
+//! Names of traces. A name says the workload: the last folder of the path that says something of
+//! its own, and what lies below it. It follows from the path alone, so that a trace has the same
+//! name in whatever order traces are ingested; only a clash of two paths makes both longer.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
@@ -25,8 +25,8 @@ const HABITS: [&str; 8] = [
 const PLAIN: &str = "trace profiles profiler profiling prof log logs output outputs out result results \
      results_json tb tensorboard kineto nsys xplane xprof report base baseline";
 
-/// Words that count repetitions or ranks, or set one thing of a configuration: with nothing but a number
-/// or a letter behind them they say nothing alone.
+/// Words that count repetitions or ranks, or set one thing of a configuration: with nothing but a
+/// number or a letter behind them they say nothing alone.
 const KNOBS: &str = "iteration iter it step epoch rank worker host node nodes proc process task run \
      trial attempt rep repeat seed report trace part tp dp pp ep cp sp fsdp ddp bs mbs gbs mb batch seq \
      gpu gpus cu thread threads channels nproc world b s n v";
@@ -72,8 +72,8 @@ fn says_nothing(name: &str) -> bool {
     counted
 }
 
-/// The names that a trace at this path may have, the shortest first: each one is longer than the one
-/// before, and the last one is the whole path.
+/// The names that a trace at this path may have, the shortest first: each one is longer than the
+/// one before, and the last one is the whole path.
 pub(crate) fn names_of(label: &Path) -> Vec<String> {
     let parts: Vec<String> = label
         .components()
@@ -189,9 +189,9 @@ enum Holder {
 }
 
 impl Store {
-    /// The name for a trace, in the turn of this process: the shortest one that no other path has. Where
-    /// one has it, and its name comes from its path too, both get longer ones, so that names do not depend
-    /// on which was first.
+    /// The name for a trace, in the turn of this process: the shortest one that no other path has.
+    /// Where one has it, and its name comes from its path too, both get longer ones, so that names
+    /// do not depend on which was first.
     ///
     /// # Errors
     /// `io` when the other trace cannot be renamed.

@@ -1,6 +1,6 @@
 //! What was written, on the disk: a rename that a file system makes durable before the bytes of the
-//! files below it would leave, after a loss of power, files of no length under a name that says they
-//! are whole.
+//! files below it would leave, after a loss of power, files of no length under a name that says
+//! they are whole.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -43,8 +43,8 @@ impl Workspace {
     }
 }
 
-/// The workspace that a killed process left, under its lock. When dropped, files that were read whole stay for the
-/// ingest that goes on with them, and the rest goes.
+/// The workspace that a killed process left, under its lock. When dropped, files that were read
+/// whole stay for the ingest that goes on with them, and the rest goes.
 pub(crate) struct Abandoned {
     path: PathBuf,
     _lock: File,

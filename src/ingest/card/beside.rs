@@ -42,8 +42,8 @@ pub(crate) fn find_card(root: &Root, given: &Given, log: &mut Log) -> Option<Car
     }
 }
 
-/// The card in the folder of a job or one above it, up to the PATH that was given, and up to the folder
-/// that holds the folder of the traces (`profile_traces/iteration_N`).
+/// The card in the folder of a job or one above it, up to the PATH that was given, and up to the
+/// folder that holds the folder of the traces (`profile_traces/iteration_N`).
 fn card_beside(root: &Root, log: &mut Log) -> Option<Card> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for c in &root.candidates {

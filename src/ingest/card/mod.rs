@@ -1,8 +1,9 @@
 //! Workload cards: the YAML that says what was run.
 //!
-//! A card is a help, not a trace: one that lies beside a trace and cannot be read is a finding, and the
-//! trace is ingested without it. One that the user names is what he wants read, so it is an error. Types in real cards vary (`"TBD"` for a bandwidth, `[25, null]`, a number in
-//! quotes); what has not the type of its column is NULL there and stays in `card`.
+//! A card is a help, not a trace: one that lies beside a trace and cannot be read is a finding, and
+//! the trace is ingested without it. One that the user names is what he wants read, so it is an
+//! error. Types in real cards vary (`"TBD"` for a bandwidth, `[25, null]`, a number in quotes);
+//! what has not the type of its column is NULL there and stays in `card`.
 
 pub mod beside;
 pub mod fields;

@@ -30,8 +30,8 @@ pub fn parse(text: &str) -> Result<Value, Unusable> {
     }
 }
 
-/// A card with what a configuration says beside it; `world` is the number of ranks of the job, where
-/// that is known.
+/// A card with what a configuration says beside it; `world` is the number of ranks of the job,
+/// where that is known.
 pub fn merged(card: Option<&Card>, path: &Path, config: &Value, world: Option<i64>) -> Card {
     let mut value = as_card(path, config, world);
     if let Some(card) = card {

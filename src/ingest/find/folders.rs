@@ -1,6 +1,6 @@
-//! To which job's folder a snapshot of memory belongs: scripts write them beside the traces, below them,
-//! into `memory_snapshot/iteration_N` beside `profile_traces/iteration_N`, or into `memory_snapshot` beside
-//! the only `iteration_N`.
+//! To which job's folder a snapshot of memory belongs: scripts write them beside the traces, below
+//! them, into `memory_snapshot/iteration_N` beside `profile_traces/iteration_N`, or into
+//! `memory_snapshot` beside the only `iteration_N`.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -75,7 +75,8 @@ fn plain(path: &Path) -> PathBuf {
     path.components().filter(|c| !says_kind(c)).collect()
 }
 
-/// Folders between one of traces and that of a job, as scripts make them: `iteration_N` and one more.
+/// Folders between one of traces and that of a job, as scripts make them: `iteration_N` and one
+/// more.
 const BETWEEN: usize = 2;
 
 /// The folder that holds the folder of the traces which the folder of a job lies in, where it does.
@@ -105,8 +106,8 @@ pub(crate) fn folders_beside(root: &Path, first_file: &Path) -> Vec<PathBuf> {
     folders.filter(|folder| folder.is_dir()).collect()
 }
 
-/// Folders with snapshots beside the folder of an iteration that say no iteration themselves: they are of
-/// the only one that there is.
+/// Folders with snapshots beside the folder of an iteration that say no iteration themselves: they
+/// are of the only one that there is.
 pub(crate) fn folders_of_only(root: &Path) -> Vec<PathBuf> {
     let iteration = |path: &Path| {
         path.file_name().is_some_and(|n| is_numbered(&n.to_string_lossy(), "iteration"))
@@ -127,8 +128,8 @@ pub(crate) fn folders_of_only(root: &Path) -> Vec<PathBuf> {
     named.filter(|f| f.is_dir() && !folders(f).iter().any(|below| iteration(below))).collect()
 }
 
-/// The folder of the job of a snapshot at `file`: among those of traces the one of the same name, else
-/// the innermost one that holds it; else its own.
+/// The folder of the job of a snapshot at `file`: among those of traces the one of the same name,
+/// else the innermost one that holds it; else its own.
 pub(crate) fn home<'r>(
     file: &Path,
     mut roots: impl Iterator<Item = &'r PathBuf> + Clone,
@@ -157,8 +158,8 @@ pub(crate) fn home<'r>(
     own
 }
 
-/// The folder of the job of a record of a benchmark: among those of traces its own, else the innermost one
-/// that holds it, else the only one below its folder; else its own.
+/// The folder of the job of a record of a benchmark: among those of traces its own, else the
+/// innermost one that holds it, else the only one below its folder; else its own.
 pub(crate) fn bench_home(file: &Path, roots: &[PathBuf]) -> PathBuf {
     let own = bench_root(file);
     let around = roots.iter().filter(|root| own.starts_with(root));

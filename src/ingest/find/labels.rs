@@ -17,8 +17,8 @@ pub(crate) fn run_label(root: &Path, file: &Path) -> Option<PathBuf> {
     names::run_of(file).map(|run| root.join(run))
 }
 
-/// The paths that names come from, as far as they are known before files are read, by the names that
-/// each may give.
+/// The paths that names come from, as far as they are known before files are read, by the names
+/// that each may give.
 #[derive(Default)]
 pub(crate) struct Labels(BTreeMap<String, BTreeSet<PathBuf>>);
 
@@ -40,8 +40,8 @@ impl Labels {
         }
     }
 
-    /// The names that a trace of this path may have, the shortest first; without those that another path
-    /// of the same call may have too, as far as that leaves any.
+    /// The names that a trace of this path may have, the shortest first; without those that another
+    /// path of the same call may have too, as far as that leaves any.
     pub(crate) fn names(&self, label: &Path) -> Vec<String> {
         let all = names_of(label);
         let is_own = |name: &&String| {

@@ -64,8 +64,8 @@ pub(crate) fn roots(
     Ok(roots.finish(outcome))
 }
 
-/// A file that joins the job of others, whatever folder it lies in: a snapshot of memory, or a record
-/// of a benchmark.
+/// A file that joins the job of others, whatever folder it lies in: a snapshot of memory, or a
+/// record of a benchmark.
 struct Joining {
     candidate: Candidate,
     /// The path under which it was found.
@@ -74,7 +74,8 @@ struct Joining {
     is_given: bool,
 }
 
-/// A file that is not read: its path, its path as shown, why, and whether another was read in its place.
+/// A file that is not read: its path, its path as shown, why, and whether another was read in its
+/// place.
 struct NotRead {
     file: PathBuf,
     shown: String,
@@ -188,8 +189,8 @@ impl<'o> Roots<'o> {
         self.not_read.push(NotRead { file, shown, why, is_replaced });
     }
 
-    /// Adds the files of `--rank`. Those that lie under no path belong to the job that was found first,
-    /// or to each other.
+    /// Adds the files of `--rank`. Those that lie under no path belong to the job that was found
+    /// first, or to each other.
     fn add_ranks(&mut self) -> Result<()> {
         for (rank, file) in &self.options.ranks {
             for mut candidate in walk::below(file, Some(*rank))? {
@@ -235,8 +236,8 @@ impl<'o> Roots<'o> {
         Ok(())
     }
 
-    /// Adds the files that join others to the jobs that they belong to. Records of benchmarks come last:
-    /// they join what there is of snapshots, too.
+    /// Adds the files that join others to the jobs that they belong to. Records of benchmarks come
+    /// last: they join what there is of snapshots, too.
     fn place_joining(&mut self) {
         let homes: Vec<PathBuf> = self.by_root.keys().cloned().collect();
         let mut joining = std::mem::take(&mut self.joining);

@@ -4,7 +4,8 @@ use std::path::{Component, Path};
 
 use crate::readers::sniff::names_json;
 
-/// The folder of a run in the habit of TensorBoard (`plugins/profile/<run>`), if the file lies in one.
+/// The folder of a run in the habit of TensorBoard (`plugins/profile/<run>`), if the file lies in
+/// one.
 pub fn run_of(file: &Path) -> Option<String> {
     let folder = file.parent()?;
     let above = |depth: usize| folder.ancestors().nth(depth).and_then(Path::file_name);
@@ -12,7 +13,8 @@ pub fn run_of(file: &Path) -> Option<String> {
         .then(|| above(0).map(|run| run.to_string_lossy().into_owned()))?
 }
 
-/// The number of the folder of a process that a path of XLA's lies in (`proc1/plugins/profile/<run>/`).
+/// The number of the folder of a process that a path of XLA's lies in
+/// (`proc1/plugins/profile/<run>/`).
 pub fn process_of(path: &str) -> Option<u64> {
     let folders: Vec<&str> = path.split('/').collect();
     let at = folders.windows(2).rposition(|w| w == ["plugins", "profile"])?;
@@ -38,8 +40,8 @@ pub fn rank_in_name(path: &Path, root: &Path) -> Option<i64> {
     })
 }
 
-/// The rank that the path of an execution trace says: as [`rank_in_name`], and `et_0`, `eg_0` as words
-/// (`torch_et_0`, `dlrm_eg_3`). Of other files these words say nothing.
+/// The rank that the path of an execution trace says: as [`rank_in_name`], and `et_0`, `eg_0` as
+/// words (`torch_et_0`, `dlrm_eg_3`). Of other files these words say nothing.
 pub fn rank_in_name_of_et(path: &Path, root: &Path) -> Option<i64> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     rank_after(&name, &WORDS)

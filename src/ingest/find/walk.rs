@@ -10,7 +10,8 @@ use crate::readers::contract::Kind;
 use crate::readers::sniff::{kind_of, names_json};
 use crate::store::manifest::Source;
 
-/// A file to look at. The disk is asked once where it lies, how large it is, and when it was written.
+/// A file to look at. The disk is asked once where it lies, how large it is, and when it was
+/// written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Place of the file.

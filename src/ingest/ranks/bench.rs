@@ -1,12 +1,12 @@
-//! Records of benchmarks: each is of the whole job, hence of no rank, and joins the trace beside it. All
-//! that lie beside no trace are one trace together.
+//! Records of benchmarks: each is of the whole job, hence of no rank, and joins the trace beside
+//! it. All that lie beside no trace are one trace together.
 
 use std::path::Path;
 
 use crate::ingest::ranks::facts::{Facts, Left, Member};
 
-/// Joins records to the traces that are there, or makes a trace of them where there are none. `lost` says
-/// that there is a trace that cannot be made.
+/// Joins records to the traces that are there, or makes a trace of them where there are none.
+/// `lost` says that there is a trace that cannot be made.
 pub(crate) fn join(
     files: &[Facts],
     which: &[usize],

@@ -1,8 +1,8 @@
 //! Execution traces beside the traces of a job: each belongs to a rank, and is none of its own.
 //!
-//! The rank is what `--rank` says, then that of the trace which the same process recorded, then what the
-//! name says. A process number may come twice (several hosts, several windows): then the name has to
-//! decide. What belongs to no rank is in no trace; it would only take the place of one.
+//! The rank is what `--rank` says, then that of the trace which the same process recorded, then
+//! what the name says. A process number may come twice (several hosts, several windows): then the
+//! name has to decide. What belongs to no rank is in no trace; it would only take the place of one.
 
 use std::collections::BTreeSet;
 

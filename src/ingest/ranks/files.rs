@@ -156,8 +156,9 @@ fn spelled(n: usize) -> String {
     }
 }
 
-/// Files that say no rank: ranks in the order of their pids when they ran together. In containers several
-/// hosts may give the same pid: then in the order of the names too, unless the files are copies.
+/// Files that say no rank: ranks in the order of their pids when they ran together. In containers
+/// several hosts may give the same pid: then in the order of the names too, unless the files are
+/// copies.
 fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
     let mut order: Vec<usize> = group.to_vec();
     order.sort_by_key(|f| (files[*f].pid, natural(&files[*f].path)));
@@ -166,7 +167,8 @@ fn by_pid(files: &[Facts], group: &[usize]) -> Vec<Vec<Member>> {
     let latest_start = spans.iter().map(|s| s.0).max();
     let first_end = spans.iter().map(|s| s.1).min();
     let hashes: BTreeSet<&str> = group.iter().map(|f| files[*f].sha256.as_str()).collect();
-    // Times that count from the start of something say nothing of two processes that share a number.
+    // Times that count from the start of something say nothing of two processes that share a
+    // number.
     let by_clock = spans.iter().all(|s| s.0 >= EPOCH_FROM_NS) && hashes.len() == group.len();
     let told_apart = pids.len() == group.len() || (!pids.is_empty() && by_clock);
     let together = told_apart && spans.len() == group.len() && latest_start < first_end;

@@ -1,9 +1,9 @@
 //! Snapshots of memory: each is of one process, and joins the trace of its rank.
 //!
-//! A rank is what `--rank` says, then what the name says. Beside traces of profilers a snapshot never
-//! makes a rank of its own, because metrics count ranks: one whose rank no trace has, or several have, is
-//! left out with a finding. A snapshot that says no rank is that of the only rank beside it, if there is
-//! one. Snapshots alone follow the rules of files of one rank each.
+//! A rank is what `--rank` says, then what the name says. Beside traces of profilers a snapshot
+//! never makes a rank of its own, because metrics count ranks: one whose rank no trace has, or
+//! several have, is left out with a finding. A snapshot that says no rank is that of the only rank
+//! beside it, if there is one. Snapshots alone follow the rules of files of one rank each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::ingest::ranks::facts::{Facts, Left, Member};
 use crate::ingest::ranks::files::by_file;
 
-/// Joins snapshots to the traces that are there, or makes traces of them where there are none. `lost`
-/// says that there is a trace of another source that cannot be made.
+/// Joins snapshots to the traces that are there, or makes traces of them where there are none.
+/// `lost` says that there is a trace of another source that cannot be made.
 pub(crate) fn join(
     files: &[Facts],
     which: &[usize],

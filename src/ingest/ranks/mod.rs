@@ -89,8 +89,8 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
     (traces, errors, left)
 }
 
-/// Whether traces of two profilers may be of one run: ranks that are known on one side at least, or the
-/// same time, or the same name.
+/// Whether traces of two profilers may be of one run: ranks that are known on one side at least, or
+/// the same time, or the same name.
 fn are_one_run(files: &[Facts], one: &[Member], other: &[Member]) -> bool {
     let known =
         |trace: &[Member]| trace.iter().any(|m| m.rank.is_some() && m.rank_source != "order");

@@ -1,7 +1,8 @@
 //! Files of Nsight Systems: each may hold several ranks, and be the file of a node.
 //!
-//! A rank is what `--rank` says, then NCCL's init, then MPI or the environment of the one process, then the name of a file that holds one rank, then the order: by node, device and process. Two files
-//! that both hold local device 0 are two nodes, not one rank.
+//! A rank is what `--rank` says, then NCCL's init, then MPI or the environment of the one process,
+//! then the name of a file that holds one rank, then the order: by node, device and process. Two
+//! files that both hold local device 0 are two nodes, not one rank.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,8 +102,9 @@ fn member(files: &[Facts], share: usize, rank: i64, rank_source: &'static str) -
 
 /// Groups of files whose ranks NCCL's init says; then the files of which it does not.
 ///
-/// The largest communicator of a rank is taken for that of the job. It is not when the ranks of one job
-/// name several: those are communicators inside a node or a dimension, whose ranks count from 0 each.
+/// The largest communicator of a rank is taken for that of the job. It is not when the ranks of one
+/// job name several: those are communicators inside a node or a dimension, whose ranks count from 0
+/// each.
 fn by_nccl<'f>(files: &[Facts], all: Vec<OfFile<'f>>) -> (Vec<Group<'f>>, Vec<OfFile<'f>>) {
     let mut worlds: BTreeMap<(i64, Option<i64>), Vec<OfFile<'f>>> = BTreeMap::new();
     let mut rest = Vec::new();
@@ -122,7 +124,8 @@ fn by_nccl<'f>(files: &[Facts], all: Vec<OfFile<'f>>) -> (Vec<Group<'f>>, Vec<Of
     let several: BTreeSet<_> = keys
         .iter()
         .filter(|key| {
-            // Files like these, at the same time, in another communicator or in none that they share.
+            // Files like these, at the same time, in another communicator or in none that they
+            // share.
             let ours = &worlds[*key];
             let like = |file: &&OfFile<'_>| ours.iter().any(|our| stem(our) == stem(file));
             let others = keys.iter().filter(|other| other != key).flat_map(|other| &worlds[other]);
@@ -202,8 +205,9 @@ fn together<'a>(files: &[Facts], group: impl Iterator<Item = &'a OfFile<'a>>) ->
 /// Ranks by node, device and process.
 fn in_order(files: &[Facts], mut group: Vec<OfFile<'_>>) -> Vec<Member> {
     group.sort_by_key(|file| natural(file.path));
-    // The node of a file: its host, where all say one. Without hosts, files with devices of their own
-    // are of one node. A device that comes twice on a node says that its files count by themselves.
+    // The node of a file: its host, where all say one. Without hosts, files with devices of their
+    // own are of one node. A device that comes twice on a node says that its files count by
+    // themselves.
     let hosts: Option<Vec<&str>> = group
         .iter()
         .map(|file| files[*file.ranks.first().or(file.rest.first())?].host.as_deref())

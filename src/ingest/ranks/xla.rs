@@ -1,15 +1,16 @@
 //! Files of XLA: each is of one process, and holds the devices of its host.
 //!
-//! A rank is what `--rank` says (of the first device of the file), then the place of the device among
-//! those that a program runs on, which the reader finds, then the name of a file with one device. Files join when both state their ranks, of one
-//! world and none twice, and are of one run: of one `plugins/profile/<time>`, or at the same time. What
-//! states no rank is a trace of its own, with the numbers of its devices for ranks: the groups of
-//! collectives are told in these, so no order of the hosts could be put in their place.
+//! A rank is what `--rank` says (of the first device of the file), then the place of the device
+//! among those that a program runs on, which the reader finds, then the name of a file with one
+//! device. Files join when both state their ranks, of one world and none twice, and are of one run:
+//! of one `plugins/profile/<time>`, or at the same time. What states no rank is a trace of its own,
+//! with the numbers of its devices for ranks: the groups of collectives are told in these, so no
+//! order of the hosts could be put in their place.
 //!
-//! Files in JSON never state a rank, and hardly a group, and files without a device that computes have no
-//! group at all. Those of one run are one trace: of one `plugins/profile/<time>`, or of one moment below
-//! a folder for each process. Their ranks are in the order of the numbers of their devices where no two
-//! files share one (several processes on CPUs), else host by host.
+//! Files in JSON never state a rank, and hardly a group, and files without a device that computes
+//! have no group at all. Those of one run are one trace: of one `plugins/profile/<time>`, or of one
+//! moment below a folder for each process. Their ranks are in the order of the numbers of their
+//! devices where no two files share one (several processes on CPUs), else host by host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,8 +32,8 @@ struct Group {
     /// The stem of a file whose name says the rank.
     stem: Option<String>,
     span_ns: Option<(i64, i64)>,
-    /// Files that an order of the hosts may join: their ranks, and the folders of processes that they
-    /// lie in.
+    /// Files that an order of the hosts may join: their ranks, and the folders of processes that
+    /// they lie in.
     orderly: Option<(usize, BTreeSet<u64>)>,
 }
 

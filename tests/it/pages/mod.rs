@@ -1,4 +1,5 @@
-//! Reports, comparisons and the leaderboard, as text, pages and workbooks; and the pages of the docs.
+//! Reports, comparisons and the leaderboard, as text, pages and workbooks; and the pages of the
+//! docs.
 
 mod board;
 mod compare;

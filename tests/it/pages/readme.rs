@@ -1,8 +1,8 @@
 //! The pages that people read: `README.md`, `docs/*.md`, and those of `benches`, `sql` and
 //! `trace_collection`.
 //!
-//! Each ```` ```console ```` block of a page is a session: the test runs its commands in a shell, in
-//! a folder with `trace_collection`, and compares what they print (standard output and standard
+//! Each ```` ```console ```` block of a page is a session: the test runs its commands in a shell,
+//! in a folder with `trace_collection`, and compares what they print (standard output and standard
 //! error). All blocks of a page share the folder. What differs from run to run is cut out on both
 //! sides, see [`steady`]. `CCL_SQL_BLESS=1` writes the output into the page.
 //!
