@@ -3,7 +3,7 @@
 //! The header says the same before and after. A tag whose lines all fit stays as it is, so that
 //! wrapping twice is wrapping once.
 
-use super::header::{Tag, tags};
+use crate::registry::header::{Tag, tags};
 
 /// The last column of a line of a header.
 pub const COLUMNS: usize = 100;

@@ -1,27 +1,47 @@
 -- @metric   avg_comm_bandwidth_GBps
 -- @version  1
 -- @area     bandwidth
--- @summary  Bus bandwidth of the communication calls: sum of bus factor x message size / sum of transfer time.
+-- @summary  Bus bandwidth of the communication calls: sum of bus factor x message size / sum of
+--           transfer time.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _comm_calls _comm_events _sized_calls bus_factors _size_reasons
 -- @value    avg_comm_bandwidth_GBps
 -- @coverage size_coverage_ratio | one message size of all ranks, group size and time are
--- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call') | no call of more than one rank (beside barriers) states one size above 0 for all its ranks and has a duration above 0
--- @null     no call of known size and time has a bus factor: its group size (-p n_chips=N gives it) or its kind is unknown
--- @param    n_chips BIGINT NULL | Ranks of a group where the trace does not state them; then the card counts.
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call')
+--           | no call of more than one rank (beside barriers) states one size above 0 for all its
+--           ranks and has a duration above 0
+-- @null     no call of known size and time has a bus factor: its group size (-p n_chips=N gives it)
+--           or its kind is unknown
+-- @param    n_chips BIGINT NULL | Ranks of a group where the trace does not state them; then the
+--           card counts.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   avg_comm_bandwidth_GBps DOUBLE value gb_per_s higher | Over the calls; the time of a call is the least duration over its ranks.
+-- @column   avg_comm_bandwidth_GBps DOUBLE value gb_per_s higher | Over the calls; the time of a
+--           call is the least duration over its ranks.
 -- @column   by_type MAP value gb_per_s | The same of each kind that counts.
--- @column   calls_with_size BIGINT value calls | Calls that count: message size, time and bus factor are known.
--- @column   calls BIGINT value calls | Calls of more than one rank that are not known to be empty, barriers left out: a matched call once (the message is the largest of a rank), an unmatched event as it is.
+-- @column   calls_with_size BIGINT value calls | Calls that count: message size, time and bus
+--           factor are known.
+-- @column   calls BIGINT value calls | Calls of more than one rank that are not known to be empty,
+--           barriers left out: a matched call once (the message is the largest of a rank), an
+--           unmatched event as it is.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
--- @column   from_events_gb_per_s DOUBLE value gb_per_s | The same ratio over the events of all ranks: waiting for late ranks included.
--- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
--- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls) | all-to-alls whose splits differ have no bus bandwidth and do not count
--- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE group_size IS NULL) = 0 | n_chips changes nothing: the trace states the group of each call, and that counts
--- @caveat   The tool that set the name takes (n - 1) for every bus factor and all chips for n, and waiting for transfer: of an all_reduce its figure is n/2 times the bus bandwidth of its events.
--- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D avg_comm_bandwidth_GBps (defects D34, D36)
+-- @column   from_events_gb_per_s DOUBLE value gb_per_s | The same ratio over the events of all
+--           ranks: waiting for late ranks included.
+-- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM
+--           _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS
+--           DISTINCT FROM 1)
+--           | calls that are not matched over the ranks hold the waiting for late ranks: the figure
+--           is a lower bound
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls)
+--           | all-to-alls whose splits differ have no bus bandwidth and do not count
+-- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE group_size IS NULL) =
+--           0
+--           | n_chips changes nothing: the trace states the group of each call, and that counts
+-- @caveat   The tool that set the name takes (n - 1) for every bus factor and all chips for n, and
+--           waiting for transfer: of an all_reduce its figure is n/2 times the bus bandwidth of its
+--           events.
+-- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D avg_comm_bandwidth_GBps
+--           (defects D34, D36)
 WITH
     measured AS (
         SELECT

@@ -1,27 +1,43 @@
 -- @metric   bus_bandwidth_percentiles
 -- @version  1
 -- @area     bandwidth
--- @summary  Bus bandwidth of the communication calls by kind, message size, group size and link, against the link of the card.
+-- @summary  Bus bandwidth of the communication calls by kind, message size, group size and link,
+--           against the link of the card.
 -- @grain    trace
 -- @requires collectives
 -- @reads    _bus_calls _sized_calls _comm_events _size_reasons
 -- @value    p50_gb_per_s
 -- @coverage size_coverage_ratio | one message size of all ranks, group size and time are
--- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call') | no call of more than one rank (beside barriers) states one size above 0 for all its ranks and has a duration above 0
+-- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call')
+--           | no call of more than one rank (beside barriers) states one size above 0 for all its
+--           ranks and has a duration above 0
 -- @null     no call of known size and time has a bus factor: its group size or its kind is unknown
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   p50_gb_per_s DOUBLE value gb_per_s higher | Median bus bandwidth over the calls of all kinds, interpolated.
+-- @column   p50_gb_per_s DOUBLE value gb_per_s higher | Median bus bandwidth over the calls of all
+--           kinds, interpolated.
 -- @column   p10_gb_per_s DOUBLE value gb_per_s | 10th percentile.
 -- @column   p90_gb_per_s DOUBLE value gb_per_s | 90th percentile.
 -- @column   p99_gb_per_s DOUBLE value gb_per_s | 99th percentile.
--- @column   calls BIGINT value calls | Calls of more than one rank that are not known to be empty, barriers left out: a matched call once (the message is the largest of a rank), an unmatched event as it is.
+-- @column   calls BIGINT value calls | Calls of more than one rank that are not known to be empty,
+--           barriers left out: a matched call once (the message is the largest of a rank), an
+--           unmatched event as it is.
 -- @column   calls_with_size BIGINT value calls | Calls that count.
 -- @column   size_coverage_ratio DOUBLE value ratio | calls_with_size / calls.
--- @column   by_size LIST value - | By collective, size (the power of two at or below the message), group_size and link: calls, message_bytes, p10, p50, p90 and p99 of the bus bandwidth, link_bw_gb_per_s of the card (Gbit/s / 8), limit_pct (100 x p50 / it).
--- @warn     list_max(list_transform(by_size, lambda s: s.limit_pct)) > 100 | limit_pct of a size is above 100: the card states less link bandwidth than the calls had, or that of another link
--- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls) | all-to-alls whose splits differ have no bus bandwidth and do not count
--- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS DISTINCT FROM 1) | calls that are not matched over the ranks hold the waiting for late ranks: the figure is a lower bound
--- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw and 7.2 nccl_summary_implicit_sync
+-- @column   by_size LIST value - | By collective, size (the power of two at or below the message),
+--           group_size and link: calls, message_bytes, p10, p50, p90 and p99 of the bus bandwidth,
+--           link_bw_gb_per_s of the card (Gbit/s / 8), limit_pct (100 x p50 / it).
+-- @warn     list_max(list_transform(by_size, lambda s: s.limit_pct)) > 100
+--           | limit_pct of a size is above 100: the card states less link bandwidth than the calls
+--           had, or that of another link
+-- @warn     (SELECT sum(even_calls) < sum(filled_calls) FROM _sized_calls)
+--           | all-to-alls whose splits differ have no bus bandwidth and do not count
+-- @warn     (SELECT count(*) FILTER (WHERE collective_id IS NULL) > 0.05 * count(*) FROM
+--           _comm_events WHERE collective <> 'barrier' AND message_bytes > 0 AND group_size IS
+--           DISTINCT FROM 1)
+--           | calls that are not matched over the ranks hold the waiting for late ranks: the figure
+--           is a lower bound
+-- @source   nccl-tests doc/PERFORMANCE.md (bus factors); metrics 2.D busbw and 7.2
+--           nccl_summary_implicit_sync
 WITH
     calls AS (
         SELECT

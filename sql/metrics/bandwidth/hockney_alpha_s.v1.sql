@@ -7,23 +7,41 @@
 -- @reads    _comm_calls _size_coverage _sized_calls _size_reasons
 -- @value    hockney_alpha_s
 -- @coverage size_coverage_ratio | size and time of the calls are
--- @reason   (SELECT why_no_line FROM _size_reasons WHERE spoken = 'all_reduce') | the trace has fewer than 5 all_reduce calls of more than one rank, of known sizes, at least two, and with durations above 0
--- @null     the group size with most all_reduce calls has fewer than 5 of them or one message size, or no group size above 1 is known (-p n_chips=N gives it)
--- @param    n_chips BIGINT NULL | Ranks of a group where the trace does not state them; then the card counts.
+-- @reason   (SELECT why_no_line FROM _size_reasons WHERE spoken = 'all_reduce')
+--           | the trace has fewer than 5 all_reduce calls of more than one rank, of known sizes, at
+--           least two, and with durations above 0
+-- @null     the group size with most all_reduce calls has fewer than 5 of them or one message size,
+--           or no group size above 1 is known (-p n_chips=N gives it)
+-- @param    n_chips BIGINT NULL | Ranks of a group where the trace does not state them; then the
+--           card counts.
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   hockney_alpha_s DOUBLE value s lower | Time of a step with an empty message.
--- @column   r2 DOUBLE value ratio | Share of the deviations from the mean that the line explains; below 0 where a clamped line is worse than the mean.
--- @column   samples BIGINT value calls | Calls of the group size: a matched call once, with the least duration over its ranks.
--- @column   sizes BIGINT value count | Distinct message sizes among them; each counts once, with its median time.
--- @column   group_size BIGINT value - | The group size with most calls (of equals the largest), which the value is of.
+-- @column   r2 DOUBLE value ratio | Share of the deviations from the mean that the line explains;
+--           below 0 where a clamped line is worse than the mean.
+-- @column   samples BIGINT value calls | Calls of the group size: a matched call once, with the
+--           least duration over its ranks.
+-- @column   sizes BIGINT value count | Distinct message sizes among them; each counts once, with
+--           its median time.
+-- @column   group_size BIGINT value - | The group size with most calls (of equals the largest),
+--           which the value is of.
 -- @column   n_half_bytes DOUBLE value bytes | Message size that reaches half the bandwidth.
 -- @column   by_group_size LIST value - | Of each group size what hockney_fit_ring says.
--- @column   flag VARCHAR value - | Why the fit is to be doubted, or why there is none; NULL where it is sound. All that hold: few_calls (below 5), two_sizes (a line goes through any two), low_r2 (below 0.8), beta_clamped, alpha_clamped, theil_sen_differs; one_size, group_too_small.
--- @column   size_coverage_ratio DOUBLE value ratio | Share of the all_reduce calls whose size and time are known.
+-- @column   flag VARCHAR value - | Why the fit is to be doubted, or why there is none; NULL where
+--           it is sound. All that hold: few_calls (below 5), two_sizes (a line goes through any
+--           two), low_r2 (below 0.8), beta_clamped, alpha_clamped, theil_sen_differs; one_size,
+--           group_too_small.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the all_reduce calls whose size and
+--           time are known.
 -- @warn     flag IS NOT NULL | the fit is to be doubted: {flag}
--- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE collective = 'all_reduce' AND group_size IS NULL) = 0 | n_chips changes nothing: the trace states the group of each all-reduce, and that counts
--- @caveat   Any algorithm is described as a ring: T = 2(n - 1) x (alpha + beta x S / n). The tool that set the name fits every event with the waiting in it, takes all chips for n, and lets alpha fall below 0.
--- @source   Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (ring all-reduce); metrics 4.3 (defect D33)
+-- @warn     $n_chips IS NOT NULL AND (SELECT count(*) FROM _comm_calls WHERE collective =
+--           'all_reduce' AND group_size IS NULL) = 0
+--           | n_chips changes nothing: the trace states the group of each all-reduce, and that
+--           counts
+-- @caveat   Any algorithm is described as a ring: T = 2(n - 1) x (alpha + beta x S / n). The tool
+--           that set the name fits every event with the waiting in it, takes all chips for n, and
+--           lets alpha fall below 0.
+-- @source   Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (ring all-reduce); metrics 4.3 (defect
+--           D33)
 WITH
     fits AS (
         SELECT

@@ -1,26 +1,37 @@
 -- @metric   compute_bound_fraction_pct
 -- @version  1
 -- @area     devices
--- @summary  Share of kernel time in kernels that are long and have thread blocks enough for the multiprocessors of the device.
+-- @summary  Share of kernel time in kernels that are long and have thread blocks enough for the
+--           multiprocessors of the device.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
 -- @reads    _kernel_shapes _shape_reasons
 -- @value    compute_bound_fraction_pct
 -- @alias    compute_bound_fraction
--- @reason   (SELECT why FROM _shape_reasons) | whole CUDA graphs were traced, or no kernel that takes time states a usable number of blocks
--- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the kernels,
--- @null     the trace does not say how many multiprocessors a device has: give them with -p sm_count=132
--- @param    threshold_pct DOUBLE 70 | Coverage, 100 x blocks / multiprocessors, above which a kernel counts.
+-- @reason   (SELECT why FROM _shape_reasons)
+--           | whole CUDA graphs were traced, or no kernel that takes time states a usable number of
+--           blocks
+-- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the
+--           kernels,
+-- @null     the trace does not say how many multiprocessors a device has: give them with -p
+--           sm_count=132
+-- @param    threshold_pct DOUBLE 70 | Coverage, 100 x blocks / multiprocessors, above which a
+--           kernel counts.
 -- @param    min_us DOUBLE 10 | Duration in microseconds above which a kernel counts.
 -- @param    sm_count BIGINT NULL | Multiprocessors of a device where the trace does not say them.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   compute_bound_fraction_pct DOUBLE value pct higher | 100 x durations of the kernels with coverage above threshold_pct and longer than min_us / durations of the kernels whose shape is known, mean over ranks.
+-- @column   compute_bound_fraction_pct DOUBLE value pct higher | 100 x durations of the kernels
+--           with coverage above threshold_pct and longer than min_us / durations of the kernels
+--           whose shape is known, mean over ranks.
 -- @column   of_compute_pct DOUBLE value pct higher | The same of kernels of class compute only.
 -- @column   large_kernel_count BIGINT value count | Kernels that count, all ranks.
--- @column   known_ratio DOUBLE value ratio | Share of the kernel time of all ranks for which blocks and multiprocessors are known.
+-- @column   known_ratio DOUBLE value ratio | Share of the kernel time of all ranks for which blocks
+--           and multiprocessors are known.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @caveat   A rule of thumb: a long kernel with many blocks may still wait for memory. memory_bound_fraction_pct tells the two apart where the trace states operations and bytes; the two shares do not add up to 100.
+-- @caveat   A rule of thumb: a long kernel with many blocks may still wait for memory.
+--           memory_bound_fraction_pct tells the two apart where the trace states operations and
+--           bytes; the two shares do not add up to 100.
 -- @source   metrics 2.F compute_bound_fraction_pct (defect D48)
 WITH
     kernels AS (

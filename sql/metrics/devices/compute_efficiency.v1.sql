@@ -7,15 +7,22 @@
 -- @reads    _rank_times _class_reasons
 -- @value    compute_efficiency_pct
 -- @null     no device event has a duration
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'compute') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'compute')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   compute_efficiency_pct DOUBLE value pct higher | 100 x |compute| / window of a rank, mean over ranks.
--- @column   of_busy_pct DOUBLE value pct higher | 100 x |compute| / |all device events|, mean over ranks.
--- @column   compute_time_s DOUBLE value s | |compute|, summed over the devices of a rank, mean over ranks.
--- @column   window_s DOUBLE value s | First start to last end of the device events of a rank, times its devices; mean over ranks.
+-- @column   compute_efficiency_pct DOUBLE value pct higher | 100 x |compute| / window of a rank,
+--           mean over ranks.
+-- @column   of_busy_pct DOUBLE value pct higher | 100 x |compute| / |all device events|, mean over
+--           ranks.
+-- @column   compute_time_s DOUBLE value s | |compute|, summed over the devices of a rank, mean over
+--           ranks.
+-- @column   window_s DOUBLE value s | First start to last end of the device events of a rank, times
+--           its devices; mean over ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @caveat   It says how long devices compute, not how fast: a kernel that fills one multiprocessor counts as much as one that fills all.
--- @source   metrics 2.F compute_utilization (defects D01, D08, D09); compute_utilization_proxy as a percentage
+-- @caveat   It says how long devices compute, not how fast: a kernel that fills one multiprocessor
+--           counts as much as one that fills all.
+-- @source   metrics 2.F compute_utilization (defects D01, D08, D09); compute_utilization_proxy as a
+--           percentage
 WITH
     per_rank AS (
         SELECT

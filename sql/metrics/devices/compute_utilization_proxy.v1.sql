@@ -7,11 +7,14 @@
 -- @reads    _windows busy_intervals _class_reasons
 -- @value    compute_utilization_proxy
 -- @null     no device event has a duration
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'compute') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'compute')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   compute_utilization_proxy DOUBLE value ratio higher | |compute| / window of a rank, mean over ranks.
+-- @column   compute_utilization_proxy DOUBLE value ratio higher | |compute| / window of a rank,
+--           mean over ranks.
 -- @column   per_rank MAP value ratio | |compute| / window of each rank.
--- @caveat   The tool that set the name adds up durations, nested and concurrent operations too, and divides by a span with the host in it: its figure can exceed 1.
+-- @caveat   The tool that set the name adds up durations, nested and concurrent operations too, and
+--           divides by a span with the host in it: its figure can exceed 1.
 -- @source   metrics 2.F compute_utilization (defects D01, D08, D09)
 WITH
     spans AS (

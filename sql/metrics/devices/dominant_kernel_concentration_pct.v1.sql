@@ -8,18 +8,25 @@
 -- @value    dominant_kernel_concentration_pct
 -- @answer   dominant_kernel
 -- @alias    dominant_kernel_concentration
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'names') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'names')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   dominant_kernel_concentration_pct DOUBLE value pct lower | 100 x durations of the kernels of the name with most time / durations of all kernels, over all ranks.
--- @column   dominant_kernel VARCHAR value - | That name (the first of equals); of XLA, where names are numbered operations, the category of the operation.
--- @column   dominant_compute_pct DOUBLE value pct lower | The largest share among kernels of class compute, of the time of those.
+-- @column   dominant_kernel_concentration_pct DOUBLE value pct lower | 100 x durations of the
+--           kernels of the name with most time / durations of all kernels, over all ranks.
+-- @column   dominant_kernel VARCHAR value - | That name (the first of equals); of XLA, where names
+--           are numbered operations, the category of the operation.
+-- @column   dominant_compute_pct DOUBLE value pct lower | The largest share among kernels of class
+--           compute, of the time of those.
 -- @column   dominant_compute_kernel VARCHAR value - | That name.
 -- @column   top3_pct DOUBLE value pct | Share of the three names with most time.
--- @column   top_kernels LIST value - | The 10 names with most time: class, time_ms (all ranks), count, pct.
+-- @column   top_kernels LIST value - | The 10 names with most time: class, time_ms (all ranks),
+--           count, pct.
 -- @column   name_count BIGINT value count | Distinct names.
--- @column   per_rank MAP value pct | Share of the name with most time on each rank, which may be another on each.
--- @caveat   A kernel of communication lasts as long as it waits for other ranks, and may be the dominant one for that alone: see dominant_compute_pct.
+-- @column   per_rank MAP value pct | Share of the name with most time on each rank, which may be
+--           another on each.
+-- @caveat   A kernel of communication lasts as long as it waits for other ranks, and may be the
+--           dominant one for that alone: see dominant_compute_pct.
 -- @source   metrics 2.F dominant_kernel_concentration_pct (defect D09)
 WITH
     -- Operations of XLA by category, where they have one.

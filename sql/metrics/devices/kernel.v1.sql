@@ -1,34 +1,48 @@
 -- @metric   kernel
 -- @version  1
 -- @area     devices
--- @summary  What the kernels of all ranks spend their time on, by class; the value is the share of the largest class.
+-- @summary  What the kernels of all ranks spend their time on, by class; the value is the share of
+--           the largest class.
 -- @grain    trace
 -- @requires kernel_times
 -- @reads    _rank_list device_events host_times kernel_classes _class_reasons
 -- @value    largest_class_pct
 -- @answer   largest_class
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage classified_ratio | what the kernels do is, by their time,
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   largest_class_pct DOUBLE value pct | 100 x durations of the class with the most time / durations of all kernels, over all ranks.
+-- @column   largest_class_pct DOUBLE value pct | 100 x durations of the class with the most time /
+--           durations of all kernels, over all ranks.
 -- @column   largest_class VARCHAR value - | That class; the first by name of equals.
--- @column   by_class LIST value - | By class, longest first: time_ms (sum of the durations of a rank, mean over ranks), pct (of all kernel time), kernels (all ranks), names (distinct).
--- @column   by_library LIST value - | By the library that the names come from, longest first: time_ms and pct; NULL for no known one.
--- @column   top_kernels LIST value - | The 10 names with the most time over all ranks: class, count, total_ms, avg_us, min_us, max_us, pct.
--- @column   other_pct DOUBLE value pct lower | Share of kernels whose names and operators say nothing.
--- @column   moe_pct DOUBLE value pct | Share of kernels of a mixture of experts: class moe, and the GEMMs of experts, which by_class has under gemm.
+-- @column   by_class LIST value - | By class, longest first: time_ms (sum of the durations of a
+--           rank, mean over ranks), pct (of all kernel time), kernels (all ranks), names
+--           (distinct).
+-- @column   by_library LIST value - | By the library that the names come from, longest first:
+--           time_ms and pct; NULL for no known one.
+-- @column   top_kernels LIST value - | The 10 names with the most time over all ranks: class,
+--           count, total_ms, avg_us, min_us, max_us, pct.
+-- @column   other_pct DOUBLE value pct lower | Share of kernels whose names and operators say
+--           nothing.
+-- @column   moe_pct DOUBLE value pct | Share of kernels of a mixture of experts: class moe, and the
+--           GEMMs of experts, which by_class has under gemm.
 -- @column   classified_ratio DOUBLE value ratio | 1 - other_pct / 100.
--- @column   judged_by_operator_pct DOUBLE value pct | Share whose class is that of the launching operator, for the names say nothing.
+-- @column   judged_by_operator_pct DOUBLE value pct | Share whose class is that of the launching
+--           operator, for the names say nothing.
 -- @column   total_kernel_time_ms DOUBLE value ms | Sum of the durations of a rank, mean over ranks.
 -- @column   total_kernel_time_all_ranks_ms DOUBLE value ms | Sum over all ranks.
 -- @column   kernel_count BIGINT value count | Kernels of all ranks.
 -- @column   name_count BIGINT value count | Distinct names.
--- @column   cpu_overhead_ms DOUBLE value ms lower | Operators of the main thread that run inside steps while no device works, mean over the ranks that have operators; NULL without any.
+-- @column   cpu_overhead_ms DOUBLE value ms lower | Operators of the main thread that run inside
+--           steps while no device works, mean over the ranks that have operators; NULL without any.
 -- @column   per_rank LIST value - | Kernel time, largest class and its share for each rank.
--- @caveat   Durations are added up: what runs at the same time counts twice. A kernel of communication lasts as long as it waits for other ranks.
--- @caveat   Fused kernels do several things; the class is the first of kernel_patterns that the name shows.
--- @source   metrics 2.F kernel_breakdown (defects D49 to D51: communication first, one list for all profilers, GEMMs are no other)
+-- @caveat   Durations are added up: what runs at the same time counts twice. A kernel of
+--           communication lasts as long as it waits for other ranks.
+-- @caveat   Fused kernels do several things; the class is the first of kernel_patterns that the
+--           name shows.
+-- @source   metrics 2.F kernel_breakdown (defects D49 to D51: communication first, one list for all
+--           profilers, GEMMs are no other)
 WITH
     kernels AS (
         SELECT

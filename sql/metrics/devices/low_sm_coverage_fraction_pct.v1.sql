@@ -1,27 +1,40 @@
 -- @metric   low_sm_coverage_fraction_pct
 -- @version  1
 -- @area     devices
--- @summary  Share of kernel time in kernels whose thread blocks are too few for the multiprocessors of the device.
+-- @summary  Share of kernel time in kernels whose thread blocks are too few for the multiprocessors
+--           of the device.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
 -- @reads    _kernel_shapes _shape_reasons
 -- @value    low_sm_coverage_fraction_pct
 -- @alias    low_sm_coverage_fraction
--- @reason   (SELECT why FROM _shape_reasons) | whole CUDA graphs were traced, or no kernel that takes time states a usable number of blocks
--- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the kernels,
--- @null     the trace does not say how many multiprocessors a device has: give them with -p sm_count=132
--- @param    threshold_pct DOUBLE 50 | Coverage, 100 x blocks / multiprocessors, below which a kernel counts.
+-- @reason   (SELECT why FROM _shape_reasons)
+--           | whole CUDA graphs were traced, or no kernel that takes time states a usable number of
+--           blocks
+-- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the
+--           kernels,
+-- @null     the trace does not say how many multiprocessors a device has: give them with -p
+--           sm_count=132
+-- @param    threshold_pct DOUBLE 50 | Coverage, 100 x blocks / multiprocessors, below which a
+--           kernel counts.
 -- @param    sm_count BIGINT NULL | Multiprocessors of a device where the trace does not say them.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   low_sm_coverage_fraction_pct DOUBLE value pct lower | 100 x durations of the kernels with coverage below threshold_pct / durations of the kernels whose shape is known, mean over ranks.
--- @column   of_compute_pct DOUBLE value pct lower | The same of kernels of class compute only: those of communication take few blocks on purpose.
+-- @column   low_sm_coverage_fraction_pct DOUBLE value pct lower | 100 x durations of the kernels
+--           with coverage below threshold_pct / durations of the kernels whose shape is known, mean
+--           over ranks.
+-- @column   of_compute_pct DOUBLE value pct lower | The same of kernels of class compute only:
+--           those of communication take few blocks on purpose.
 -- @column   low_kernel_count BIGINT value count | Kernels below the threshold, all ranks.
--- @column   known_ratio DOUBLE value ratio | Share of the kernel time of all ranks for which blocks and multiprocessors are known.
--- @column   top_kernels LIST value - | The 10 names with most time below the threshold: total_ms, count, pct of the time below it, over all ranks.
+-- @column   known_ratio DOUBLE value ratio | Share of the kernel time of all ranks for which blocks
+--           and multiprocessors are known.
+-- @column   top_kernels LIST value - | The 10 names with most time below the threshold: total_ms,
+--           count, pct of the time below it, over all ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @caveat   Few blocks do not make a kernel memory bound; the tool that had it so called this memory_bound_fraction for Nsight Systems.
--- @source   metrics 2.F memory_bound_fraction_pct (defects D46, D47: a name of its own for this definition)
+-- @caveat   Few blocks do not make a kernel memory bound; the tool that had it so called this
+--           memory_bound_fraction for Nsight Systems.
+-- @source   metrics 2.F memory_bound_fraction_pct (defects D46, D47: a name of its own for this
+--           definition)
 WITH
     kernels AS (
         SELECT

@@ -1,32 +1,52 @@
 -- @metric   memory_bound_fraction_pct
 -- @version  1
 -- @area     devices
--- @summary  Share of kernel time that memory bounds: by operations and bytes against the peaks of the device where the trace states them, else by what the kernels do.
+-- @summary  Share of kernel time that memory bounds: by operations and bytes against the peaks of
+--           the device where the trace states them, else by what the kernels do.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _kernel_sums _rank_peaks _rank_rates _rank_list precision_names cards _class_reasons
 -- @value    memory_bound_fraction_pct
 -- @alias    memory_bound_fraction
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage known_ratio | what bounds the kernels is, by their time,
 -- @null     no kernel or copy of the trace takes time
--- @param    peak_tflops DOUBLE NULL | Peak rate of one device in 10^12 operations per second; else that of the trace, else that of device_peaks by the name of the device.
+-- @param    peak_tflops DOUBLE NULL | Peak rate of one device in 10^12 operations per second; else
+--           that of the trace, else that of device_peaks by the name of the device.
 -- @param    peak_gb_per_s DOUBLE NULL | Peak bandwidth of the memory of one device, likewise.
--- @param    precision VARCHAR NULL | Precision of the peak: bf16, fp16, tf32, fp32, fp8, int8; else that of the card, else bf16.
+-- @param    precision VARCHAR NULL | Precision of the peak: bf16, fp16, tf32, fp32, fp8, int8; else
+--           that of the card, else bf16.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   memory_bound_fraction_pct DOUBLE value pct lower | By method roofline 100 x durations of the compute operations with fewer operations a byte than peak rate / peak bandwidth, of those that state bytes. By method classes 100 x durations of kernels that are elementwise, normalization, softmax, reduction or copy, and of copies and sets, of all kernels, copies and sets. Mean over ranks.
--- @column   method VARCHAR value - | roofline, or classes where the trace states no bytes, or no peak is known.
+-- @column   memory_bound_fraction_pct DOUBLE value pct lower | By method roofline 100 x durations
+--           of the compute operations with fewer operations a byte than peak rate / peak bandwidth,
+--           of those that state bytes. By method classes 100 x durations of kernels that are
+--           elementwise, normalization, softmax, reduction or copy, and of copies and sets, of all
+--           kernels, copies and sets. Mean over ranks.
+-- @column   method VARCHAR value - | roofline, or classes where the trace states no bytes, or no
+--           peak is known.
 -- @column   roofline_pct DOUBLE value pct lower | The share by method roofline.
 -- @column   memory_class_pct DOUBLE value pct lower | The share by method classes.
--- @column   transfer_pct DOUBLE value pct lower | Of memory_class_pct the copies and sets that are no kernels.
--- @column   ridge_flops_per_byte DOUBLE value flops_per_byte | Peak rate / peak bandwidth, of the lowest rank that has both.
--- @column   known_ratio DOUBLE value ratio | Share of the time of compute operations that states bytes (roofline), or of all kernels whose class is known (classes), over all ranks.
--- @column   by_class LIST value - | By class of kernels, and copy_event and set_event for what is no kernel: time_ms (all ranks), pct; whether it counts as memory bound.
+-- @column   transfer_pct DOUBLE value pct lower | Of memory_class_pct the copies and sets that are
+--           no kernels.
+-- @column   ridge_flops_per_byte DOUBLE value flops_per_byte | Peak rate / peak bandwidth, of the
+--           lowest rank that has both.
+-- @column   known_ratio DOUBLE value ratio | Share of the time of compute operations that states
+--           bytes (roofline), or of all kernels whose class is known (classes), over all ranks.
+-- @column   by_class LIST value - | By class of kernels, and copy_event and set_event for what is
+--           no kernel: time_ms (all ranks), pct; whether it counts as memory bound.
 -- @column   per_rank MAP value pct | Share of each rank by the method that counts.
--- @caveat   By classes copies and sets count in both parts; asynchronous copies of XLA, which run beside other work, in neither.
--- @warn     method = 'classes' | it is a guess from the names of kernels: a fused kernel counts as what its name shows first, and GEMMs of few rows (decoding), which are memory bound too, do not count
--- @warn     method = 'roofline' | the bytes are operands and results of each operation: what stays on the chip counts as memory traffic
--- @source   metrics 2.F memory_bound_fraction_pct (defects D46, D47: the share of kernels with few blocks is low_sm_coverage_fraction_pct; copies count); Williams et al., Roofline (CACM 52, 2009)
+-- @caveat   By classes copies and sets count in both parts; asynchronous copies of XLA, which run
+--           beside other work, in neither.
+-- @warn     method = 'classes'
+--           | it is a guess from the names of kernels: a fused kernel counts as what its name shows
+--           first, and GEMMs of few rows (decoding), which are memory bound too, do not count
+-- @warn     method = 'roofline'
+--           | the bytes are operands and results of each operation: what stays on the chip counts
+--           as memory traffic
+-- @source   metrics 2.F memory_bound_fraction_pct (defects D46, D47: the share of kernels with few
+--           blocks is low_sm_coverage_fraction_pct; copies count); Williams et al., Roofline (CACM
+--           52, 2009)
 WITH
     formats AS (
         SELECT l.trace, coalesce(lower($precision), max(lower(trim(c.precision))), 'bf16') AS said

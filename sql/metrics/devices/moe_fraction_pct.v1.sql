@@ -1,26 +1,35 @@
 -- @metric   moe_fraction_pct
 -- @version  1
 -- @area     devices
--- @summary  Share of kernel time in the kernels of a mixture of experts: routing of tokens, and the work of the experts.
+-- @summary  Share of kernel time in the kernels of a mixture of experts: routing of tokens, and the
+--           work of the experts.
 -- @grain    trace
 -- @requires kernel_times
 -- @reads    _kernel_sums device_events _class_reasons
 -- @value    moe_fraction_pct
 -- @alias    moe_fraction
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage classified_ratio | what the kernels do is, by their time,
 -- @null     the kernels of the trace take no time
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   moe_fraction_pct DOUBLE value pct | 100 x durations of the kernels of a mixture of experts / durations of all kernels, mean over ranks.
--- @column   routing_pct DOUBLE value pct lower | Share of those that score, sort, permute and combine tokens.
+-- @column   moe_fraction_pct DOUBLE value pct | 100 x durations of the kernels of a mixture of
+--           experts / durations of all kernels, mean over ranks.
+-- @column   routing_pct DOUBLE value pct lower | Share of those that score, sort, permute and
+--           combine tokens.
 -- @column   expert_pct DOUBLE value pct | Share of those that do the work of the experts.
--- @column   all_ranks_pct DOUBLE value pct | The share over all ranks together (moe_pct of the metric kernel).
+-- @column   all_ranks_pct DOUBLE value pct | The share over all ranks together (moe_pct of the
+--           metric kernel).
 -- @column   moe_time_ms DOUBLE value ms | Time of those kernels, mean over ranks.
 -- @column   classified_ratio DOUBLE value ratio | Share of kernel time whose class is known.
--- @column   top_kernels LIST value - | The 10 names with most time among them: part (routing expert), total_ms, count, pct of all kernel time, over all ranks.
+-- @column   top_kernels LIST value - | The 10 names with most time among them: part (routing
+--           expert), total_ms, count, pct of all kernel time, over all ranks.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @caveat   Exchange of tokens between ranks (all-to-all, DeepEP) is communication and not in it; GEMMs of experts that have names of common ones (cuBLAS) are not either.
--- @source   metrics 2.F moe_fraction_pct (defect D49: one list for all profilers, in kernel_patterns; `aggregate_` and the combining kernels of split attention are no experts)
+-- @caveat   Exchange of tokens between ranks (all-to-all, DeepEP) is communication and not in it;
+--           GEMMs of experts that have names of common ones (cuBLAS) are not either.
+-- @source   metrics 2.F moe_fraction_pct (defect D49: one list for all profilers, in
+--           kernel_patterns; `aggregate_` and the combining kernels of split attention are no
+--           experts)
 WITH
     kernels AS (
         SELECT trace, rank, name, kernel_class, moe_part, events, dur_ns

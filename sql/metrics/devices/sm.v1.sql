@@ -1,27 +1,43 @@
 -- @metric   sm
 -- @version  1
 -- @area     devices
--- @summary  Share of the multiprocessors of a device that the thread blocks of its kernels are enough for, weighted by duration; and how active they were where that was sampled.
+-- @summary  Share of the multiprocessors of a device that the thread blocks of its kernels are
+--           enough for, weighted by duration; and how active they were where that was sampled.
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
 -- @reads    _kernel_shapes _windows counters _shape_reasons
 -- @value    sm_coverage_pct
 -- @alias    mean_sm_coverage
--- @reason   (SELECT why FROM _shape_reasons) | whole CUDA graphs were traced, or no kernel that takes time states a usable number of blocks
--- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the kernels,
--- @null     the trace does not say how many multiprocessors a device has: give them with -p sm_count=132
+-- @reason   (SELECT why FROM _shape_reasons)
+--           | whole CUDA graphs were traced, or no kernel that takes time states a usable number of
+--           blocks
+-- @coverage known_ratio | the number of blocks and of multiprocessors is, by the time of the
+--           kernels,
+-- @null     the trace does not say how many multiprocessors a device has: give them with -p
+--           sm_count=132
 -- @param    sm_count BIGINT NULL | Multiprocessors of a device where the trace does not say them.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   sm_coverage_pct DOUBLE value pct higher | 100 x sum of duration x min(blocks / multiprocessors, 1) / sum of duration, over the kernels whose shape is known; mean over ranks.
--- @column   sm_active_pct DOUBLE value pct higher | Mean of the sampled counter of active multiprocessors inside the window of the rank, mean over ranks; NULL where none was sampled.
--- @column   compute_coverage_pct DOUBLE value pct higher | The same as sm_coverage_pct, of kernels of class compute only.
--- @column   unweighted_coverage_pct DOUBLE value pct | Mean over the kernels, each counting once, of all ranks.
--- @column   known_ratio DOUBLE value ratio | Share of the kernel time of all ranks for which blocks and multiprocessors are known.
--- @column   sm_count BIGINT value count | Multiprocessors of the device of the lowest rank that says them, else those given.
--- @column   per_rank LIST value - | Coverage, that of class compute, sampled activity, multiprocessors and kernels of each rank.
--- @caveat   Blocks enough for every multiprocessor do not make it busy: coverage says nothing of registers, waiting or occupancy. Only sm_active_pct is measured.
--- @source   metrics 2.F sm_coverage_pct (defect D46: weighted by duration for all profilers, multiprocessors of each device)
+-- @column   sm_coverage_pct DOUBLE value pct higher | 100 x sum of duration x min(blocks /
+--           multiprocessors, 1) / sum of duration, over the kernels whose shape is known; mean over
+--           ranks.
+-- @column   sm_active_pct DOUBLE value pct higher | Mean of the sampled counter of active
+--           multiprocessors inside the window of the rank, mean over ranks; NULL where none was
+--           sampled.
+-- @column   compute_coverage_pct DOUBLE value pct higher | The same as sm_coverage_pct, of kernels
+--           of class compute only.
+-- @column   unweighted_coverage_pct DOUBLE value pct | Mean over the kernels, each counting once,
+--           of all ranks.
+-- @column   known_ratio DOUBLE value ratio | Share of the kernel time of all ranks for which blocks
+--           and multiprocessors are known.
+-- @column   sm_count BIGINT value count | Multiprocessors of the device of the lowest rank that
+--           says them, else those given.
+-- @column   per_rank LIST value - | Coverage, that of class compute, sampled activity,
+--           multiprocessors and kernels of each rank.
+-- @caveat   Blocks enough for every multiprocessor do not make it busy: coverage says nothing of
+--           registers, waiting or occupancy. Only sm_active_pct is measured.
+-- @source   metrics 2.F sm_coverage_pct (defect D46: weighted by duration for all profilers,
+--           multiprocessors of each device)
 WITH
     shapes AS (
         SELECT

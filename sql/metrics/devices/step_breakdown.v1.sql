@@ -1,38 +1,54 @@
 -- @metric   step_breakdown
 -- @version  1
 -- @area     devices
--- @summary  What the kernels that a step launches spend their time on: communication, attention, routing and work of experts, GEMMs, and the rest; the value is the share of the largest.
+-- @summary  What the kernels that a step launches spend their time on: communication, attention,
+--           routing and work of experts, GEMMs, and the rest; the value is the share of the
+--           largest.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _kernel_sums _step_times _mean_step_times device_events kernel_classes step_events _class_reasons
+-- @reads    _kernel_sums _step_times _mean_step_times device_events kernel_classes step_events
+--           _class_reasons
 -- @value    largest_part_pct
 -- @answer   largest_part
 -- @alias    break_down_steps
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels') | the names of some kernels are lost, or whole CUDA graphs were traced
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels')
+--           | the names of some kernels are lost, or whole CUDA graphs were traced
 -- @coverage in_steps_ratio | the step that launched them is, by the time of the kernels,
 -- @null     no step launches a kernel that takes time
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   largest_part_pct DOUBLE value pct | Share of the largest part in the kernel time of a step.
--- @column   largest_part VARCHAR value - | That part: comm, attention, moe_routing, moe_expert, gemm or other; the first by name of equals.
--- @column   comm_ms DOUBLE value ms lower | Durations of the kernels of communication that a step launches: mean over the steps of a rank, then over ranks; so too the next five.
+-- @column   largest_part_pct DOUBLE value pct | Share of the largest part in the kernel time of a
+--           step.
+-- @column   largest_part VARCHAR value - | That part: comm, attention, moe_routing, moe_expert,
+--           gemm or other; the first by name of equals.
+-- @column   comm_ms DOUBLE value ms lower | Durations of the kernels of communication that a step
+--           launches: mean over the steps of a rank, then over ranks; so too the next five.
 -- @column   attention_ms DOUBLE value ms | Those of attention.
--- @column   moe_routing_ms DOUBLE value ms | Those that score, sort, permute and combine tokens for experts.
+-- @column   moe_routing_ms DOUBLE value ms | Those that score, sort, permute and combine tokens for
+--           experts.
 -- @column   moe_expert_ms DOUBLE value ms | Those that do the work of experts, GEMMs too.
 -- @column   gemm_ms DOUBLE value ms | Other GEMMs, and convolutions.
--- @column   other_ms DOUBLE value ms | All else: elementwise, normalization, reductions, copies by kernels.
--- @column   comm_pct DOUBLE value pct lower | 100 x comm_ms / kernel_ms; so too the next five, which make 100 together.
+-- @column   other_ms DOUBLE value ms | All else: elementwise, normalization, reductions, copies by
+--           kernels.
+-- @column   comm_pct DOUBLE value pct lower | 100 x comm_ms / kernel_ms; so too the next five,
+--           which make 100 together.
 -- @column   attention_pct DOUBLE value pct | Share of attention.
 -- @column   moe_routing_pct DOUBLE value pct | Share of routing.
 -- @column   moe_expert_pct DOUBLE value pct | Share of the work of experts.
 -- @column   gemm_pct DOUBLE value pct | Share of other GEMMs.
 -- @column   other_pct DOUBLE value pct | Share of all else.
 -- @column   kernel_ms DOUBLE value ms | Durations of all kernels that a step launches.
--- @column   step_ms DOUBLE value ms lower | Mean step time (that of avg_step_time); NULL without steps.
--- @column   method VARCHAR value - | steps, or trace where there are no steps: all kernels, as if the trace were one step.
--- @column   in_steps_ratio DOUBLE value ratio | Share of the kernel time of the trace that belongs to a step, of all steps and not only those that count; 1 by method trace.
+-- @column   step_ms DOUBLE value ms lower | Mean step time (that of avg_step_time); NULL without
+--           steps.
+-- @column   method VARCHAR value - | steps, or trace where there are no steps: all kernels, as if
+--           the trace were one step.
+-- @column   in_steps_ratio DOUBLE value ratio | Share of the kernel time of the trace that belongs
+--           to a step, of all steps and not only those that count; 1 by method trace.
 -- @column   per_rank LIST value - | Per rank: steps, and time of each part per step.
--- @caveat   Durations are added up: what runs at the same time counts twice, so that kernel_ms can be more than step_ms. A kernel of communication lasts as long as it waits for other ranks.
--- @source   metrics 2.F kernel_breakdown (defect D51: for all profilers, GEMMs are no other, and a kernel is of experts only by the names in kernel_patterns)
+-- @caveat   Durations are added up: what runs at the same time counts twice, so that kernel_ms can
+--           be more than step_ms. A kernel of communication lasts as long as it waits for other
+--           ranks.
+-- @source   metrics 2.F kernel_breakdown (defect D51: for all profilers, GEMMs are no other, and a
+--           kernel is of experts only by the names in kernel_patterns)
 WITH
     -- A name is one part, whatever launches it.
     parts AS (

@@ -1,24 +1,34 @@
 -- @metric   hbm_utilization_pct
 -- @version  1
 -- @area     memory
--- @summary  Most memory that PyTorch had allocated on a device at a time, as a share of the memory of the device; the rank with the largest share.
+-- @summary  Most memory that PyTorch had allocated on a device at a time, as a share of the memory
+--           of the device; the rank with the largest share.
 -- @grain    trace
 -- @profilers kineto memory
 -- @reads    _rank_memory _memory_sources _memory_reasons
 -- @value    hbm_utilization_pct
--- @reason   (SELECT why FROM _memory_reasons WHERE what = 'levels') | nothing recorded the levels of the memory of a device
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'levels')
+--           | nothing recorded the levels of the memory of a device
 -- @null     the trace does not say how much memory a device has (-p device_memory_gib=80 gives it)
--- @param    device_memory_gib DOUBLE NULL | Memory of a device in GiB, where the trace does not say it.
+-- @param    device_memory_gib DOUBLE NULL | Memory of a device in GiB, where the trace does not say
+--           it.
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   hbm_utilization_pct DOUBLE value pct | 100 x peak of allocated bytes / memory of the device, the largest over ranks.
+-- @column   hbm_utilization_pct DOUBLE value pct | 100 x peak of allocated bytes / memory of the
+--           device, the largest over ranks.
 -- @column   mean_pct DOUBLE value pct | Mean over ranks.
--- @column   reserved_pct DOUBLE value pct | The same of the bytes that the allocator held, the largest over ranks.
--- @column   peak_allocated_gib DOUBLE value gib lower | Peak of allocated bytes, the largest over ranks (that of the metric memory).
--- @column   device_memory_gib DOUBLE value gib | Memory of the device of the rank with the largest share.
--- @column   method VARCHAR value - | Recording that the peaks are of: snapshot, timeline or counters.
+-- @column   reserved_pct DOUBLE value pct | The same of the bytes that the allocator held, the
+--           largest over ranks.
+-- @column   peak_allocated_gib DOUBLE value gib lower | Peak of allocated bytes, the largest over
+--           ranks (that of the metric memory).
+-- @column   device_memory_gib DOUBLE value gib | Memory of the device of the rank with the largest
+--           share.
+-- @column   method VARCHAR value - | Recording that the peaks are of: snapshot, timeline or
+--           counters.
 -- @column   per_rank MAP value pct | Share of each rank.
--- @warn     hbm_utilization_pct > 100 | the share is above 100 %: the device has more memory than device_memory_gib says
--- @caveat   Only what goes through PyTorch's allocator counts: NCCL, CUDA contexts and other libraries are not in it.
+-- @warn     hbm_utilization_pct > 100
+--           | the share is above 100 %: the device has more memory than device_memory_gib says
+-- @caveat   Only what goes through PyTorch's allocator counts: NCCL, CUDA contexts and other
+--           libraries are not in it.
 -- @source   metrics 2.F hbm_utilization (as a percentage, of the device that the trace names)
 WITH
     per_rank AS (

@@ -1,31 +1,52 @@
 -- @metric   memory
 -- @version  1
 -- @area     memory
--- @summary  Largest number of bytes that PyTorch had allocated on a device at a time, over ranks and devices, and what else its snapshots say.
+-- @summary  Largest number of bytes that PyTorch had allocated on a device at a time, over ranks
+--           and devices, and what else its snapshots say.
 -- @grain    trace
 -- @profilers kineto memory
--- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events metadata _memory_sources _memory_reasons
+-- @reads    _memory_recordings _memory_state _memory_ratios _memory_requests _memory_alive
+--           _memory_stack_names _memory_step_peaks memory_blocks memory_segments memory_events
+--           metadata _memory_sources _memory_reasons
 -- @value    peak_allocated_gib
--- @reason   (SELECT why FROM _memory_reasons WHERE what = 'device') | nothing recorded the memory of a device
--- @null     the memory snapshots hold no events and the memory samples no totals, so that no level before the end is known
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'device')
+--           | nothing recorded the memory of a device
+-- @null     the memory snapshots hold no events and the memory samples no totals, so that no level
+--           before the end is known
 -- @alias    peak_memory_gib
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   peak_allocated_gib DOUBLE value gib lower | Largest over ranks and devices of the bytes allocated at a time: those of blocks, rounded up to 512 bytes, as torch.cuda.memory_allocated has them. Never below current_allocated_gib.
--- @column   peak_requested_gib DOUBLE value gib lower | The same of the bytes that were asked for; NULL where the recording does not say.
--- @column   method VARCHAR value - | snapshot (events of a memory snapshot played back from its end), timeline (raw timeline of the profiler, bytes of tensors), or counters (samples of Kineto), in this order of trust.
--- @column   peak_active_gib DOUBLE value gib lower | The same with what waits for a stream before it is free.
--- @column   peak_reserved_gib DOUBLE value gib lower | The same of the segments that the allocator held.
--- @column   peak_above_start_gib DOUBLE value gib lower | Largest rise above what was allocated when the recording began; known even where that is not.
--- @column   window_s DOUBLE value s | Time from the first to the last event of a recording, the longest over ranks and devices: the peaks are of that window.
--- @column   current_allocated_gib DOUBLE value gib | Allocated when the snapshot was taken, bytes of blocks as in peak_allocated_gib, the largest over ranks and devices.
+-- @column   peak_allocated_gib DOUBLE value gib lower | Largest over ranks and devices of the bytes
+--           allocated at a time: those of blocks, rounded up to 512 bytes, as
+--           torch.cuda.memory_allocated has them. Never below current_allocated_gib.
+-- @column   peak_requested_gib DOUBLE value gib lower | The same of the bytes that were asked for;
+--           NULL where the recording does not say.
+-- @column   method VARCHAR value - | snapshot (events of a memory snapshot played back from its
+--           end), timeline (raw timeline of the profiler, bytes of tensors), or counters (samples
+--           of Kineto), in this order of trust.
+-- @column   peak_active_gib DOUBLE value gib lower | The same with what waits for a stream before
+--           it is free.
+-- @column   peak_reserved_gib DOUBLE value gib lower | The same of the segments that the allocator
+--           held.
+-- @column   peak_above_start_gib DOUBLE value gib lower | Largest rise above what was allocated
+--           when the recording began; known even where that is not.
+-- @column   window_s DOUBLE value s | Time from the first to the last event of a recording, the
+--           longest over ranks and devices: the peaks are of that window.
+-- @column   current_allocated_gib DOUBLE value gib | Allocated when the snapshot was taken, bytes
+--           of blocks as in peak_allocated_gib, the largest over ranks and devices.
 -- @column   current_active_gib DOUBLE value gib | Active when the snapshot was taken, likewise.
 -- @column   current_reserved_gib DOUBLE value gib | Reserved when the snapshot was taken, likewise.
--- @column   current_requested_gib DOUBLE value gib | Asked for and still in use when the snapshot was taken, likewise.
--- @column   active_over_allocated DOUBLE value ratio | Active / allocated bytes at the snapshot, mean over ranks: 1 where nothing waits for a stream.
--- @column   requested_over_reserved DOUBLE value ratio higher | Requested / reserved bytes at the snapshot, mean over ranks.
--- @column   external_fragmentation_ratio DOUBLE value ratio lower | (reserved - allocated) / reserved at the snapshot, mean over ranks.
--- @column   internal_fragmentation_ratio DOUBLE value ratio lower | (allocated - requested) / allocated at the snapshot, mean over ranks.
--- @column   scattered_ratio DOUBLE value ratio lower | 1 - largest free block / all free blocks at the snapshot, mean over ranks.
+-- @column   current_requested_gib DOUBLE value gib | Asked for and still in use when the snapshot
+--           was taken, likewise.
+-- @column   active_over_allocated DOUBLE value ratio | Active / allocated bytes at the snapshot,
+--           mean over ranks: 1 where nothing waits for a stream.
+-- @column   requested_over_reserved DOUBLE value ratio higher | Requested / reserved bytes at the
+--           snapshot, mean over ranks.
+-- @column   external_fragmentation_ratio DOUBLE value ratio lower | (reserved - allocated) /
+--           reserved at the snapshot, mean over ranks.
+-- @column   internal_fragmentation_ratio DOUBLE value ratio lower | (allocated - requested) /
+--           allocated at the snapshot, mean over ranks.
+-- @column   scattered_ratio DOUBLE value ratio lower | 1 - largest free block / all free blocks at
+--           the snapshot, mean over ranks.
 -- @column   num_segments BIGINT value count | Segments, all ranks.
 -- @column   num_blocks BIGINT value count | Blocks, all ranks.
 -- @column   block_states MAP value - | Blocks by state.
@@ -34,18 +55,26 @@
 -- @column   min_segment_size_mib DOUBLE value mib | Smallest segment.
 -- @column   num_allocations BIGINT value count | Allocations in the recordings, all ranks.
 -- @column   num_frees BIGINT value count | Frees that were completed, all ranks.
--- @column   num_segment_allocations BIGINT value count | Segments that were got from the device, or mapped, all ranks.
+-- @column   num_segment_allocations BIGINT value count | Segments that were got from the device, or
+--           mapped, all ranks.
 -- @column   avg_allocation_size_mib DOUBLE value mib | Mean size of an allocation.
 -- @column   max_allocation_size_mib DOUBLE value mib | Largest allocation.
 -- @column   oom_events BIGINT value count | Allocations that failed.
--- @column   allocator_settings MAP value - | Settings of the allocator, of the lowest rank that says them.
+-- @column   allocator_settings MAP value - | Settings of the allocator, of the lowest rank that
+--           says them.
 -- @column   per_rank MAP value gib | Peak of each rank.
--- @column   per_device LIST value - | Per rank, file and device: peaks, what there was at the snapshot, events.
+-- @column   per_device LIST value - | Per rank, file and device: peaks, what there was at the
+--           snapshot, events.
 -- @column   per_step LIST value - | Per rank, step and device: peak during the step.
--- @column   top_stacks LIST value - | What was allocated at the highest peak, by call stack: the 20 largest.
--- @column   consistent BOOLEAN value - | Whether no level of any recording is below zero; if not, events are missing.
--- @caveat   Only what goes through PyTorch's allocator counts: NCCL, CUDA contexts and other libraries are not in it. The peak is that of the recording, which may begin late.
--- @caveat   Events of a snapshot say what was asked for. The block of an allocation that is gone at the end counts as that, rounded up to 512 bytes; what the allocator gave beyond that (below 1 MiB a block) is not known.
+-- @column   top_stacks LIST value - | What was allocated at the highest peak, by call stack: the 20
+--           largest.
+-- @column   consistent BOOLEAN value - | Whether no level of any recording is below zero; if not,
+--           events are missing.
+-- @caveat   Only what goes through PyTorch's allocator counts: NCCL, CUDA contexts and other
+--           libraries are not in it. The peak is that of the recording, which may begin late.
+-- @caveat   Events of a snapshot say what was asked for. The block of an allocation that is gone at
+--           the end counts as that, rounded up to 512 bytes; what the allocator gave beyond that
+--           (below 1 MiB a block) is not known.
 -- @source   metrics 2.G (defects D53 to D55), formats_kineto section 11
 WITH
     recordings AS (

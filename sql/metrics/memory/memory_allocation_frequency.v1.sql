@@ -6,14 +6,18 @@
 -- @profilers kineto memory
 -- @reads    _memory_requests steps _memory_sources _memory_reasons
 -- @value    allocations_per_s
--- @reason   (SELECT why FROM _memory_reasons WHERE what = 'moves') | nothing recorded what the allocator of a device does
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'moves')
+--           | nothing recorded what the allocator of a device does
 -- @null     the recording of the memory has no times, or those of a single moment
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last allocation or free of a rank; mean over ranks.
--- @column   allocations_per_step DOUBLE value - | Allocations during steps / steps of the ranks that have both; all ranks.
+-- @column   allocations_per_s DOUBLE value per_s | Allocations / time from the first to the last
+--           allocation or free of a rank; mean over ranks.
+-- @column   allocations_per_step DOUBLE value - | Allocations during steps / steps of the ranks
+--           that have both; all ranks.
 -- @column   num_allocations BIGINT value count | Allocations, all ranks.
 -- @column   num_frees BIGINT value count | Frees, all ranks.
--- @column   num_segment_allocations BIGINT value count | Segments that were got from the device, or mapped, all ranks.
+-- @column   num_segment_allocations BIGINT value count | Segments that were got from the device, or
+--           mapped, all ranks.
 -- @column   avg_allocation_size_mib DOUBLE value mib | Mean size of an allocation.
 -- @column   median_allocation_size_mib DOUBLE value mib | Median size of an allocation.
 -- @column   max_allocation_size_mib DOUBLE value mib | Largest allocation.

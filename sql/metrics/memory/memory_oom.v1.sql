@@ -4,12 +4,16 @@
 -- @summary  Allocations that failed for want of memory, and what was allocated then.
 -- @grain    trace
 -- @profilers memory
--- @reads    memory_events _memory_levels _memory_alive _memory_stack_names _memory_sources _memory_reasons
--- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events') | the trace has no memory snapshot with events
+-- @reads    memory_events _memory_levels _memory_alive _memory_stack_names _memory_sources
+--           _memory_reasons
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events')
+--           | the trace has no memory snapshot with events
 -- @value    oom_events
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   oom_events BIGINT value count lower | Failed allocations, all ranks.
--- @column   per_event LIST value - | Of each: rank, device, time, bytes asked for, bytes the device had left, what was allocated and reserved, and the 5 call stacks that held most (of the first 10 of a device).
+-- @column   per_event LIST value - | Of each: rank, device, time, bytes asked for, bytes the device
+--           had left, what was allocated and reserved, and the 5 call stacks that held most (of the
+--           first 10 of a device).
 -- @source   metrics 5.4 (action oom)
 WITH
     failures AS (

@@ -5,17 +5,22 @@
 -- @grain    trace
 -- @profilers memory
 -- @reads    _memory_alive _memory_stack_names _memory_sources _memory_reasons
--- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events') | the trace has no memory snapshot with events
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events')
+--           | the trace has no memory snapshot with events
 -- @value    largest_stack_ratio
 -- @null     nothing was allocated at any time of the recording
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   largest_stack_ratio DOUBLE value ratio | Bytes of the largest known stack / all bytes at the peaks of all ranks and devices.
+-- @column   largest_stack_ratio DOUBLE value ratio | Bytes of the largest known stack / all bytes
+--           at the peaks of all ranks and devices.
 -- @column   known_ratio DOUBLE value ratio higher | Share of the bytes whose call stack is known.
--- @column   peak_allocated_gib DOUBLE value gib lower | Bytes of blocks at the peaks, summed over ranks and devices.
+-- @column   peak_allocated_gib DOUBLE value gib lower | Bytes of blocks at the peaks, summed over
+--           ranks and devices.
 -- @column   num_stacks BIGINT value count | Known stacks.
--- @column   top_stacks LIST value - | The 20 largest: bytes, share, allocations, ranks, the 12 innermost frames.
+-- @column   top_stacks LIST value - | The 20 largest: bytes, share, allocations, ranks, the 12
+--           innermost frames.
 -- @coverage known_ratio | call stacks are
--- @caveat   Stacks are those of the program that recorded them: recorded without Python frames or only for some events, they say less.
+-- @caveat   Stacks are those of the program that recorded them: recorded without Python frames or
+--           only for some events, they say less.
 -- @source   seed 002 "memory allocation patterns"; formats_kineto section 11
 WITH
     alive AS (

@@ -1,19 +1,22 @@
 -- @metric   peak_memory_by_step
 -- @version  1
 -- @area     memory
--- @summary  Largest number of bytes allocated on a device during each step; the mean over steps of the largest over ranks and devices.
+-- @summary  Largest number of bytes allocated on a device during each step; the mean over steps of
+--           the largest over ranks and devices.
 -- @grain    trace
 -- @profilers kineto memory
 -- @reads    steps _memory_step_peaks _memory_sources _memory_reasons
 -- @value    mean_step_peak_gib
--- @reason   (SELECT why FROM _memory_reasons WHERE what = 'levels') | nothing recorded the levels of the memory of a device
+-- @reason   (SELECT why FROM _memory_reasons WHERE what = 'levels')
+--           | nothing recorded the levels of the memory of a device
 -- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none
 -- @null     no step lies in the time of a memory recording
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   mean_step_peak_gib DOUBLE value gib lower | Mean over steps.
 -- @column   max_step_peak_gib DOUBLE value gib lower | Highest step.
 -- @column   min_step_peak_gib DOUBLE value gib lower | Lowest step.
--- @column   growth_gib DOUBLE value gib lower | Peak of the last step - peak of the first: what stays above 0 leaks, or is cached.
+-- @column   growth_gib DOUBLE value gib lower | Peak of the last step - peak of the first: what
+--           stays above 0 leaks, or is cached.
 -- @column   num_steps BIGINT value count | Steps that the recording reaches, by number.
 -- @column   per_step LIST value - | Per step: the peak, and the rank and device that has it.
 -- @caveat   A step that the recording holds only in part counts with what is there.

@@ -1,18 +1,24 @@
 -- @metric   comm_comp_overlap
 -- @version  1
 -- @area     overlap
--- @summary  Share of communication time during which the same device also computes: |comm ∩ compute| / |comm|, whole trace.
+-- @summary  Share of communication time during which the same device also computes: |comm ∩
+--           compute| / |comm|, whole trace.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _busy busy_intervals _kernel_coverage _class_reasons
 -- @alias    communication_overlap_ratio
 -- @value    overlap_ratio_of_comm
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 | the trace has no communication on a device
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0 | no communication event on a device has a duration above 0
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
+--           | the names of some kernels are lost, or communication is in CUDA graphs that were
+--           traced as a whole
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0
+--           | the trace has no communication on a device
+-- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0
+--           | no communication event on a device has a duration above 0
 -- @null     no communication event with a device number has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   overlap_ratio_of_comm DOUBLE value ratio higher | Sum of |comm ∩ compute| / sum of |comm|, over ranks and devices.
+-- @column   overlap_ratio_of_comm DOUBLE value ratio higher | Sum of |comm ∩ compute| / sum of
+--           |comm|, over ranks and devices.
 -- @column   overlap_ratio_of_comp DOUBLE value ratio | Sum of |comm ∩ compute| / sum of |compute|.
 -- @column   comm_time_ms DOUBLE value ms | Union of communication, summed over ranks and devices.
 -- @column   comp_time_ms DOUBLE value ms | Union of compute, summed over ranks and devices.
@@ -22,8 +28,11 @@
 -- @column   comp_kernels BIGINT value count | Device events of class compute.
 -- @column   per_rank LIST value - | The same times and ratio for each rank.
 -- @column   window_basis VARCHAR value - | What was measured: whole_trace.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @source   metrics 2.E overlap_of_comm_pct and 1.5 (defects D41 to D43: unions on both sides, copies are not compute)
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @source   metrics 2.E overlap_of_comm_pct and 1.5 (defects D41 to D43: unions on both sides,
+--           copies are not compute)
 WITH
     spans AS (
         SELECT

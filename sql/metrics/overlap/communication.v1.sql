@@ -5,25 +5,43 @@
 -- @grain    trace
 -- @reads    _comm_ranks _rank_times collectives device_events _kernel_coverage _class_reasons
 -- @value    communication_time_ms
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
+--           | the trace has neither device events nor gloo calls, the names of some kernels are
+--           lost, or communication is in CUDA graphs that were traced as a whole
 -- @coverage size_coverage_ratio | message sizes are
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   communication_time_ms DOUBLE value ms lower | Union of the communication of a rank, whole trace; mean over the ranks that have a window: one that does not communicate counts as 0, here and in calls and bytes.
--- @column   communication_time_per_step_ms DOUBLE value ms lower | Union of what a step launched; mean over steps, then over the ranks with steps; NULL without steps, and where no launch is known.
--- @column   communication_pct DOUBLE value pct lower | Communication, of the window; mean over ranks.
+-- @column   communication_time_ms DOUBLE value ms lower | Union of the communication of a rank,
+--           whole trace; mean over the ranks that have a window: one that does not communicate
+--           counts as 0, here and in calls and bytes.
+-- @column   communication_time_per_step_ms DOUBLE value ms lower | Union of what a step launched;
+--           mean over steps, then over the ranks with steps; NULL without steps, and where no
+--           launch is known.
+-- @column   communication_pct DOUBLE value pct lower | Communication, of the window; mean over
+--           ranks.
 -- @column   calls DOUBLE value calls | Calls of a rank, whole trace; mean over ranks.
--- @column   calls_per_step DOUBLE value calls | Calls that a step launched; mean over steps, then over the ranks with steps; NULL without steps, and where no launch is known.
+-- @column   calls_per_step DOUBLE value calls | Calls that a step launched; mean over steps, then
+--           over the ranks with steps; NULL without steps, and where no launch is known.
 -- @column   calls_all_ranks BIGINT value calls | Calls of all ranks.
--- @column   volume_bytes DOUBLE value bytes | Message sizes of a rank, whole trace, summed; mean over the same ranks; NULL where no size is known.
--- @column   wire_bytes DOUBLE value bytes | What a rank must send at least, likewise; NULL where no size or group is known.
--- @column   efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes over the union of the calls whose bytes are known; mean over the ranks that have such calls.
--- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose size is known; barriers have none and do not count.
--- @column   per_operation LIST value - | Each kind: calls of all ranks, union (mean, least, largest over ranks), duration of a call (mean, median, 95th percentile, least, largest), bytes of all ranks.
+-- @column   volume_bytes DOUBLE value bytes | Message sizes of a rank, whole trace, summed; mean
+--           over the same ranks; NULL where no size is known.
+-- @column   wire_bytes DOUBLE value bytes | What a rank must send at least, likewise; NULL where no
+--           size or group is known.
+-- @column   efficiency_gb_per_s DOUBLE value gb_per_s higher | Wire bytes over the union of the
+--           calls whose bytes are known; mean over the ranks that have such calls.
+-- @column   size_coverage_ratio DOUBLE value ratio | Share of the calls whose size is known;
+--           barriers have none and do not count.
+-- @column   per_operation LIST value - | Each kind: calls of all ranks, union (mean, least, largest
+--           over ranks), duration of a call (mean, median, 95th percentile, least, largest), bytes
+--           of all ranks.
 -- @column   per_rank LIST value - | Time, share, calls, bytes and efficiency of each rank.
 -- @column   num_ranks BIGINT value count | Ranks that have a window.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @source   metrics 2.C total_comm_time_s, comm_time_by_type, comm_volume_bytes, comm_efficiency_gbps (defects D22, D23, D28, D29: kernels and not their wrappers, unions, sizes by the event's own group)
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @source   metrics 2.C total_comm_time_s, comm_time_by_type, comm_volume_bytes,
+--           comm_efficiency_gbps (defects D22, D23, D28, D29: kernels and not their wrappers,
+--           unions, sizes by the event's own group)
 WITH
     events AS (
         SELECT

@@ -5,13 +5,19 @@
 -- @grain    trace
 -- @reads    _windows _busy busy_intervals device_events collectives _kernel_coverage _class_reasons
 -- @value    communication_fraction
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
+--           | the trace has neither device events nor gloo calls, the names of some kernels are
+--           lost, or communication is in CUDA graphs that were traced as a whole
 -- @null     the trace has no slices
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over ranks.
--- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks; NULL without device events.
+-- @column   communication_fraction DOUBLE value ratio lower | |comm| / window of a rank, mean over
+--           ranks.
+-- @column   of_busy DOUBLE value ratio | |comm| / |all device events| of a rank, mean over ranks;
+--           NULL without device events.
 -- @column   per_rank MAP value ratio | |comm| / window of each rank.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
 -- @source   metrics 2.C communication_fraction_pct (defects D26, D27); product 6
 WITH
     spans AS (

@@ -1,30 +1,42 @@
 -- @metric   communication_ratio
 -- @version  1
 -- @area     overlap
--- @summary  Share of the busy time of a rank's devices in which it communicates, mean over ranks; with the share of each parallel dimension.
+-- @summary  Share of the busy time of a rank's devices in which it communicates, mean over ranks;
+--           with the share of each parallel dimension.
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
 -- @reads    _traffic_dims busy_intervals _kernel_coverage _class_reasons
 -- @value    communication_ratio
 -- @alias    communication_overhead comm_busy_fraction
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
+--           | the names of some kernels are lost, or communication is in CUDA graphs that were
+--           traced as a whole
 -- @null     no rank has a device that is busy
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   communication_ratio DOUBLE value ratio lower | |comm| / |all device events| of a rank, mean over the ranks with a busy device: unions per device, summed over the devices of a rank. A rank that does not communicate counts as 0.
+-- @column   communication_ratio DOUBLE value ratio lower | |comm| / |all device events| of a rank,
+--           mean over the ranks with a busy device: unions per device, summed over the devices of a
+--           rank. A rank that does not communicate counts as 0.
 -- @column   per_rank MAP value ratio | The ratio of each rank.
 -- @column   min_ratio DOUBLE value ratio | Smallest of them.
 -- @column   max_ratio DOUBLE value ratio | Largest of them.
--- @column   dp_ratio DOUBLE value ratio | |comm| of data parallelism / |all device events|, mean over the same ranks; 0 without such events, NULL where no dimension was told apart.
+-- @column   dp_ratio DOUBLE value ratio | |comm| of data parallelism / |all device events|, mean
+--           over the same ranks; 0 without such events, NULL where no dimension was told apart.
 -- @column   tp_ratio DOUBLE value ratio | Of tensor parallelism.
 -- @column   pp_ratio DOUBLE value ratio | Of pipeline parallelism.
 -- @column   ep_ratio DOUBLE value ratio | Of expert parallelism.
 -- @column   cp_ratio DOUBLE value ratio | Of context parallelism.
 -- @column   unknown_ratio DOUBLE value ratio | Of no known dimension.
--- @column   mode VARCHAR value - | What told the dimensions apart: description (of the groups), range (ranges named dp, tp, pp, ep or cp around the calls), card, stride or kernel_name; NULL without communication.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @caveat   Where dimensions communicate at the same time, their shares add up to more than the whole. Waiting for late ranks counts as communication.
--- @source   product 6 communication_ratio; metrics 2.C communication_fraction_pct (comm_busy_fraction; defects D26, D27), 2.M comm_ratio
+-- @column   mode VARCHAR value - | What told the dimensions apart: description (of the groups),
+--           range (ranges named dp, tp, pp, ep or cp around the calls), card, stride or
+--           kernel_name; NULL without communication.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @caveat   Where dimensions communicate at the same time, their shares add up to more than the
+--           whole. Waiting for late ranks counts as communication.
+-- @source   product 6 communication_ratio; metrics 2.C communication_fraction_pct
+--           (comm_busy_fraction; defects D26, D27), 2.M comm_ratio
 WITH
     devices_busy AS (
         SELECT

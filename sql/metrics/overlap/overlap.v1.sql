@@ -1,21 +1,27 @@
 -- @metric   overlap
 -- @version  1
 -- @area     overlap
--- @summary  How much of the communication of a rank its device computes beside, and how long the device does nothing; means over ranks.
+-- @summary  How much of the communication of a rank its device computes beside, and how long the
+--           device does nothing; means over ranks.
 -- @grain    trace
 -- @requires device_events
 -- @reads    _rank_times _kernel_coverage _class_reasons
 -- @alias    compute_comm_overlap
 -- @value    overlap_efficiency_pct
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
+--           | the names of some kernels are lost, or communication is in CUDA graphs that were
+--           traced as a whole
 -- @null     no rank communicates on a device
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   overlap_efficiency_pct DOUBLE value pct higher | |comm ∩ compute| / |comm| of a rank, mean over the ranks that communicate.
+-- @column   overlap_efficiency_pct DOUBLE value pct higher | |comm ∩ compute| / |comm| of a rank,
+--           mean over the ranks that communicate.
 -- @column   compute_time_ms DOUBLE value ms | Union of compute; mean over ranks, as all times here.
 -- @column   communication_time_ms DOUBLE value ms | Union of communication.
 -- @column   overlap_time_ms DOUBLE value ms | What lies in both.
--- @column   exposed_communication_ms DOUBLE value ms lower | Communication without compute beside it.
--- @column   bubble_time_ms DOUBLE value ms lower | Window - union of all device events: the device does nothing.
+-- @column   exposed_communication_ms DOUBLE value ms lower | Communication without compute beside
+--           it.
+-- @column   bubble_time_ms DOUBLE value ms lower | Window - union of all device events: the device
+--           does nothing.
 -- @column   compute_pct DOUBLE value pct higher | Compute, of the window; mean over ranks.
 -- @column   communication_pct DOUBLE value pct | Communication, of the window; mean over ranks.
 -- @column   bubble_pct DOUBLE value pct lower | Bubble, of the window; mean over ranks.
@@ -23,8 +29,11 @@
 -- @column   total_comm_kernels BIGINT value - | Kernels that communicate, all ranks.
 -- @column   per_rank LIST value - | The same of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with device events.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @caveat   A mean of ratios: comm_comp_overlap divides the sums instead. Waiting inside a kernel of communication is no bubble; see bubble_time_s.
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @caveat   A mean of ratios: comm_comp_overlap divides the sums instead. Waiting inside a kernel
+--           of communication is no bubble; see bubble_time_s.
 -- @source   metrics 2.E overlap_of_comm_pct and bubble_time_s (defects D11, D41, D43)
 WITH
     counts AS (

@@ -4,18 +4,26 @@
 -- @summary  Number of collective communication calls: every rank, the whole trace.
 -- @grain    trace
 -- @requires ranks
--- @reads    _rank_list _comm_ranks collectives sources device_events _kernel_coverage _class_reasons
+-- @reads    _rank_list _comm_ranks collectives sources device_events _kernel_coverage
+--           _class_reasons
 -- @value    total_calls
--- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication') | the trace has neither device events nor gloo calls, the names of some kernels are lost, or communication is in CUDA graphs that were traced as a whole
+-- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
+--           | the trace has neither device events nor gloo calls, the names of some kernels are
+--           lost, or communication is in CUDA graphs that were traced as a whole
 -- @column   trace VARCHAR dim - | The ingested trace.
--- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo annotations on the host.
+-- @column   total_calls BIGINT value calls | Device events of class comm; without any device, gloo
+--           annotations on the host.
 -- @column   calls_per_rank MAP value calls | Calls of each rank.
 -- @column   calls_by_type MAP value calls | Calls of each kind, all ranks.
--- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its steps; NULL without steps. Ranks of whose calls no launch is known are left out.
+-- @column   calls_per_rank_per_step MAP value calls | Calls launched inside steps of the rank / its
+--           steps; NULL without steps. Ranks of whose calls no launch is known are left out.
 -- @column   num_traces BIGINT value count | Files that were read: one per rank and window.
 -- @column   method VARCHAR value - | device_events or host_annotations.
--- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05 | what more than 5 % of the kernel time does is told by no name: kernels that communicate may be among it (see the metric kernel)
--- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its annotations and operators too
+-- @warn     (SELECT max(unclassified_ratio) FROM _kernel_coverage) > 0.05
+--           | what more than 5 % of the kernel time does is told by no name: kernels that
+--           communicate may be among it (see the metric kernel)
+-- @source   metrics 2.C coll_call_num (defects D19, D20): one call is one kernel, never its
+--           annotations and operators too
 WITH
     calls AS (
         SELECT trace, rank, collective, step, device

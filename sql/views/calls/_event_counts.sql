@@ -1,5 +1,6 @@
 -- @view     _event_counts
--- @summary  Communication events of all ranks, by rank and by kind: all of them, and those whose size and duration are known (sized).
+-- @summary  Communication events of all ranks, by rank and by kind: all of them, and those whose
+--           size and duration are known (sized).
 -- @requires ranks
 -- @reads    _rank_list collectives
 WITH

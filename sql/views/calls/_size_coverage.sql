@@ -1,5 +1,6 @@
 -- @view     _size_coverage
--- @summary  Share of the communication calls of more than one rank whose size and time are known: of each kind, and of all (collective NULL).
+-- @summary  Share of the communication calls of more than one rank whose size and time are known:
+--           of each kind, and of all (collective NULL).
 -- @requires _sized_calls
 SELECT
     trace, collective,

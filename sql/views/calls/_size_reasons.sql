@@ -1,7 +1,10 @@
 -- @view     _size_reasons
--- @summary  Why the sizes and times of communication calls say nothing of a bandwidth (why) or of a line (why_no_line, of one kind): of all calls, and of the kinds that are asked for alone.
+-- @summary  Why the sizes and times of communication calls say nothing of a bandwidth (why) or of a
+--           line (why_no_line, of one kind): of all calls, and of the kinds that are asked for
+--           alone.
 -- @requires _comm_calls _sized_calls collectives
--- @caveat   One row for each word by which a sentence calls the calls (spoken), whatever the trace has; NULL where they do.
+-- @caveat   One row for each word by which a sentence calls the calls (spoken), whatever the trace
+--           has; NULL where they do.
 WITH
     subjects AS (
         SELECT spoken, collective

@@ -1,7 +1,9 @@
 -- @view     _class_reasons
--- @summary  Why the classes of the device events do not say what the kernels of a trace do: names that are lost, and CUDA graphs that were traced as a whole.
+-- @summary  Why the classes of the device events do not say what the kernels of a trace do: names
+--           that are lost, and CUDA graphs that were traced as a whole.
 -- @reads    collectives device_events
--- @caveat   One row for each thing that is asked (what), whatever the trace has; NULL where the classes say it.
+-- @caveat   One row for each thing that is asked (what), whatever the trace has; NULL where the
+--           classes say it.
 WITH
     questions AS (
         SELECT what, doubt, inside

@@ -1,7 +1,10 @@
 -- @view     _kernel_pairs
--- @summary  Kernels of two traces side by side, by name and class (level kernel) and by the operator that launched them (level op): how many and how long in a unit of work.
+-- @summary  Kernels of two traces side by side, by name and class (level kernel) and by the
+--           operator that launched them (level op): how many and how long in a unit of work.
 -- @requires _run_units _unit_kernels
--- @caveat   The unit is a step where kernels of both traces were launched in steps, else the run. is_alike: units hold like work, as they are steps or runs of as many kernels, within 1 %. unit_ns is that of the base, of all devices.
+-- @caveat   The unit is a step where kernels of both traces were launched in steps, else the run.
+--           is_alike: units hold like work, as they are steps or runs of as many kernels, within 1
+--           %. unit_ns is that of the base, of all devices.
 WITH
     kernels AS MATERIALIZED (
         SELECT trace, name, kernel_class, op_name, step_kernel_count, kernel_count, step_dur_ns, dur_ns

@@ -1,7 +1,10 @@
 -- @view     _memory_reasons
--- @summary  Why what recorded the memory does not say what is asked: anything of a device (device), levels over time (levels), the moves of the allocator (moves), the events of a snapshot (events).
+-- @summary  Why what recorded the memory does not say what is asked: anything of a device (device),
+--           levels over time (levels), the moves of the allocator (moves), the events of a snapshot
+--           (events).
 -- @reads    _memory_sources
--- @caveat   One row for each thing that is asked (what), whatever the trace has; NULL where it says it.
+-- @caveat   One row for each thing that is asked (what), whatever the trace has; NULL where it says
+--           it.
 WITH
     counts AS (
         SELECT

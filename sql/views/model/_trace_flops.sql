@@ -1,5 +1,6 @@
 -- @view     _trace_flops
--- @summary  Floating-point operations that the device events of a trace state, and the time that the trace takes on its devices: the longest window of a rank.
+-- @summary  Floating-point operations that the device events of a trace state, and the time that
+--           the trace takes on its devices: the longest window of a rank.
 -- @requires _rank_flops
 -- @reads    _windows
 SELECT f.trace, CAST(sum(f.flops) AS DOUBLE) AS flops, any_value(w.wall_time_s) AS wall_time_s

@@ -3,7 +3,11 @@
 -- @materialize session
 -- @requires collectives ranks
 -- @reads    launches
--- @caveat   pg_key is 0 where the trace states no group: the ranks that make such calls count as one group, and each kind is a series by itself. Calls of a group of some of the ranks only whose ranks nobody knows are left out. loose: the launch is unknown or shared (CUDA graph), so that the place among calls of other streams is not known. has_seq: every call of the group has a sequence number.
+-- @caveat   pg_key is 0 where the trace states no group: the ranks that make such calls count as
+--           one group, and each kind is a series by itself. Calls of a group of some of the ranks
+--           only whose ranks nobody knows are left out. loose: the launch is unknown or shared
+--           (CUDA graph), so that the place among calls of other streams is not known. has_seq:
+--           every call of the group has a sequence number.
 WITH
     rank_counts AS (
         SELECT trace, source, count(DISTINCT rank) AS rank_count

@@ -1,7 +1,9 @@
 -- @view     _hang_kinds
--- @summary  Ranks that make another kind of call than most at the first place of their group where kinds differ.
+-- @summary  Ranks that make another kind of call than most at the first place of their group where
+--           kinds differ.
 -- @requires _hang_spots
--- @caveat   Of equally many ranks, the kind of the lowest one counts as right. Only the first place counts: what follows may differ because of it.
+-- @caveat   Of equally many ranks, the kind of the lowest one counts as right. Only the first place
+--           counts: what follows may differ because of it.
 WITH
     differing AS (
         SELECT trace, pg_key, min(spot) AS spot

@@ -1,9 +1,11 @@
 -- @view     _hang_members
--- @summary  Ranks of each process group of two or more ingested ranks, whether they call or not, with their calls by kind.
+-- @summary  Ranks of each process group of two or more ingested ranks, whether they call or not,
+--           with their calls by kind.
 -- @materialize session
 -- @requires _hang_calls ranks collectives
 -- @reads    process_groups
--- @caveat   pg_key is 0 for all ranks whose calls state no group. calls is NULL for a rank that makes none. calls_by_kind has every kind that a rank of the group calls.
+-- @caveat   pg_key is 0 for all ranks whose calls state no group. calls is NULL for a rank that
+--           makes none. calls_by_kind has every kind that a rank of the group calls.
 WITH
     ingested AS (
         SELECT DISTINCT r.trace, r.rank

@@ -1,7 +1,10 @@
 -- @view     _hang_misses
--- @summary  Places of a compared group at which a rank does not call and others do: before its first call, between its calls, and after its last.
+-- @summary  Places of a compared group at which a rank does not call and others do: before its
+--           first call, between its calls, and after its last.
 -- @requires _hang_spots
--- @caveat   One row for each series of a rank. missing_inside is NULL without sequence numbers, and counts from where the recording has every call; what is earlier counts to missing_begin.
+-- @caveat   One row for each series of a rank. missing_inside is NULL without sequence numbers, and
+--           counts from where the recording has every call; what is earlier counts to
+--           missing_begin.
 WITH
     spot_counts AS (
         SELECT trace, pg_key, series, max(spot) AS spot_count

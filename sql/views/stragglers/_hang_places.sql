@@ -1,8 +1,12 @@
 -- @view     _hang_places
--- @summary  Place of each call of a compared group: one number (spot) for the calls of all ranks that belong together.
+-- @summary  Place of each call of a compared group: one number (spot) for the calls of all ranks
+--           that belong together.
 -- @materialize session
 -- @requires _hang_calls _hang_members
--- @caveat   A place is a sequence number, else the order of launches, aligned by the median difference of places of matched calls; where nothing is matched it counts from the front, if no kind is called by all ranks; else there is none. known: the order of the rank is known from here on. after_matched: no matched call follows.
+-- @caveat   A place is a sequence number, else the order of launches, aligned by the median
+--           difference of places of matched calls; where nothing is matched it counts from the
+--           front, if no kind is called by all ranks; else there is none. known: the order of the
+--           rank is known from here on. after_matched: no matched call follows.
 WITH
     -- From where on the order of a rank is known, and where its matched calls end.
     orders AS (

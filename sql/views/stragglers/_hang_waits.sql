@@ -1,7 +1,11 @@
 -- @view     _hang_waits
--- @summary  Calls in which a rank may have sat and waited, with the time that such calls usually take.
+-- @summary  Calls in which a rank may have sat and waited, with the time that such calls usually
+--           take.
 -- @requires _hang_calls _hang_members _hang_places
--- @caveat   Of a compared group the calls after the last matched one, beside the median of its matched calls of that kind, else of all its matched calls, else of those of the trace. Of a group whose other ranks are not ingested the last call of the rank, without a place, beside the median of all its calls of that kind.
+-- @caveat   Of a compared group the calls after the last matched one, beside the median of its
+--           matched calls of that kind, else of all its matched calls, else of those of the trace.
+--           Of a group whose other ranks are not ingested the last call of the rank, without a
+--           place, beside the median of all its calls of that kind.
 WITH
     kinds AS (
         SELECT trace, pg_key, collective, median(dur_ns) AS usual_ns

@@ -1,8 +1,10 @@
 -- @view     _blocking_calls
--- @summary  Runtime calls of the host, and whether each waits for the device: synchronising calls, and copies that end before their call returns.
+-- @summary  Runtime calls of the host, and whether each waits for the device: synchronising calls,
+--           and copies that end before their call returns.
 -- @requires host_events
 -- @reads    _launch_calls
--- @caveat   waits: the name of the call says so. copy_end_ns: end of the last copy of the call that ended before it returned, which it waited for.
+-- @caveat   waits: the name of the call says so. copy_end_ns: end of the last copy of the call that
+--           ended before it returned, which it waited for.
 SELECT
     h.trace, h.rank, h.event_id, h.name, h.pid, h.tid, h.ts_ns, h.ts_ns + h.dur_ns AS end_ns,
     h.name LIKE '%StreamSynchronize%'

@@ -1,5 +1,6 @@
 -- @view     _class_times
--- @summary  Time in which the ranks run events of a class (comm, compute): the union of a rank, summed over its devices, for all ranks that have a window.
+-- @summary  Time in which the ranks run events of a class (comm, compute): the union of a rank,
+--           summed over its devices, for all ranks that have a window.
 -- @requires _windows
 -- @reads    busy_intervals
 WITH

@@ -1,7 +1,10 @@
 -- @view     _gpu_pairs
--- @summary  What the devices of two traces do with their time side by side: of each rank, and as the mean over ranks (is_mean).
+-- @summary  What the devices of two traces do with their time side by side: of each rank, and as
+--           the mean over ranks (is_mean).
 -- @requires _run_pairs gpu_timeline gpu_timeline_by_rank
--- @caveat   The unit is a step where both traces have steps, else the run; judged_pct is the change of the time of a unit, effect_pct that of the total time of a unit of the base. place is the order of the kinds.
+-- @caveat   The unit is a step where both traces have steps, else the run; judged_pct is the change
+--           of the time of a unit, effect_pct that of the total time of a unit of the base. place
+--           is the order of the kinds.
 WITH
     timelines AS (
         SELECT trace, FALSE AS is_mean, rank, type, time_ms, share_pct
