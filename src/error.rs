@@ -89,6 +89,11 @@ impl Error {
         self
     }
 
+    /// Whether reading or writing failed, which is no fault of a trace.
+    pub fn is_io(&self) -> bool {
+        self.code == "io"
+    }
+
     /// The text under a severity word: `error` or `warning`.
     pub fn render(&self, severity: &str) -> String {
         let mut text = format!("{severity}[{}]: {}", self.code, self.message);

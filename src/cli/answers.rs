@@ -16,6 +16,7 @@ use crate::registry::SqlFile;
 use crate::report::document::Document;
 use crate::report::metric::Metric;
 use crate::report::sheet::{MOST_ROWS, Sheet};
+use crate::schema::source::{Source, joined};
 use crate::store::manifest::{Manifest, identity};
 
 /// The reason why execution traces alone have no measured values.
@@ -96,7 +97,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             let mut outcome = self.ask(&selection, &manifest, file, &mut shown, |engine| {
                 run(engine, &manifest, file, self.params)
             })?;
-            if let (Ok(result), ["et"]) = (&mut outcome, &profilers[..])
+            if let (Ok(result), [Source::Et]) = (&mut outcome, &profilers[..])
                 && result.value.is_null()
             {
                 result.reason = Some(ET_ALONE.to_owned());
@@ -110,7 +111,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                 {
                     result.warnings.push(format!(
                         "the trace is of {}; this is of {wanted} (see --profile-mode)",
-                        profilers.join(" and ")
+                        joined(&profilers, " and ")
                     ));
                 }
             }
@@ -235,9 +236,9 @@ impl Answers {
 
 /// The profilers of a trace. Memory snapshots and benchmarks saw none of the work on devices, and
 /// must not count as ranks in what a profiler is asked.
-fn profilers(manifest: &Manifest) -> Vec<&str> {
+fn profilers(manifest: &Manifest) -> Vec<Source> {
     let mut profilers = manifest.kinds();
-    profilers.retain(|source| !matches!(*source, "memory" | "bench"));
+    profilers.retain(|source| source.is_profiler());
     profilers
 }
 
@@ -246,11 +247,11 @@ fn profilers(manifest: &Manifest) -> Vec<&str> {
 pub fn selection(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Selection {
     let several = manifest.kinds().len() > 1;
     let source = mode.source().or(profilers(manifest).first().copied().filter(|_| several));
-    Selection { directory: directory.to_owned(), source: source.map(str::to_owned) }
+    Selection { directory: directory.to_owned(), source: source.map(|source| source.to_string()) }
 }
 
 /// Takes the value of a result away, as the trace lacks the profiler that was asked for.
-fn without_source(result: &mut MetricResult, source: &str) {
+fn without_source(result: &mut MetricResult, source: Source) {
     result.value = Value::Null;
     result.reason = Some(format!("the trace has no {source} source"));
     result.details = Map::new();

@@ -9,6 +9,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::report::Format as Form;
+use crate::schema::source::Source as Profiler;
 
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
 #[derive(Debug, Parser)]
@@ -293,12 +294,12 @@ impl ReportArgs {
 }
 
 impl ProfileMode {
-    /// The word of its profiler in the tables.
-    pub fn source(self) -> Option<&'static str> {
+    /// The profiler of the mode.
+    pub fn source(self) -> Option<Profiler> {
         match self {
-            Self::Torch => Some("kineto"),
-            Self::Nsys => Some("nsys"),
-            Self::Xla => Some("xla"),
+            Self::Torch => Some(Profiler::Kineto),
+            Self::Nsys => Some(Profiler::Nsys),
+            Self::Xla => Some(Profiler::Xla),
             Self::Auto => None,
         }
     }

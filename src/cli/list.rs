@@ -11,6 +11,7 @@ use crate::functions::FUNCTIONS;
 use crate::registry::areas::{area_heading, area_order};
 use crate::registry::{SqlFile, docs};
 use crate::report::{Entry, Format, Grid, entries, pretty};
+use crate::schema::source::joined;
 use crate::schema::{self, Made, TABLES};
 
 fn text(value: &str) -> Value {
@@ -142,7 +143,7 @@ pub fn grid(context: &Context, what: What) -> Grid {
                 let ranks = m.ranks();
                 vec![
                     m.trace.as_str().into(),
-                    m.kinds().join("+").into(),
+                    joined(&m.kinds(), "+").into(),
                     ranks.len().into(),
                     m.sources.iter().map(|s| s.events).sum::<u64>().into(),
                     m.findings.len().into(),

@@ -13,6 +13,7 @@ use crate::ingest;
 use crate::ingest::options::{Options, Outcome, Summary};
 use crate::readers::log::Severity;
 use crate::report::units::human;
+use crate::schema::source::joined;
 use crate::store::manifest::Asked;
 
 /// Options of reading traces. Only `ingest` takes --force for reading; other commands take it for
@@ -104,7 +105,7 @@ fn summary(context: &Context, s: &Summary) {
     printer.note(&format!(
         "{}: {}, {ranks}, {} events, {size} in {:.2} s ({rate}), {}",
         s.trace,
-        s.sources.join("+"),
+        joined(&s.sources, "+"),
         s.events,
         s.seconds,
         match findings {

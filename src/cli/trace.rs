@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::report::{Format, Grid, pretty};
 use crate::schema::SCHEMA_VERSION;
-use crate::store::manifest::{Manifest, Source, Stored};
+use crate::store::manifest::{Manifest, SourceFile, Stored};
 
 /// Parts of the description that the tables hold, with their queries.
 const TABLES: [(&str, &str); 4] = [
@@ -91,7 +91,7 @@ fn facts(manifest: &Manifest, unusable: Option<String>) -> Map<String, Value> {
     add("earlier_names", manifest.aliases.clone().into());
     add("unusable", unusable.map_or(Value::Null, Value::from));
     add("folder", text(&manifest.root));
-    add("profilers", manifest.kinds().into());
+    add("profilers", manifest.kinds().iter().map(|source| source.word()).collect());
     add("ranks_count", manifest.ranks().len().into());
     add("events", manifest.sources.iter().map(|s| s.events).sum::<u64>().into());
     add("fingerprint", manifest.fingerprint().into());
@@ -124,11 +124,11 @@ fn facts(manifest: &Manifest, unusable: Option<String>) -> Map<String, Value> {
 
 /// The files of the trace, and those that were set aside.
 fn sources(manifest: &Manifest) -> Grid {
-    let row = |s: &Source, role: &str| {
+    let row = |s: &SourceFile, role: &str| {
         vec![
             role.into(),
             s.rank.map_or(Value::Null, Value::from),
-            if role == "card" { Value::Null } else { s.source.clone().into() },
+            if role == "card" { Value::Null } else { s.source.word().into() },
             s.bytes.into(),
             s.events.into(),
             s.skipped.into(),

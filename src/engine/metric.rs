@@ -14,6 +14,7 @@ use crate::engine::{Engine, ResultRow, json};
 use crate::error::{Error, Result, nearest};
 use crate::registry::header::{Header, Pair, Param};
 use crate::registry::{SqlFile, lint, units};
+use crate::schema::source::Source;
 use crate::schema::{self, SCHEMA_VERSION};
 use crate::store::manifest::Manifest;
 
@@ -233,7 +234,7 @@ fn requires(engine: &Engine<'_>, manifest: &Manifest, file: &SqlFile) -> Result<
     }
     engine.make_inputs(file)?;
     // The manifest counts the rows of all profilers.
-    let sources: BTreeSet<&str> = manifest.sources.iter().map(|s| s.source.as_str()).collect();
+    let sources: BTreeSet<Source> = manifest.sources.iter().map(|s| s.source).collect();
     if sources.len() < 2 {
         return Ok(None);
     }

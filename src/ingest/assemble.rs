@@ -14,12 +14,13 @@ use crate::ingest::card::torchtitan;
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::records::{self, ReadFile, Record, Rows, placed};
 use crate::readers::log::Log;
+use crate::schema::source::Source;
 use crate::schema::table;
 use crate::spool::parquet::TableWriter;
 use crate::spool::sort_rows::Sorter;
 use crate::spool::splice::{Lacks, Splicer, each_batch};
 use crate::store::files::{link, rank_folder};
-use crate::store::manifest::{self, Source};
+use crate::store::manifest::{self, SourceFile};
 
 /// Device events that go into one file.
 const FILE_ROWS: u64 = 4_000_000;
@@ -222,7 +223,7 @@ fn rank_into(
                 let record = &files[*f].record;
                 let lacks = Lacks {
                     rank,
-                    source: source_word(&record.source.source),
+                    source: record.source.source.word(),
                     base_ns: record.pending_base_ns,
                 };
                 Some((spool.join(record.tables.get(name)?), lacks))
@@ -250,18 +251,6 @@ fn rank_into(
     spools.iter().try_for_each(|(path, lacks)| out.add(path, *lacks))
 }
 
-/// The word of a source in the tables.
-fn source_word(source: &str) -> &'static str {
-    match source {
-        "nsys" => "nsys",
-        "xla" => "xla",
-        "et" => "et",
-        "memory" => "memory",
-        "bench" => "bench",
-        _ => "kineto",
-    }
-}
-
 fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
     let path = folder(directory, name)?.join("part-0000.parquet");
     Ok(TableWriter::new(table(name).expect("the table is in the schema"), &[], path))
@@ -270,15 +259,15 @@ fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
 fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
     let mut out = writer(directory, "ranks")?;
     // An execution trace beside other traces is no rank of its own.
-    let is_beside = manifest::beside(members.iter().map(|m| &*files[m.file].record.source.source));
+    let is_beside = manifest::beside(members.iter().map(|m| files[m.file].record.source.source));
     for m in members.iter().filter(|m| m.rank.is_some()) {
-        if is_beside && files[m.file].record.source.source == "et" {
+        if is_beside && files[m.file].record.source.source == Source::Et {
             continue;
         }
         let record = &files[m.file].record;
         let (row, totals) = (&record.row, &record.totals);
         let w = out.row();
-        w.text(Some(&record.source.source)).int(m.rank).int(Some(record.source.source_id));
+        w.text(Some(record.source.source.word())).int(m.rank).int(Some(record.source.source_id));
         w.text(row.host.as_deref()).int(totals.pid()).int(totals.device);
         w.text(row.device_name.as_deref()).int(row.sm_count).int(row.memory_bytes);
         w.text(row.compute_capability.as_deref())
@@ -296,7 +285,7 @@ fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result
 fn sources(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
     let mut out = writer(directory, "sources")?;
     // A file that holds several ranks is one row.
-    let mut of_file: BTreeMap<i64, (&Source, u64, u64)> = BTreeMap::new();
+    let mut of_file: BTreeMap<i64, (&SourceFile, u64, u64)> = BTreeMap::new();
     for m in members {
         let s = &files[m.file].record.source;
         let (_, events, skipped) = of_file.entry(s.source_id).or_insert((s, 0, 0));
@@ -305,7 +294,7 @@ fn sources(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<(
     }
     for (s, events, skipped) in of_file.into_values() {
         let w = out.row();
-        w.int(Some(s.source_id)).text(Some(&s.path)).text(Some(&s.source));
+        w.int(Some(s.source_id)).text(Some(&s.path)).text(Some(s.source.word()));
         w.int(i64::try_from(s.bytes).ok()).text(Some(&s.sha256));
         w.int(i64::try_from(events).ok()).int(i64::try_from(skipped).ok());
         out.end_row()?;

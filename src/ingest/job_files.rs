@@ -124,8 +124,8 @@ impl JobFiles {
     pub(crate) fn is_damaged(&self, members: &[Member]) -> bool {
         let stem = |(candidate, _): &(Candidate, Error)| names::stem(&candidate.place.logical());
         let failed_stems: BTreeSet<String> = self.failed.iter().map(stem).collect();
-        let trace_failed = self.failed.iter().any(|(c, _)| !tells_more(c.kind.source()));
-        let only_tells = |m: &Member| tells_more(&self.files[m.file].record.source.source);
+        let trace_failed = self.failed.iter().any(|(c, _)| !c.kind.source().tells_more());
+        let only_tells = |m: &Member| self.files[m.file].record.source.source.tells_more();
         // What only tells more of a rank stands in for no trace that cannot be read, and stops none
         // when it cannot be read itself.
         let alone = members.iter().all(only_tells);
@@ -154,9 +154,4 @@ fn moved(files: &[ReadFile], traces: &[Vec<Member>]) -> Vec<PathBuf> {
         moved.map(|m| files[m.file].record.source.absolute.clone()).collect()
     };
     traces.iter().flat_map(|trace| of(trace)).collect()
-}
-
-/// Whether files of a source only tell more of ranks that a profiler recorded.
-fn tells_more(source: &str) -> bool {
-    matches!(source, "et" | "memory" | "bench")
 }

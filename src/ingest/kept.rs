@@ -13,7 +13,7 @@ use crate::ingest::find::walk::Candidate;
 use crate::ingest::find::{Root, roots};
 use crate::ingest::options::{Options, Outcome};
 use crate::input::place::absolute;
-use crate::store::manifest::{Asked, Kept, KeptFile, Manifest, Source, Stored};
+use crate::store::manifest::{Asked, Kept, KeptFile, Manifest, SourceFile, Stored};
 use crate::store::names::names_of;
 use crate::store::{Found, Store};
 
@@ -27,7 +27,7 @@ impl Kept {
         };
         Self {
             paths: holding(root, paths).into_iter().map(Stored).collect(),
-            source: options.only().map(str::to_owned),
+            source: options.only().map(|source| source.to_string()),
             ranks: options.ranks.iter().map(|(rank, path)| (*rank, stored(path))).collect(),
             memory: options.memory.iter().map(stored).collect(),
             card: given.card.as_ref().map(|card| file(&card.path, &card.value)),
@@ -398,7 +398,7 @@ fn traces_before(
 /// A trace whose files are gone where they were, and are these, byte for byte.
 fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Before> {
     let is_there =
-        |s: &Source| s.absolute.exists() || s.absolute.ancestors().any(|path| path.is_file());
+        |s: &SourceFile| s.absolute.exists() || s.absolute.ancestors().any(|path| path.is_file());
     let first = found.manifest.sources.first()?;
     if is_there(first) || found.manifest.sources.iter().any(is_there) {
         return None;
@@ -412,8 +412,8 @@ fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Befor
         pairs.push((now, candidate, source));
     }
     // The bytes last: they may have to be read.
-    let same = |(now, candidate, source): &(Source, &Candidate, &Source)| {
-        let now = Source { rank_flag: source.rank_flag, ..now.clone() };
+    let same = |(now, candidate, source): &(SourceFile, &Candidate, &SourceFile)| {
+        let now = SourceFile { rank_flag: source.rank_flag, ..now.clone() };
         candidate.is_same(&now, source)
     };
     if !pairs.iter().all(same) {
@@ -438,6 +438,7 @@ fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Befor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::source::Source;
     use crate::store::manifest::Asked;
 
     #[test]
@@ -459,7 +460,7 @@ mod tests {
         let asked = Asked { keep_partial: true, step_range: Some("a".to_owned()) };
         let mut said = Vec::new();
         let out = kept.over(&asked, &Options::default(), &mut |text| said.push(text));
-        assert_eq!((out.only(), out.memory.len()), (Some("kineto"), 1));
+        assert_eq!((out.only(), out.memory.len()), (Some(Source::Kineto), 1));
         assert_eq!((&out.asked, said.len()), (&asked, 0));
         let now = Options {
             source: Some("auto".to_owned()),

@@ -15,9 +15,10 @@ use crate::ingest::options::Summary;
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::records::{self, ReadFile, Record, Rows, placed};
 use crate::schema::SCHEMA_VERSION;
+use crate::schema::source::Source;
 use crate::store::Store;
 use crate::store::files::link_tree;
-use crate::store::manifest::{Manifest, Source};
+use crate::store::manifest::{Manifest, SourceFile};
 use crate::store::workspace::{Workspace, spool_name};
 
 /// A trace that this version may go on with.
@@ -50,8 +51,8 @@ impl Earlier {
             now.insert(source.absolute.clone(), (source, candidate));
         }
         // What was given before and is gone stays as it was read.
-        let is_gone = |s: &Source| job.gone.iter().any(|path| s.absolute.starts_with(path));
-        let files = |cards: Vec<Source>| -> Vec<_> {
+        let is_gone = |s: &SourceFile| job.gone.iter().any(|path| s.absolute.starts_with(path));
+        let files = |cards: Vec<SourceFile>| -> Vec<_> {
             let cards = cards.into_iter().filter(|c| !is_gone(c));
             cards.map(|c| (c.absolute, c.bytes, c.mtime_ns)).collect()
         };
@@ -66,7 +67,7 @@ impl Earlier {
             {
                 continue;
             }
-            let is_known = |s: &Source| now.contains_key(&s.absolute) || is_gone(s);
+            let is_known = |s: &SourceFile| now.contains_key(&s.absolute) || is_gone(s);
             let mut same = before.moved.is_none()
                 && files(manifest.cards.clone()) == cards
                 && manifest.sources.iter().all(is_known);
@@ -199,7 +200,7 @@ impl Known {
             for record in of_trace {
                 // Rows of a benchmark are of no rank, by which rows are found again.
                 if count[&record.source.rank] == 1
-                    && record.source.source != "bench"
+                    && record.source.source != Source::Bench
                     && record.is_current(&options.asked)
                 {
                     let rows = Rows::Trace(held.directory.clone());

@@ -20,6 +20,7 @@ use crate::ingest::ranks::findings::{self, recorded};
 use crate::ingest::records::{ReadFile, Rows};
 use crate::readers::log::{Log, Severity};
 use crate::schema::SCHEMA_VERSION;
+use crate::schema::source::Source;
 use crate::store::Store;
 use crate::store::files::count_rows;
 use crate::store::manifest::{Manifest, Stored};
@@ -335,7 +336,7 @@ fn summary(name: String, trace: &Trace<'_>, files: &[ReadFile], log: &Log) -> Su
     }
     findings.extend(log.findings.iter().map(|f| (String::new(), f.clone())));
     let sources = || members.iter().map(|m| &files[m.file].record.source);
-    let kinds: BTreeSet<String> = sources().map(|s| s.source.clone()).collect();
+    let kinds: BTreeSet<Source> = sources().map(|s| s.source).collect();
     let recorded = recorded(files, members);
     let read = |m: &&Member| files[m.file].read_now;
     let ranks_read: BTreeSet<i64> = members.iter().filter(read).filter_map(|m| m.rank).collect();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::input::progress::Watcher;
 use crate::readers::log;
+use crate::schema::source::Source;
 use crate::store::manifest::Asked;
 
 /// The options of an ingest.
@@ -36,8 +37,8 @@ pub struct Options {
 
 impl Options {
     /// The only source that is read; None for all.
-    pub fn only(&self) -> Option<&str> {
-        self.source.as_deref().filter(|source| *source != "auto")
+    pub fn only(&self) -> Option<Source> {
+        self.source.as_deref().and_then(Source::of_word)
     }
 }
 
@@ -49,7 +50,7 @@ pub struct Summary {
     /// The path that its name comes from.
     pub origin: PathBuf,
     /// Profilers that its files are of.
-    pub sources: Vec<String>,
+    pub sources: Vec<Source>,
     /// Number of ranks.
     pub ranks: usize,
     /// Ranks that were read; the others are as they were, or had been read by an ingest that was

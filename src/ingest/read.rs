@@ -16,8 +16,9 @@ use crate::pool::Pool;
 use crate::readers;
 use crate::readers::contract::{Answer, Kind, Reading, Said};
 use crate::readers::share::Share;
+use crate::schema::source::Source;
 use crate::spool::steps::StepPatterns;
-use crate::store::manifest::Source;
+use crate::store::manifest::SourceFile;
 use crate::store::workspace;
 
 pub(crate) type SetAside = Vec<(Candidate, String)>;
@@ -91,7 +92,7 @@ pub(crate) fn read_all(
             Ok(Read::Files(some)) => files.extend(some),
             Ok(Read::Other(what)) => set_aside.push((candidate, what)),
             // A full disk is not the fault of the file.
-            Err(error) if error.code == "io" => return Err(error),
+            Err(error) if error.is_io() => return Err(error),
             Err(error) => failed.push((candidate, error)),
         }
     }
@@ -124,7 +125,7 @@ impl Ask<'_> {
         let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
         let mut source = source_of(candidate, source_id).map_err(unreadable)?;
         let answer = self.answer(candidate, &mut source);
-        if !matches!(&answer, Err(e) if e.code == "io") {
+        if !matches!(&answer, Err(e) if e.is_io()) {
             // Half of a file may look damaged, or like no trace at all.
             still_same(candidate, &source)?;
         }
@@ -145,7 +146,7 @@ impl Ask<'_> {
             source.events = share.totals.events;
             source.skipped = share.totals.skipped;
             let facts = Facts {
-                source: source.source.clone(),
+                source: source.source,
                 path: candidate.place.display(),
                 run: names::run_of(&source.absolute),
                 share: i,
@@ -157,9 +158,10 @@ impl Ask<'_> {
                 flag_rank: candidate.rank,
                 trace_rank: share.trace_rank,
                 nccl: share.nccl,
-                name_rank: match source.source == Kind::ExecutionTrace.source() {
-                    true => names::rank_in_name_of_et(&source.absolute, &self.root.path),
-                    false => names::rank_in_name(&source.absolute, &self.root.path),
+                name_rank: if source.source == Source::Et {
+                    names::rank_in_name_of_et(&source.absolute, &self.root.path)
+                } else {
+                    names::rank_in_name(&source.absolute, &self.root.path)
                 },
                 world_size: share.row.world_size,
                 pid: share.totals.pid(),
@@ -203,15 +205,15 @@ impl Ask<'_> {
     fn answer(
         &self,
         candidate: &Candidate,
-        source: &mut Source,
+        source: &mut SourceFile,
     ) -> Result<Result<(Vec<Share>, String), String>> {
         let mut answer = self.read_as(candidate.kind, candidate, source)?;
         if let Answer::Is(kind) = answer {
             let is = kind.source();
-            if let Some(wanted) = self.options.source.as_ref().filter(|wanted| *wanted != is) {
+            if let Some(wanted) = self.options.only().filter(|wanted| *wanted != is) {
                 return Ok(Err(format!("it is of {is}, and --source {wanted} was given")));
             }
-            is.clone_into(&mut source.source);
+            source.source = is;
             answer = self.read_as(kind, candidate, source)?;
         }
         Ok(match answer {
@@ -223,7 +225,7 @@ impl Ask<'_> {
         })
     }
 
-    fn read_as(&self, kind: Kind, candidate: &Candidate, source: &Source) -> Result<Answer> {
+    fn read_as(&self, kind: Kind, candidate: &Candidate, source: &SourceFile) -> Result<Answer> {
         let path = candidate.place.logical();
         let _turn = kind.is_read_alone().then(|| self.turn());
         readers::read(&Reading {
@@ -266,7 +268,7 @@ impl Drop for Turn<'_> {
 }
 
 /// Refuses a file that is not what it was when its reading began.
-fn still_same(candidate: &Candidate, source: &Source) -> Result<()> {
+fn still_same(candidate: &Candidate, source: &SourceFile) -> Result<()> {
     let now = match place::stat(&candidate.place.file) {
         Ok(now) if now == (source.bytes, source.mtime_ns) => return Ok(()),
         Ok((bytes, _)) => format!("{bytes} after"),

@@ -11,7 +11,7 @@ use crate::ingest::ranks::facts::Facts;
 use crate::readers::log::Log;
 use crate::readers::share::{RankRow, Share};
 use crate::spool::totals::Totals;
-use crate::store::manifest::{Asked, Source};
+use crate::store::manifest::{Asked, SourceFile};
 use crate::store::workspace::RECORDS;
 
 /// The place of the rows of a file.
@@ -50,7 +50,7 @@ pub struct Record {
     /// Options that change the rows.
     pub asked: Asked,
     /// Entry of the file in the manifest (the rank is filled when the job is known).
-    pub source: Source,
+    pub source: SourceFile,
     /// Facts that say its trace and rank.
     pub facts: Facts,
     /// Counts and spans.
@@ -70,7 +70,7 @@ pub struct Record {
 
 impl Record {
     /// The record of a share that was read just now.
-    pub fn new(source: Source, facts: Facts, share: Share, asked: Asked) -> Self {
+    pub fn new(source: SourceFile, facts: Facts, share: Share, asked: Asked) -> Self {
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into();
         Self {
             reader_version: READER_VERSION,

@@ -11,6 +11,7 @@ use crate::input::place::Place;
 use crate::input::progress::Watcher;
 use crate::pool::Pool;
 use crate::readers::share::Share;
+use crate::schema::source::Source;
 use crate::spool::steps::StepPatterns;
 
 /// A file that is to be read, and how.
@@ -110,14 +111,14 @@ pub enum Kind {
 
 impl Kind {
     /// The profiler whose reader takes it.
-    pub fn source(self) -> &'static str {
+    pub fn source(self) -> Source {
         match self {
-            Self::Sqlite | Self::NsysReport | Self::NsysFolder => "nsys",
-            Self::XPlane | Self::XlaJson => "xla",
-            Self::ExecutionTrace => "et",
-            Self::Pickle | Self::MemoryTimeline => "memory",
-            Self::BenchRecord | Self::NvlinkSamples => "bench",
-            _ => "kineto",
+            Self::Sqlite | Self::NsysReport | Self::NsysFolder => Source::Nsys,
+            Self::XPlane | Self::XlaJson => Source::Xla,
+            Self::ExecutionTrace => Source::Et,
+            Self::Pickle | Self::MemoryTimeline => Source::Memory,
+            Self::BenchRecord | Self::NvlinkSamples => Source::Bench,
+            _ => Source::Kineto,
         }
     }
 

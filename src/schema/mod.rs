@@ -4,6 +4,7 @@
 //! lacks a table, `ccl-sql list tables`, the completion of the shell, the lint on empty tables and
 //! `docs/event_tables.md` all come from here. What a source lacks is NULL, never 0, -1 or "".
 
+pub mod source;
 pub(crate) mod table;
 mod tables;
 pub mod units;

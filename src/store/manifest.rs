@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::input::place::stat;
+use crate::schema::source::Source;
 use crate::schema::{SCHEMA_VERSION, TABLES, files};
 
 /// Options of a trace besides those that change the rows of a file ([`Asked`]).
@@ -53,11 +54,11 @@ pub const FILE: &str = "manifest.json";
 
 /// One file that was read, or set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SourceFile {
     /// Number in the trace.
     pub source_id: i64,
-    /// Profiler that wrote it: kineto, nsys, xla, memory, or et for an execution trace.
-    pub source: String,
+    /// Profiler that wrote it.
+    pub source: Source,
     /// Path as given.
     pub path: String,
     /// Absolute path, by which a later ingest finds it again.
@@ -82,8 +83,8 @@ pub struct Source {
 
 /// Whether execution traces of these sources lie beside traces of a profiler. A record of a
 /// benchmark is none.
-pub fn beside<'a>(sources: impl IntoIterator<Item = &'a str>) -> bool {
-    sources.into_iter().any(|source| !matches!(source, "et" | "bench"))
+pub fn beside(sources: impl IntoIterator<Item = Source>) -> bool {
+    sources.into_iter().any(|source| !matches!(source, Source::Et | Source::Bench))
 }
 
 /// The manifest of a trace directory: the files it was made from, and the program that made it.
@@ -116,11 +117,11 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
     /// Files that were read: an entry for each rank in each.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceFile>,
     /// Files of the same folder that are no traces of this job.
-    pub set_aside: Vec<Source>,
+    pub set_aside: Vec<SourceFile>,
     /// Card that was read: path, size, time.
-    pub cards: Vec<Source>,
+    pub cards: Vec<SourceFile>,
     /// Rows of each table.
     pub rows: BTreeMap<String, u64>,
     /// Findings by code.
@@ -286,10 +287,10 @@ impl Manifest {
 
     /// Profilers that its files are of, each once. An execution trace counts where it lies alone:
     /// beside a trace it only tells more of that.
-    pub fn kinds(&self) -> Vec<&str> {
-        let mut kinds: BTreeSet<&str> = self.sources.iter().map(|s| s.source.as_str()).collect();
+    pub fn kinds(&self) -> Vec<Source> {
+        let mut kinds: BTreeSet<Source> = self.sources.iter().map(|s| s.source).collect();
         if beside(kinds.iter().copied()) {
-            kinds.remove("et");
+            kinds.remove(&Source::Et);
         }
         kinds.into_iter().collect()
     }
@@ -297,7 +298,7 @@ impl Manifest {
     /// Ranks that were recorded.
     pub fn ranks(&self) -> BTreeSet<i64> {
         let kinds = self.kinds();
-        let counted = self.sources.iter().filter(|s| kinds.contains(&s.source.as_str()));
+        let counted = self.sources.iter().filter(|s| kinds.contains(&s.source));
         counted.filter_map(|s| s.rank).collect()
     }
 

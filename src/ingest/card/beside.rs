@@ -9,10 +9,10 @@ use crate::ingest::find::walk::Candidate;
 use crate::input::place::Place;
 use crate::readers::contract::Kind;
 use crate::readers::log::Log;
-use crate::store::manifest::Source;
+use crate::store::manifest::SourceFile;
 
 /// The files that a card was read from.
-pub(crate) fn card_sources(card: &Card) -> Vec<Source> {
+pub(crate) fn card_sources(card: &Card) -> Vec<SourceFile> {
     let mut paths = vec![&card.path];
     paths.extend(card.config.iter().map(|(path, _)| path).filter(|path| **path != card.path));
     paths

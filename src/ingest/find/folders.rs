@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::ingest::find::names::{is_numbered, is_process_folder, is_rank_folder};
 use crate::ingest::find::walk::{self, Candidate};
+use crate::schema::source::Source;
 
 /// The folder of the job of a file: the deepest one left after stripping the folders that belong
 /// to one rank or to a profiler's habits (`rank3`, `torch_profiler`, `profile_trace`,
@@ -179,7 +180,7 @@ pub(crate) fn bench_home(file: &Path, roots: &[PathBuf]) -> PathBuf {
 /// `file-unreadable`; `nothing-found` when there is none.
 pub(crate) fn given(path: &Path) -> Result<Vec<Candidate>> {
     let mut found = walk::below(path, None)?;
-    found.retain(|c| c.kind.is_read() && c.kind.source() == "memory");
+    found.retain(|c| c.kind.is_read() && c.kind.source() == Source::Memory);
     match found.is_empty() {
         false => Ok(found),
         true => Err(Error::new("nothing-found", "no memory snapshot was found")

@@ -16,6 +16,7 @@ use crate::ingest::find::walk::Candidate;
 use crate::ingest::options::{Options, Outcome};
 use crate::input::place::{Place, absolute};
 use crate::readers::contract::Kind;
+use crate::schema::source::Source;
 
 /// A folder that holds the files of one job (or of several unrelated traces).
 pub(crate) struct Root {
@@ -156,7 +157,7 @@ impl<'o> Roots<'o> {
                 continue;
             }
             match candidate.kind {
-                kind if kind.is_read() && joins_others(kind) => {
+                kind if kind.is_read() && kind.source().joins_others() => {
                     self.joining.push(Joining { candidate, top: top.clone(), is_given: false });
                 }
                 kind if kind.is_read() => {
@@ -195,7 +196,7 @@ impl<'o> Roots<'o> {
         for (rank, file) in &self.options.ranks {
             for mut candidate in walk::below(file, Some(*rank))? {
                 candidate.direct = true;
-                if joins_others(candidate.kind) {
+                if candidate.kind.source().joins_others() {
                     self.joining.push(Joining { candidate, top: absolute(file), is_given: true });
                     continue;
                 }
@@ -209,14 +210,14 @@ impl<'o> Roots<'o> {
 
     /// Finds the snapshots of memory in the folders beside the jobs, and those given by hand.
     fn find_snapshots(&mut self) -> Result<()> {
-        if self.options.only().is_none_or(|wanted| wanted == "memory") {
+        if self.options.only().is_none_or(|wanted| wanted == Source::Memory) {
             for root in self.by_root.values() {
                 let first = root.candidates.first().map(|c| c.file.clone());
                 let mut folders = folders::folders_beside(&root.path, &first.unwrap_or_default());
                 folders.extend(folders::folders_of_only(&root.path));
                 for folder in folders {
                     let mut found = walk::below(&folder, None)?;
-                    found.retain(|c| c.kind.is_read() && c.kind.source() == "memory");
+                    found.retain(|c| c.kind.is_read() && c.kind.source() == Source::Memory);
                     self.joining.extend(found.into_iter().map(|candidate| Joining {
                         candidate,
                         top: root.path.clone(),
@@ -241,11 +242,11 @@ impl<'o> Roots<'o> {
     fn place_joining(&mut self) {
         let homes: Vec<PathBuf> = self.by_root.keys().cloned().collect();
         let mut joining = std::mem::take(&mut self.joining);
-        joining.sort_by_key(|file| file.candidate.kind.source() == "bench");
+        joining.sort_by_key(|file| file.candidate.kind.source() == Source::Bench);
         let mut with_snapshots: Option<Vec<PathBuf>> = None;
         for Joining { mut candidate, top, is_given } in joining {
             candidate.rank = self.given_rank(&candidate);
-            let home = if candidate.kind.source() == "bench" {
+            let home = if candidate.kind.source() == Source::Bench {
                 let all = || self.by_root.keys().cloned().collect();
                 folders::bench_home(&candidate.absolute, with_snapshots.get_or_insert_with(all))
             } else {
@@ -273,11 +274,6 @@ impl<'o> Roots<'o> {
         }
         self.by_root.into_values().collect()
     }
-}
-
-/// Whether a file of this kind belongs to the job beside it, whatever folder it lies in itself.
-fn joins_others(kind: Kind) -> bool {
-    matches!(kind.source(), "memory" | "bench")
 }
 
 /// The error of a file that the user named, and that is no trace.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::input::place::{self, Place, absolute};
 use crate::readers::contract::Kind;
 use crate::readers::sniff::{kind_of, names_json};
-use crate::store::manifest::Source;
+use crate::store::manifest::SourceFile;
 
 /// A file to look at. The disk is asked once where it lies, how large it is, and when it was
 /// written.
@@ -45,11 +45,11 @@ impl Candidate {
     }
 
     /// The entry of the file in a manifest; None where the file could not be asked.
-    pub(crate) fn source(&self, source_id: i64) -> Option<Source> {
+    pub(crate) fn source(&self, source_id: i64) -> Option<SourceFile> {
         let (bytes, mtime_ns) = self.size_and_time?;
-        Some(Source {
+        Some(SourceFile {
             source_id,
-            source: self.kind.source().to_owned(),
+            source: self.kind.source(),
             path: self.place.display(),
             absolute: self.absolute.clone(),
             rank: None,
@@ -63,7 +63,7 @@ impl Candidate {
     }
 
     /// Whether it is the file that was read.
-    pub(crate) fn is_same(&self, now: &Source, then: &Source) -> bool {
+    pub(crate) fn is_same(&self, now: &SourceFile, then: &SourceFile) -> bool {
         now.bytes == then.bytes
             && now.rank_flag == then.rank_flag
             && (now.mtime_ns == then.mtime_ns
@@ -170,7 +170,7 @@ fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Can
 ///
 /// # Errors
 /// `io` when the file cannot be asked.
-pub(crate) fn source_of(candidate: &Candidate, source_id: i64) -> Result<Source> {
+pub(crate) fn source_of(candidate: &Candidate, source_id: i64) -> Result<SourceFile> {
     let size_and_time = Some(place::stat(&candidate.place.file)?);
     let asked_now = Candidate { size_and_time, ..candidate.clone() };
     Ok(asked_now.source(source_id).expect("its size and time are known"))

@@ -54,10 +54,11 @@ mod tests {
     use super::*;
     use crate::ingest::find::names;
     use crate::ingest::ranks;
+    use crate::schema::source::Source;
 
     fn file(path: &str, source: &str) -> Facts {
         Facts {
-            source: source.to_owned(),
+            source: Source::of_word(source).expect("a source"),
             path: path.to_owned(),
             shares: 1,
             is_rank: source != "bench",

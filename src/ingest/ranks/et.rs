@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 
 use crate::ingest::ranks::facts::{Facts, Member};
+use crate::schema::source::Source;
 
 /// Whether a file is an execution trace.
 pub(crate) fn is_execution_trace(file: &Facts) -> bool {
-    file.source == "et"
+    file.source == Source::Et
 }
 
 /// Adds the execution traces `which` to the traces whose ranks they are of.
@@ -71,7 +72,7 @@ mod tests {
     fn file(source: &str, path: &str, trace_rank: Option<i64>, pid: i64) -> Facts {
         let (p, root) = (std::path::Path::new(path), std::path::Path::new(""));
         Facts {
-            source: source.to_owned(),
+            source: Source::of_word(source).expect("a source"),
             path: path.to_owned(),
             shares: 1,
             is_rank: true,

@@ -1,12 +1,13 @@
 //! What is known of a file before it has a rank, and the rank that it gets.
 
 use crate::readers::share::Communicator;
+use crate::schema::source::Source;
 
 /// The facts of a file, or of the share of a rank in it, that say its trace and rank.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     /// Profiler that wrote it.
-    pub source: String,
+    pub source: Source,
     /// Path as shown.
     pub path: String,
     /// The run that its folders name (`plugins/profile/<run>`).

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::ingest::find::names::natural;
 use crate::ingest::ranks::facts::{Facts, Member};
 use crate::input::time::EPOCH_FROM_NS;
+use crate::schema::source::Source;
 
 /// Files of one rank each.
 pub(crate) fn by_file(files: &[Facts], which: &[usize]) -> (Vec<Vec<Member>>, Vec<Error>) {
@@ -133,7 +134,7 @@ pub(crate) fn duplicate(files: &[Facts], same: &[Member]) -> Error {
     let rank = same.first().and_then(|m| m.rank).unwrap_or_default();
     let source = same.first().map_or("", |m| m.rank_source);
     let said = match source {
-        "trace" if files[same[0].file].source == "nsys" => "what the trace says",
+        "trace" if files[same[0].file].source == Source::Nsys => "what the trace says",
         "trace" => "distributedInfo.rank",
         "flag" => "--rank",
         _ => "the file name",

@@ -6,12 +6,13 @@ use crate::ingest::ranks::et::is_execution_trace;
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::records::ReadFile;
 use crate::readers::log::{Log, Severity};
+use crate::schema::source::Source;
 use crate::store::manifest;
 
 /// The ranks of a trace: those of execution traces only where there is nothing else that has ranks.
 pub(crate) fn recorded(files: &[ReadFile], members: &[Member]) -> BTreeSet<Option<i64>> {
     let is_et = |m: &Member| is_execution_trace(&files[m.file].record.facts);
-    let sources = members.iter().map(|m| &*files[m.file].record.source.source);
+    let sources = members.iter().map(|m| files[m.file].record.source.source);
     let beside = manifest::beside(sources);
     members.iter().filter(|m| !(beside && is_et(m))).map(|m| m.rank).collect()
 }
@@ -28,20 +29,20 @@ pub(crate) fn note(files: &[ReadFile], members: &[Member], log: &mut Log) {
 /// Says where the rank of a file is a guess, or its name was not believed.
 fn note_rank(file: &ReadFile, m: &Member, log: &mut Log) {
     let facts = &file.record.facts;
-    let source = &*file.record.source.source;
+    let source = file.record.source.source;
     if m.rank_source == "order" {
         log.add(Severity::Info, "rank-assumed", None, || {
             match source {
-                "nsys" => {
+                Source::Nsys => {
                     "neither the trace nor its name says a rank; ranks were given in the order of \
                      nodes and devices"
                 }
-                "xla" => {
+                Source::Xla => {
                     "the profile does not say which device of the job each of its devices is; \
                      ranks are the numbers of the devices, host by host (--rank N=FILE says that of \
                      the first)"
                 }
-                "memory" => {
+                Source::Memory => {
                     "the name of the memory snapshot says no rank; it counts as that of the only \
                      rank beside it, or as rank 0"
                 }
@@ -53,14 +54,14 @@ fn note_rank(file: &ReadFile, m: &Member, log: &mut Log) {
             .to_owned()
         });
     }
-    if source != "kineto" && m.rank_source == "order" && facts.name_rank.is_some() {
+    if source != Source::Kineto && m.rank_source == "order" && facts.name_rank.is_some() {
         log.add(Severity::Info, "rank-name-ignored", None, || {
             "files whose name says a rank and that hold several processes or devices that compute; \
              the name was not used"
                 .to_owned()
         });
     }
-    if source == "kineto" && facts.trace_rank.is_some() && m.rank_source == "name" {
+    if source == Source::Kineto && facts.trace_rank.is_some() && m.rank_source == "name" {
         log.add(Severity::Info, "rank-by-name", None, || {
             "files of equal bytes under different rank names; each counts as the rank of its name"
                 .to_owned()
@@ -101,7 +102,7 @@ fn note_execution_traces(files: &[ReadFile], members: &[Member], log: &mut Log) 
 
 /// Says where only some ranks have a snapshot of memory, and where one has several.
 fn note_snapshots(files: &[ReadFile], members: &[Member], log: &mut Log) {
-    let is_memory = |m: &&Member| files[m.file].record.source.source == "memory";
+    let is_memory = |m: &&Member| files[m.file].record.source.source == Source::Memory;
     let snapshots: Vec<&Member> = members.iter().filter(is_memory).collect();
     let of: BTreeSet<i64> = snapshots.iter().filter_map(|m| m.rank).collect();
     let all: BTreeSet<i64> = members.iter().filter_map(|m| m.rank).collect();

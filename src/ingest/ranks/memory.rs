@@ -92,11 +92,12 @@ mod tests {
     use super::*;
     use crate::ingest::find::names;
     use crate::ingest::ranks;
+    use crate::schema::source::Source;
 
     fn file(path: &str, source: &str) -> Facts {
         let p = Path::new(path);
         Facts {
-            source: source.to_owned(),
+            source: Source::of_word(source).expect("a source"),
             path: path.to_owned(),
             shares: 1,
             is_rank: true,

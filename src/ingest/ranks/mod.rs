@@ -32,6 +32,7 @@ use crate::ingest::ranks::et::is_execution_trace;
 use crate::ingest::ranks::facts::{Facts, Left, Member};
 use crate::ingest::ranks::files::by_file;
 use crate::input::time::EPOCH_FROM_NS;
+use crate::schema::source::Source;
 
 /// The traces that the files make, each in the order of its ranks; then what is wrong with the
 /// files that make none; then what is left out.
@@ -41,13 +42,13 @@ pub fn split(files: &[Facts]) -> (Vec<Vec<Member>>, Vec<Error>, Vec<Left>) {
     let mut snapshots = Vec::new();
     let mut benches = Vec::new();
     for (i, file) in files.iter().enumerate() {
-        match &*file.source {
-            "nsys" => nsys.push(i),
-            "xla" => xla.push(i),
-            "et" => ets.push(i),
-            "memory" => snapshots.push(i),
-            "bench" => benches.push(i),
-            _ => others.push(i),
+        match file.source {
+            Source::Nsys => nsys.push(i),
+            Source::Xla => xla.push(i),
+            Source::Et => ets.push(i),
+            Source::Memory => snapshots.push(i),
+            Source::Bench => benches.push(i),
+            Source::Kineto => others.push(i),
         }
     }
     let (mut traces, mut errors) = by_file(files, &others);

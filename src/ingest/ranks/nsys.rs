@@ -256,12 +256,13 @@ mod tests {
     use crate::ingest::find::names;
     use crate::ingest::ranks;
     use crate::readers::share::Communicator;
+    use crate::schema::source::Source;
 
     /// A file with ranks on these devices.
     fn file(path: &str, devices: &[i64]) -> Vec<Facts> {
         let p = std::path::Path::new(path);
         let share = |(i, device): (usize, &i64)| Facts {
-            source: "nsys".to_owned(),
+            source: Source::Nsys,
             path: path.to_owned(),
             share: i,
             place: i,
@@ -404,7 +405,7 @@ mod tests {
     #[test]
     fn kineto_and_nsys_of_the_same_ranks_are_one_trace() {
         let mut files = [file("rank0.sqlite", &[0]), file("rank0.json", &[0])].concat();
-        files[1].source = "kineto".to_owned();
+        files[1].source = Source::Kineto;
         assert_eq!(shape(&files), [[("rank0.sqlite", 0, 0), ("rank0.json", 0, 0)]]);
         files[1].name_rank = Some(1);
         assert_eq!(shape(&files).len(), 2);

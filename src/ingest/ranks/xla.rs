@@ -192,13 +192,14 @@ fn are_one_run(one: &Group, other: &Group) -> bool {
 mod tests {
     use super::*;
     use crate::ingest::ranks;
+    use crate::schema::source::Source;
 
     const EPOCH: i64 = 1_795_000_000_000_000_000;
 
     /// A file with these ranks, on the devices from 0 on.
     fn file(path: &str, run: &str, ranks: &[Option<i64>], world: i64) -> Vec<Facts> {
         let of = |(i, rank): (usize, &Option<i64>)| Facts {
-            source: "xla".to_owned(),
+            source: Source::Xla,
             path: path.to_owned(),
             run: Some(run.to_owned()).filter(|run| !run.is_empty()),
             share: i,
