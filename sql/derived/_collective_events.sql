@@ -49,8 +49,8 @@ WITH
     device_calls AS (
         SELECT
             d.source, d.rank, d.event_id, d.device, d.stream, d.ts_ns, d.dur_ns, d.name,
-            -- The profiler of XLA may list the steps of a device, on its clock; and it may not say what
-            -- launched an operation.
+            -- The profiler of XLA may list the steps of a device, on its clock; and it may not say
+            -- what launched an operation.
             CASE
                 WHEN d.source = 'xla' THEN coalesce(
                     CASE WHEN d.rank NOT IN (SELECT rank FROM stepped_devices) THEN l.launch_ts_ns END,
@@ -74,7 +74,8 @@ WITH
         WHERE d.class = 'comm'
     ),
 
-    -- On a rank without any device, gloo's own annotations are the calls: the real span on its thread.
+    -- On a rank without any device, gloo's own annotations are the calls: the real span on its
+    -- thread.
     gloo AS (
         SELECT
             h.source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
@@ -109,7 +110,8 @@ WITH
         QUALIFY row_number() OVER (PARTITION BY h.event_id ORDER BY o.event_id) = 1
     ),
 
-    -- Calls as the execution trace of the rank has them, by the record of Kineto (gloo: the annotation).
+    -- Calls as the execution trace of the rank has them, by the record of Kineto (gloo: the
+    -- annotation).
     traced AS (
         SELECT
             l.event_id, n.collective_name, n.dtype, n.in_elems, n.out_elems, n.in_split, n.out_split,
@@ -190,9 +192,9 @@ WITH
         WHERE kind <> 'unknown' AND NOT by_kernel
     ),
 
-    -- The places that may name the kind, best first: the kernel itself, the record around its launch,
-    -- and where these do not say it the annotation and the operator there. What NVTX ranges of NCCL say
-    -- comes after those two: an all-to-all is a group of sends and receives to NCCL.
+    -- The places that may name the kind, best first: the kernel itself, the record around its
+    -- launch, and where these do not say it the annotation and the operator there. What NVTX ranges
+    -- of NCCL say comes after those two: an all-to-all is a group of sends and receives to NCCL.
     stated AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
@@ -320,8 +322,9 @@ WITH
         LEFT JOIN known AS e ON e.word = t.collective_name
     ),
 
-    -- Operators that communicate without c10d and are named after what they do: those of symmetric memory
-    -- and of the all-reduces that engines bring along. Their tensors are the inputs with dimensions.
+    -- Operators that communicate without c10d and are named after what they do: those of symmetric
+    -- memory and of the all-reduces that engines bring along. Their tensors are the inputs with
+    -- dimensions.
     launchers AS (
         SELECT
             event_id, collective, launcher_name,
@@ -341,7 +344,8 @@ WITH
         FROM launchers
     ),
 
-    -- The first tensor is what it takes; where a local input is copied into the buffer, the second is.
+    -- The first tensor is what it takes; where a local input is copied into the buffer, the second
+    -- is.
     inputs AS (
         SELECT
             event_id, collective, launcher_name, dims, types, places,
@@ -349,7 +353,8 @@ WITH
         FROM tensors
     ),
 
-    -- An all-reduce gives what it takes; others say it in their last argument, where it is named `out`.
+    -- An all-reduce gives what it takes; others say it in their last argument, where it is named
+    -- `out`.
     launched AS (
         SELECT
             event_id,

@@ -13,7 +13,8 @@ WITH
     events AS (
         SELECT
             c.source, c.event_id, c.rank, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.seq,
-            -- Calls that follow each other: of a kind, or of an operation where the program says it.
+            -- Calls that follow each other: of a kind, or of an operation where the program says
+            -- it.
             concat_ws(' ', c.collective, c.operation) AS series,
             coalesce(g.pg_id, 0) AS pg_key
         FROM _collective_events AS c

@@ -20,7 +20,8 @@ WITH
         SELECT
             c.source, c.collective_id, c.pg_id, c.collective, c.group_size, c.rank, c.message_bytes,
             c.dtype, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.dur_ns, c.step, m.matched_by, n.node,
-            -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only is not uneven.
+            -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only
+            -- is not uneven.
             (c.collective NOT IN ('send', 'recv', 'send_recv')
                 AND c.in_split IS NOT NULL AND list_min(c.in_split) IS DISTINCT FROM list_max(c.in_split))
                 OR (c.collective = 'all_to_all' AND coalesce(c.in_bytes <> c.out_bytes, false)) AS uneven

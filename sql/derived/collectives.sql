@@ -53,7 +53,8 @@ WITH
             e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
             e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.size_source,
             e.stall_ns, g.ranks IS NOT NULL AS is_listed,
-            -- Place of the rank in its group, from 1; a group of all ranks that nobody lists is in their order.
+            -- Place of the rank in its group, from 1; a group of all ranks that nobody lists is in
+            -- their order.
             CASE
                 WHEN g.ranks IS NOT NULL THEN nullif(list_position(g.ranks, e.rank), 0)
                 WHEN e.group_rank IS NOT NULL THEN e.group_rank + 1
@@ -96,14 +97,16 @@ WITH
             source, rank, event_id, device, stream, ts_ns, dur_ns, collective, collective_raw, dtype,
             group_size, pg_id, in_elems, out_elems, in_bytes, out_bytes, seq, root_rank, peer_rank,
             in_split, out_split, coll_source, size_source, group_source, collective_id, step, stall_ns,
-            -- Of what an all-to-all with splits sends, the share that leaves the rank; splits may count rows.
+            -- Of what an all-to-all with splits sends, the share that leaves the rank; splits may
+            -- count rows.
             CASE
                 WHEN collective IN ('all_to_all', 'send', 'send_recv') AND len(in_split) = group_size AND list_min(in_split) >= 0
                     AND place BETWEEN 1 AND group_size
                     AND list_sum(in_split) BETWEEN 1 AND 4611686018427387904
                     THEN list_sum(in_split) - in_split[place]
             END AS leaving_split,
-            -- In a permute of XLA that pairs the ranks, who has no target, or itself, sends nothing.
+            -- In a permute of XLA that pairs the ranks, who has no target, or itself, sends
+            -- nothing.
             source = 'xla' AND collective = 'send_recv' AND is_listed
                 AND coalesce(peer_rank + 1 = place, true) AS sends_nothing,
             CASE

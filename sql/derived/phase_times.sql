@@ -62,7 +62,8 @@ WITH
         GROUP BY source, rank, step, phase, device
     ),
 
-    -- In the order of a step: an instant in which the work of two phases runs is of the earlier one.
+    -- In the order of a step: an instant in which the work of two phases runs is of the earlier
+    -- one.
     earlier AS (
         SELECT
             w.source, w.rank, w.step, w.phase, w.device, w.busy, w.comm_ns, w.compute_ns, w.work_ns, w.events,

@@ -12,7 +12,8 @@ WITH
 
 SELECT
     c.trace, c.collective_id, c.collective, c.group_size, j.card_size, c.message_bytes, c.dur_ns,
-    -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only is not uneven.
+    -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only is not
+    -- uneven.
     (c.collective NOT IN ('send', 'recv', 'send_recv')
             AND coalesce(list_min(c.in_split) <> list_max(c.in_split), false))
         OR (c.collective = 'all_to_all' AND coalesce(c.in_bytes <> c.out_bytes, false)) AS uneven

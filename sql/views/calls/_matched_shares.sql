@@ -22,8 +22,8 @@ WITH
             c.trace, c.source, c.collective_id, c.rank, c.device, c.start_ns, c.dur_ns, c.in_elems,
             c.out_elems, c.in_bytes, c.out_bytes, c.aligned, c.first_ns,
             max(c.start_ns) OVER (PARTITION BY c.trace, c.source, c.collective_id) - c.start_ns AS wait_ns,
-            -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only is
-            -- not uneven.
+            -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only
+            -- is not uneven.
             (c.collective NOT IN ('send', 'recv', 'send_recv')
                     AND coalesce(list_min(c.in_split) <> list_max(c.in_split), false))
                 OR (c.collective = 'all_to_all' AND coalesce(c.in_bytes <> c.out_bytes, false)) AS uneven

@@ -74,7 +74,8 @@ WITH
         GROUP BY trace, measure
     ),
 
-    -- A marker that does not say what a step is for: the first reads the prompt, the last may be cut.
+    -- A marker that does not say what a step is for: the first reads the prompt, the last may be
+    -- cut.
     placed_steps AS (
         SELECT
             trace, rank, ts_ns, dur_ns, purpose,
