@@ -217,9 +217,11 @@ mod tests {
     use super::*;
     use crate::spool::tables::{DEVICE, TABLES, rows_of};
 
-    /// Names of the columns of each table, and how a row without values is pushed: a column of
-    /// another type is refused.
-    const TABLES_BY_NAME: [(&[&str], fn(&mut Rows)); TABLES.len()] = [
+    /// Names of the columns of a table, and how a row without values is pushed: a column of another
+    /// type is refused.
+    type ByName = (&'static [&'static str], fn(&mut Rows));
+
+    const TABLES_BY_NAME: [ByName; TABLES.len()] = [
         (HostEvent::COLUMNS, |rows| HostEvent::default().push(rows)),
         (DeviceEvent::COLUMNS, |rows| DeviceEvent::default().push(rows)),
         (Flow::COLUMNS, |rows| Flow::default().push(rows)),
