@@ -134,7 +134,7 @@ fn of_metrics(metrics: &[&SqlFile]) -> Grid {
     Grid::of_rows(&columns, rows.collect())
 }
 
-/// What there is, a row each.
+/// The things of a kind, a row each.
 pub fn grid(context: &Context, what: What) -> Grid {
     match what {
         What::Metrics => of_metrics(&context.registry.metrics().collect::<Vec<_>>()),

@@ -46,7 +46,7 @@ pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
 /// Ingests paths and prints the summary.
 ///
 /// # Errors
-/// Those of the ingest as a whole; those of single files are in the outcome.
+/// Only errors of the ingest as a whole; those of single files are in the outcome.
 pub fn ingest_paths(
     context: &Context,
     paths: &[PathBuf],

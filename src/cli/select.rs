@@ -178,7 +178,7 @@ fn ingested(
     Ok(known(context).into_iter().filter(|k| names.contains(&k.name)).collect())
 }
 
-/// Has a trace that is named read again, for options that are given: by one of its files, from
+/// Reads a trace that is named again, for options that are given: by one of its files, from
 /// which the ingest finds the whole job.
 fn reread(meant: &mut Meaning, known: &[NamedTrace], reading: &ReadingArgs) -> Result<()> {
     let Meaning::Traces(names) = meant else { return Ok(()) };

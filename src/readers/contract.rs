@@ -16,13 +16,13 @@ use crate::spool::steps::StepPatterns;
 
 /// A file that is to be read, and how.
 pub struct Reading<'a> {
-    /// Where the file lies.
+    /// Place of the file.
     pub place: &'a Place,
-    /// What the file is.
+    /// Kind of the file.
     pub kind: Kind,
     /// Number of the source, for the ids of rows.
     pub source_id: i64,
-    /// What the user and the path say of the file.
+    /// Words of the user and of the path about the file.
     pub said: Said,
     /// Whether what can be read of a damaged file is kept.
     pub keep_partial: bool,
@@ -34,11 +34,11 @@ pub struct Reading<'a> {
     pub steps: &'a Arc<StepPatterns>,
     /// Ranges that are steps, where the user names them.
     pub own_steps: Option<&'a Arc<StepPatterns>>,
-    /// Who is told how far the reading is.
+    /// The watcher that is told of progress.
     pub watcher: &'a Watcher,
 }
 
-/// What flags and the path say of a file.
+/// The words of flags and of the path about a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Said {
     /// Rank of a flag: that of the first rank in the file.
@@ -53,7 +53,7 @@ pub struct Said {
     pub is_named: bool,
 }
 
-/// What a reader says of a file.
+/// The answer of a reader.
 #[derive(Debug)]
 pub enum Answer {
     /// The file was read.
@@ -70,13 +70,13 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What a file is that is no trace.
+    /// The answer for a file that is no trace, but this.
     pub fn other(what: impl Into<String>) -> Self {
         Self::Other(what.into())
     }
 }
 
-/// What the first bytes of a file say.
+/// The kind of a file, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Starts like JSON: read as Kineto, which may still find that it is none.
@@ -103,7 +103,7 @@ pub enum Kind {
     BenchRecord,
     /// Samples of the counters of NVLink.
     NvlinkSamples,
-    /// What people write beside traces: a text about them, a script, a picture.
+    /// A file that people write beside traces: a text about them, a script, a picture.
     Prose,
     /// Anything else, by description.
     Other(&'static str),

@@ -144,7 +144,7 @@ impl Document {
         self.window.peek()
     }
 
-    /// Looks at what stands behind the document.
+    /// Reads the bytes behind the document.
     pub(crate) fn close(&mut self, log: &mut Log) -> Result<(), Failure> {
         if self.window.peek().is_some() {
             log.add(Severity::Loss, "trailing-data", Some(self.window.offset), || {

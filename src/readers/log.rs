@@ -37,7 +37,7 @@ pub struct Finding {
     pub count: u64,
     /// Byte of the uncompressed file where it came first.
     pub first_offset: Option<u64>,
-    /// What was seen and what was done.
+    /// The message: the fact, and how it was treated.
     pub message: String,
 }
 

@@ -15,11 +15,11 @@ pub struct RankRow {
     pub host: Option<String>,
     /// Name of the device.
     pub device_name: Option<String>,
-    /// Its multiprocessors.
+    /// Number of multiprocessors of the device.
     pub sm_count: Option<i64>,
-    /// Its memory.
+    /// Memory of the device.
     pub memory_bytes: Option<i64>,
-    /// Its compute capability.
+    /// Compute capability of the device.
     #[serde(default)]
     pub compute_capability: Option<String>,
     /// World size that the file states.
@@ -39,16 +39,17 @@ pub fn capability(major: Option<i64>, minor: Option<i64>) -> Option<String> {
     (major > 0).then(|| format!("{major}.{minor}"))
 }
 
-/// What a reader made of one rank in one file (a file may hold several), or of what is of no rank.
+/// The rows that a reader made of one rank in one file (a file may hold several), or of what is of
+/// no rank.
 #[derive(Debug, Default)]
 pub struct Share {
-    /// What `ranks` says of it.
+    /// The row of the table `ranks`.
     pub row: RankRow,
     /// Findings; those of the file as a whole are with its first share.
     pub log: Log,
     /// Counts and spans, the base included.
     pub totals: Totals,
-    /// What must still be added to relative `ts_ns` in the spool files.
+    /// Nanoseconds that must still be added to relative `ts_ns` in the spool files.
     pub pending_base_ns: i64,
     /// Uncompressed bytes of the file; of its first share only.
     pub bytes: u64,
@@ -60,7 +61,7 @@ pub struct Share {
     pub nccl: Option<Communicator>,
     /// Whether it is a rank.
     pub is_rank: bool,
-    /// Its place among the ranks of the file, by device.
+    /// Place of the rank among those of the file, by device.
     pub place: usize,
 }
 
@@ -69,7 +70,7 @@ pub struct Share {
 pub struct Communicator {
     /// The same number on all its ranks; old versions do not say it.
     pub id: Option<i64>,
-    /// Its ranks.
+    /// Number of its ranks.
     pub ranks: i64,
     /// The rank of this process in it.
     pub rank: i64,

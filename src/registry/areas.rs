@@ -6,7 +6,7 @@
 pub struct Group {
     /// The name: `@area` of a metric, and the folder of both.
     pub name: &'static str,
-    /// Of an area the question that its metrics answer, of a subject what its views are of.
+    /// The question that the metrics of an area answer, or the matter of the views of a subject.
     pub title: &'static str,
 }
 

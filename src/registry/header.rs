@@ -41,7 +41,7 @@ pub struct Param {
     pub ty: String,
     /// Default as text; None for NULL.
     pub default: Option<String>,
-    /// What it does.
+    /// Its summary.
     pub doc: String,
 }
 
@@ -58,7 +58,7 @@ pub struct Column {
     pub unit: Option<String>,
     /// Which direction is better.
     pub better: Option<String>,
-    /// What it is.
+    /// Its description.
     pub doc: String,
 }
 
@@ -98,7 +98,7 @@ impl Check {
 pub struct Header {
     /// What the file defines.
     pub kind: Kind,
-    /// Its name.
+    /// Name of the file in SQL.
     pub name: String,
     /// `@version`, 1 where there is none.
     pub version: u32,
@@ -147,7 +147,7 @@ pub struct Header {
     pub nvtx: String,
 }
 
-/// Whose traces there are; a metric without `@profilers` is of the first three.
+/// The profilers whose traces there are; a metric without `@profilers` is of the first three.
 const PROFILERS: [&str; 5] = ["kineto", "nsys", "xla", "memory", "bench"];
 
 impl Header {

@@ -25,11 +25,11 @@ pub struct SqlFile {
     pub path: String,
     /// The whole text.
     pub text: String,
-    /// What its header says.
+    /// Header of the file.
     pub header: Header,
     /// Part of the program, so that `ccl-sql check` has seen it: one `SELECT`.
     pub embedded: bool,
-    /// Of a user's folder, which has any layout; all others have that of `sql/`.
+    /// A user's folder, which has any layout; all others have that of `sql/`.
     pub of_user: bool,
 }
 

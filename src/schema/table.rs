@@ -51,7 +51,7 @@ pub struct Column {
     pub doc: &'static str,
 }
 
-/// Who makes the rows of a table.
+/// The maker of the rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     /// A reader, while it reads a file.
@@ -65,9 +65,9 @@ pub enum Made {
 pub struct Table {
     /// Name of the view and of the folder.
     pub name: &'static str,
-    /// What a row is.
+    /// Meaning of a row.
     pub doc: &'static str,
-    /// Who makes it.
+    /// Maker of the rows.
     pub made: Made,
     /// Columns in order, without `trace`, which every table has in front (from the folder name).
     pub columns: &'static [Column],

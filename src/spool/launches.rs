@@ -277,7 +277,7 @@ fn is_range(kind: i64) -> bool {
 #[derive(Debug, Default)]
 struct Sweep {
     open: Vec<Open>,
-    /// Those of the open ones that are ranges: operators may lie deep.
+    /// The open ones that are ranges: operators may lie deep.
     ranges: Vec<Open>,
     /// Operator that ended last, and when: times of older traces are whole microseconds, so that a
     /// launch may fall on the end of its operator.

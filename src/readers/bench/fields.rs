@@ -30,7 +30,7 @@ pub(super) const EMPTY: &[u8] = b"[]";
 const MAX_FIELDS: usize = 4096;
 
 impl<'b> Fields<'b> {
-    /// Of the object at the front of `b`; its end, and what was mended.
+    /// The fields of the object at the front of `b`; its end, and what was mended.
     pub(super) fn of(b: &'b [u8], log: &mut Log, offset: u64) -> Result<(Self, usize), Stop> {
         let mut fields = Self::default();
         let mut lost = 0;

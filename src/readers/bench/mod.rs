@@ -20,7 +20,7 @@ use crate::readers::contract::{Answer, Kind, Reading};
 
 /// Unpacked bytes of the largest file of records that is read: its lists are read where they stand.
 const MAX_FILE_BYTES: u64 = 1 << 30;
-/// What is said of a larger one.
+/// The message for a larger file.
 const TOO_LARGE: [&str; 2] = [
     "the benchmark record is larger than any that is read",
     "write it without the details of each request",

@@ -79,7 +79,7 @@ fn elements(raw: &str, depth: usize) -> Option<i64> {
     sum
 }
 
-/// Of the text of a value, unless it is empty.
+/// The text of a value, unless it is empty.
 pub(crate) fn word(raw: &str) -> Option<String> {
     json::text(raw).map(|t| t.into_owned()).filter(|t| !t.is_empty())
 }

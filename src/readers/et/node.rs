@@ -10,7 +10,7 @@ use crate::readers::et::collective::{self, Said, Values};
 use crate::spool::args::Args;
 use crate::spool::rows::Rows;
 
-/// What a member may hold.
+/// The types that a member may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// An integer from this one on; lower ones down to -1 say "none".
@@ -78,12 +78,12 @@ fn place(key: &str) -> Option<usize> {
     }
 }
 
-/// What was odd in a node.
+/// A fault of a node.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Odd {
-    /// It has no usable id.
+    /// The node has no usable id.
     pub no_id: bool,
-    /// Its id is digits in quotes.
+    /// The id is digits in quotes.
     pub text_id: bool,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Members<'a> {
         self.values[at].unwrap_or("")
     }
 
-    /// What it says of a call.
+    /// The call that the node records.
     fn said(&self) -> Option<Said> {
         let values = |at| Values { values: self.raw(at), types: self.raw(at + 2) };
         match &*self.text(NAME)? {

@@ -66,7 +66,7 @@ pub(super) fn target(category: &str, name: &str, args: &[(&str, &str)]) -> Targe
 pub(super) enum Columns {
     Device,
     Host,
-    /// Those of an annotation that the profiler put on a device.
+    /// The arguments of an annotation that the profiler put on a device.
     Annotation,
 }
 

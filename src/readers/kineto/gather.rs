@@ -22,7 +22,7 @@ use crate::spool::steps::StepPatterns;
 use crate::spool::totals::Totals;
 use crate::spool::{METADATA, ONE_RANK, Spool, renumbered};
 
-/// What one file held.
+/// The content of one file.
 #[derive(Debug, Default)]
 pub struct Kineto {
     /// Header members, in order; text values without quotes.
@@ -31,7 +31,7 @@ pub struct Kineto {
     pub log: Log,
     /// Counts and spans, the base included.
     pub totals: Totals,
-    /// What must still be added to `ts_ns` below `EPOCH_FROM_NS` in the spool files.
+    /// Nanoseconds that must still be added to `ts_ns` below `EPOCH_FROM_NS` in the spool files.
     pub pending_base_ns: i64,
     /// `baseTimeNanoseconds`.
     pub base_ns: Option<i64>,
@@ -52,7 +52,7 @@ pub(super) struct Gather {
     pub(super) last_end: u64,
     /// Added to recorded times as rows are made (0 while the base is unknown).
     pub(super) base_ns: i64,
-    /// What marks steps beside Kineto's own marker.
+    /// Ranges that mark steps beside Kineto's own marker.
     pub(super) steps: Option<Arc<StepPatterns>>,
     known_base_ns: Option<i64>,
     pending_base_ns: i64,

@@ -55,7 +55,7 @@ impl Header<'_> {
         self.text(self.device(id)?.get("name"))
     }
 
-    /// What `ranks` says of the rank whose device this is.
+    /// The row of the table `ranks` of the rank whose device this is.
     pub fn row(&self, device: Option<i64>, base_ns: Option<i64>) -> RankRow {
         let number =
             |key: &str| self.device(device).and_then(|d| d.get(key)).and_then(Value::as_i64);

@@ -29,7 +29,7 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The same of a timeline, which takes four times its size in memory: some ten million entries.
 const MAX_TIMELINE_BYTES: u64 = 1 << 28;
 
-/// What is said of a larger one.
+/// The message for a larger file.
 const TOO_LARGE: [&str; 2] = [
     "the snapshot is larger than any that is read",
     "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",

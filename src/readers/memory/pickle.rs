@@ -23,9 +23,9 @@ const MAX_MARKS: usize = 1000;
 /// Bytes of the number of a memo entry in text.
 const MAX_LINE: usize = 20;
 
-/// What a pickle held.
+/// The content of a pickle.
 pub struct Pickle<'a> {
-    /// What its values refer to.
+    /// Objects that its values refer to.
     pub arena: Arena<'a>,
     /// The value.
     pub root: Value,
@@ -38,7 +38,7 @@ pub struct Pickle<'a> {
 pub struct Fault {
     /// `pickle-code`, `pickle-invalid`, `trace-truncated` or `value-too-large`.
     pub code: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
     /// Where.
     pub offset: usize,

@@ -45,7 +45,7 @@ pub struct Name {
 pub struct RangeName {
     /// Class of the event.
     pub class: &'static str,
-    /// What it is to the launches inside it.
+    /// The role of the range for the launches inside it.
     pub kind: Option<i64>,
     /// Pattern and number, when it marks a step.
     pub step: Option<(i64, i64)>,

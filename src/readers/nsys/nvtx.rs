@@ -43,11 +43,11 @@ pub(super) struct Event<'r> {
     message: Option<Message<'r>>,
     /// Bytes of the message that are the name.
     length: usize,
-    /// What its name says.
+    /// Meaning of the name of the range.
     pub(super) range: Option<RangeName>,
     /// Whether it is a range of NCCL's API.
     pub(super) is_nccl: bool,
-    /// What its payload says of NCCL.
+    /// The call of NCCL that the payload of the range states.
     pub(super) payload: Payload,
 }
 

@@ -410,7 +410,7 @@ struct Known {
     /// Devices whose work the host did.
     host_devices: BTreeSet<i64>,
     modules: BTreeMap<i64, Vec<Module>>,
-    /// Of each line of operations; and whether it is by a collective.
+    /// The place in each line of operations; and whether it is by a collective.
     shifts: BTreeMap<(i64, i64), (i128, bool)>,
     meetings: HashMap<i64, Vec<Meeting>>,
     calls: Meetings,

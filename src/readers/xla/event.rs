@@ -31,7 +31,7 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// What it says under a name; of what comes twice, the last. Else what stands once for all
+    /// The value of the event under a name; of several, the last. Else what stands once for all
     /// events of its operation.
     pub fn get(&self, key: Key) -> Option<&'a Datum<'a>> {
         let own = self.said.iter().rev().find(|s| s.key == key).map(|s| &s.value);

@@ -24,7 +24,7 @@ pub struct Seen {
     pub line_ps: i128,
     /// The arguments of the event as JSON; empty for none.
     pub args: Box<str>,
-    /// What it says of itself in place of what stands once for all.
+    /// Words of the event in place of those that stand once for all.
     pub flops: Option<i64>,
     pub bytes_accessed: Option<i64>,
 }

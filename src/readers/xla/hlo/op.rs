@@ -38,7 +38,7 @@ impl Class {
 pub enum Half {
     /// None: it is the whole.
     Whole,
-    /// What it starts goes on while others run.
+    /// The operation that it starts goes on while others run.
     Start,
     /// Waits for the end of what another operation started: its name.
     Done(Option<String>),
@@ -235,7 +235,7 @@ impl Call {
         self.group_size.or_else(by_pairs)
     }
 
-    /// Those who are joined by pairs, directly or through others, each ring by itself.
+    /// The ids that are joined by pairs, directly or through others, each ring by itself.
     fn rings(&self) -> Vec<Vec<i64>> {
         let ids: BTreeSet<i64> = self.pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         let ids: Vec<i64> = ids.into_iter().collect();

@@ -37,17 +37,17 @@ pub struct Plane {
     own: Vec<Range>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub struct Space {
     pub planes: Vec<Plane>,
     pub hostnames: Vec<String>,
-    /// What the profiler says went wrong.
+    /// Errors that the profiler reports.
     pub said: Vec<String>,
     pub fault: Option<Fault>,
 }
 
-/// Where and why the file cannot be read on.
+/// The place at which the file cannot be read on, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub code: &'static str,
