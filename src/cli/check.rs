@@ -8,7 +8,7 @@ use duckdb::Connection;
 
 use crate::cli::args::CheckArgs;
 use crate::cli::context::Context;
-use crate::engine::{empty_tables, lint_probe};
+use crate::engine::{Settings, connect, empty_tables, lint_probe};
 use crate::error::{Error, Result, io};
 use crate::registry::wrap::{COLUMNS, wrapped};
 use crate::registry::{lint, pages};
@@ -59,8 +59,7 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
 
 /// The empty tables of the schema, with the derived tables and the views over them.
 fn empty_engine(context: &Context) -> Result<Connection> {
-    let connection = Connection::open_in_memory()?;
-    crate::functions::register(&connection)?;
+    let connection = connect(&Settings::default())?;
     empty_tables(&connection)?;
     let of_file = |e: duckdb::Error, path: &str| Error::from(e).at(path.to_owned());
     for data in context.registry.derived_data() {
