@@ -17,13 +17,16 @@ use crate::sql_text::sql_name;
 /// Runs the command.
 pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
     let registry = &context.registry;
+    let project = project();
+    if let Some(unknown) = project.as_deref().and_then(|root| not_looked_at(context, root)) {
+        return Err(vec![unknown]);
+    }
     let connection = empty_engine(context).map_err(|e| vec![e])?;
     let mut faults = Vec::new();
     for file in registry.files() {
         let probe = lint_probe(&connection, file).map_err(|e| vec![e])?;
         faults.extend(lint::file(registry, file, &probe));
     }
-    let project = project();
     match (&project, args.write) {
         (None, true) => {
             return Err(vec![
@@ -107,6 +110,28 @@ fn project() -> Option<PathBuf> {
     let ours =
         std::fs::read_to_string(here.join("Cargo.toml")).ok()?.contains("name = \"ccl-sql\"");
     (ours && here.join("sql/metrics").is_dir()).then_some(here)
+}
+
+/// The error of a file in `sql/` that is another than the one that the program looks at: it was built
+/// with the files as they were then.
+fn not_looked_at(context: &Context, root: &Path) -> Option<Error> {
+    let ours = || context.registry.files().filter(|file| !file.of_user);
+    let changed = ours().find(|file| {
+        std::fs::read_to_string(root.join(&file.path)).ok().as_deref() != Some(&file.text)
+    });
+    let known: BTreeSet<PathBuf> = ours().map(|file| root.join(&file.path)).collect();
+    let files = walkdir::WalkDir::new(root.join("sql")).sort_by_file_name().into_iter().flatten();
+    let added = files
+        .map(walkdir::DirEntry::into_path)
+        .find(|path| path.extension().is_some_and(|e| e == "sql") && !known.contains(path));
+    let place = changed.map(|file| file.path.clone()).or_else(|| {
+        Some(added?.strip_prefix(root).unwrap_or(root).to_string_lossy().into_owned())
+    })?;
+    Some(
+        Error::new("check-failed", "the file is not the one that the program was built with")
+            .at(place)
+            .hint("CCL_SQL_TREE=sql ccl-sql check looks at the files as they are"),
+    )
 }
 
 /// Generated files: path, text.

@@ -47,6 +47,19 @@ fn a_folder_of_sql_adds_metrics() {
 }
 
 #[test]
+fn check_does_not_pass_over_a_file_of_the_project() {
+    let place = Place::new();
+    place.write("Cargo.toml", "name = \"ccl-sql\"\n");
+    place.write("sql/metrics/speed/mine.v1.sql", "-- @metric mine\nSELECT 1\n");
+    for args in [&["check"][..], &["check", "--write"]] {
+        let run = place.run(args);
+        assert_eq!((run.code, run.errors()), (1, vec!["check-failed"]), "{}", run.stderr);
+        assert!(run.stderr.contains("CCL_SQL_TREE=sql"), "{}", run.stderr);
+        assert!(!place.input().join("sql/metrics.lock").exists(), "nothing is written");
+    }
+}
+
+#[test]
 fn a_metric_reaches_no_file_and_no_setting() {
     let place = ingested();
     place.write("secret.csv", "a\n42\n");
