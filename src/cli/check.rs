@@ -112,8 +112,8 @@ fn project() -> Option<PathBuf> {
     (ours && here.join("sql/metrics").is_dir()).then_some(here)
 }
 
-/// The error of a file in `sql/` that is another than the one that the program looks at: it was built
-/// with the files as they were then.
+/// The error of a file in `sql/` that is another than the one that the program looks at: it was
+/// built with the files as they were then.
 fn not_looked_at(context: &Context, root: &Path) -> Option<Error> {
     let ours = || context.registry.files().filter(|file| !file.of_user);
     let changed = ours().find(|file| {
