@@ -103,11 +103,11 @@ impl JobFiles {
         outcome.set_aside.push((source.path.clone(), why.to_owned()));
     }
 
-    /// The traces that the files make. One that lacks a file which cannot be read is left out.
+    /// Hands over the traces that the files make.
     ///
     /// # Errors
     /// `usage` where one name was given to several.
-    pub(crate) fn traces(&self, job: &Job) -> Result<Vec<Vec<Member>>> {
+    pub(crate) fn take_traces(&mut self, job: &Job) -> Result<Vec<Vec<Member>>> {
         if self.traces.len() > 1 && job.options.name.is_some() {
             return Err(Error::new(
                 "usage",
@@ -116,7 +116,7 @@ impl JobFiles {
             .at(job.root.path.display().to_string())
             .hint("ingest them one by one, or leave --name away"));
         }
-        Ok(self.traces.clone())
+        Ok(std::mem::take(&mut self.traces))
     }
 
     /// Whether a trace is of the job of a file that cannot be read: a damaged file stops the job

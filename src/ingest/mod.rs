@@ -104,7 +104,7 @@ fn ingest_job(
     // A damaged file is read again when it is whole; the others need not be.
     work.keep = files.some_failed();
     files.report(job, &mut log, outcome);
-    let traces = files.traces(job)?;
+    let traces = files.take_traces(job)?;
 
     let maker = Maker {
         job,
