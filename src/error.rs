@@ -18,6 +18,7 @@ pub const CODES: &[&str] = &[
     "file-changed",
     "file-unreadable",
     "gzip-broken",
+    "host",
     "interrupted",
     "io",
     "json-invalid",

@@ -12,6 +12,8 @@ static CALLS: Mutex<Vec<Weak<Call>>> = Mutex::new(Vec::new());
 /// How far an ingest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
+    /// The word of [`Data::with_token`](crate::Data::with_token).
+    pub token: String,
     /// The folder or file that is read.
     pub job: String,
     /// What is done once its files are read; empty before.
@@ -24,6 +26,7 @@ pub struct Progress {
 
 #[derive(Default)]
 struct Call {
+    token: String,
     job: Mutex<Option<(String, &'static str)>>,
     read: AtomicU64,
     total: AtomicU64,
@@ -66,8 +69,8 @@ impl Watch for Call {
 pub(super) struct Running(Arc<Call>);
 
 /// Begins a call.
-pub(super) fn running() -> Running {
-    let call = Arc::new(Call::default());
+pub(super) fn running(token: &str) -> Running {
+    let call = Arc::new(Call { token: token.to_owned(), ..Call::default() });
     let mut calls = held(&CALLS);
     calls.retain(|call| call.strong_count() > 0);
     calls.push(Arc::downgrade(&call));
@@ -100,6 +103,7 @@ pub fn progress() -> Vec<Progress> {
     let of = |call: Arc<Call>| {
         let (job, phase) = held(&call.job).clone()?;
         Some(Progress {
+            token: call.token.clone(),
             job,
             phase: phase.to_owned(),
             bytes_read: call.read.load(Ordering::Relaxed),
@@ -109,9 +113,11 @@ pub fn progress() -> Vec<Progress> {
     calls().into_iter().filter_map(of).collect()
 }
 
-/// Asks all calls of this process to end, which then fail; their number. It does not wait.
-pub fn stop() -> usize {
-    let calls = calls();
+/// Asks calls of this process to end, which then fail; their number. It does not wait. With a token
+/// only those that are known by it are meant.
+pub fn stop(token: Option<&str>) -> usize {
+    let mut calls = calls();
+    calls.retain(|call| token.is_none_or(|token| call.token == token));
     for call in &calls {
         call.stopped.store(true, Ordering::Relaxed);
         if let Some(interrupt) = held(&call.interrupt).clone() {

@@ -28,6 +28,7 @@ use crate::engine::metric::MetricResult;
 use crate::engine::{Definition, definitions};
 use crate::error::{Error, Result, io};
 use crate::ingest::options::Summary;
+use crate::registry::SqlFile;
 use crate::schema::source::joined;
 use crate::store::scratch::Scratch;
 
@@ -38,6 +39,7 @@ use crate::store::scratch::Scratch;
 #[derive(Debug, Clone)]
 pub struct Data {
     path: PathBuf,
+    token: String,
 }
 
 /// Names a data directory; the first ingest makes it.
@@ -51,7 +53,7 @@ pub struct Data {
 /// # }
 /// ```
 pub fn open(path: impl Into<PathBuf>) -> Data {
-    Data { path: path.into() }
+    Data { path: path.into(), token: String::new() }
 }
 
 /// A file that a command wrote, as bytes.
@@ -64,6 +66,12 @@ pub struct Output {
 }
 
 impl Data {
+    /// The same with a word by which its calls are known to [`progress`] and [`stop`].
+    #[must_use]
+    pub fn with_token(self, token: impl Into<String>) -> Self {
+        Self { token: token.into(), ..self }
+    }
+
     /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -77,7 +85,7 @@ impl Data {
     /// # Errors
     /// `usage`, `nothing-found`, `interrupted`, and `io`; what concerns one file is in its row.
     pub fn ingest<P: AsRef<OsStr>>(&self, paths: &[P], options: &[&str]) -> Result<RecordBatch> {
-        let call = running();
+        let call = running(&self.token);
         let (context, command) = self.line("ingest", options, paths, &call)?;
         let Command::Ingest(args) = command else { return Err(other_command()) };
         let mut options = self::options(&context, &args.reading);
@@ -101,36 +109,40 @@ impl Data {
     /// # Errors
     /// None but those of Arrow.
     pub fn traces(&self) -> Result<RecordBatch> {
-        self.list("traces", What::Traces, TRACES)
+        let (context, _) = self.line::<&str>("list", &[], &[], &running(&self.token))?;
+        batch(TRACES, grid(&context, What::Traces).rows)
     }
 
-    /// The metrics that are known, a row each: `metric`, `area`, `unit`, `sources`, `nvtx`,
-    /// `version`, `summary`.
+    /// The metrics that are known, a row each: `metric`, `area`, `unit`, `better` (`lower` or
+    /// `higher`), `sources`, `nvtx`, `version`, `summary`, `params` (JSON).
     ///
     /// # Errors
     /// None but those of Arrow.
     pub fn metrics(&self) -> Result<RecordBatch> {
-        self.list("metrics", What::Metrics, METRICS)
+        let (context, _) = self.line::<&str>("list", &[], &[], &running(&self.token))?;
+        batch(METRICS, context.registry.metrics().map(known_metric).collect())
     }
 
     /// Metrics of traces: names, or `*` for every metric. `options` are those of
     /// `ccl-sql metric`: `["--trace", "run_a", "-p", "min_calls=5"]`.
     ///
-    /// A row per trace and metric: `trace`, `metric`, `version`, `value`, `unit`, `reason` (why
-    /// there is no value), `answer` (words beside it), `warnings`, `details` and `params` (JSON),
-    /// `sql_sha256`, `fingerprint` (of the bytes of the trace).
+    /// A row per trace and metric: `trace`, `metric`, `version`, `value`, `text` (a value that is no
+    /// number), `unit`, `reason` (why there is no value), `answer` (words beside it), `warnings`,
+    /// `details` and `params` (JSON), `sql_sha256`, `fingerprint` (of the bytes of the trace).
     ///
     /// # Errors
-    /// `metric-unknown`, `metric-not-applicable` where a metric has no value anywhere, and those
-    /// of an ingest where a trace is given by path.
+    /// `metric-unknown`, `param-invalid`, `trace-unknown`, and those of an ingest where a trace is
+    /// given by path.
     pub fn metric(&self, names: &[&str], options: &[&str]) -> Result<RecordBatch> {
-        let call = running();
+        let call = running(&self.token);
         let all = names == ["*"];
         let names = if all { &["--all"][..] } else { names };
         let (context, command) = self.line("metric", options, names, &call)?;
         let Command::Metric(args) = command else { return Err(other_command()) };
         let _running = context.interrupt.begin();
-        let results = compute(&context, &args).map_err(first)?;
+        let mut results = compute(&context, &args).map_err(first)?;
+        // Its row has the reason.
+        results.errors.retain(|error| error.code != "metric-not-applicable");
         match results.errors.into_iter().next() {
             Some(error) if !all => Err(error),
             _ => batch(METRIC, results.results.iter().map(metric_row).collect()),
@@ -142,7 +154,7 @@ impl Data {
     /// # Errors
     /// `sql`.
     pub fn sql(&self, query: &str) -> Result<Vec<RecordBatch>> {
-        let call = running();
+        let call = running(&self.token);
         let (context, _) = self.line("sql", &[], &[query], &call)?;
         let _running = context.interrupt.begin();
         let engine = open_tables(&context, false)?;
@@ -178,14 +190,9 @@ impl Data {
     /// The tables and views over the traces that are there, each behind those that it reads, for
     /// a connection of the caller's own.
     pub(crate) fn definitions(&self, options: &[&str]) -> Result<Vec<Definition>> {
-        let (context, _) = self.line::<&str>("list", options, &[], &running())?;
+        let (context, _) = self.line::<&str>("list", options, &[], &running(&self.token))?;
         let directories = context.directories(&context.store.traces())?;
         Ok(definitions(&context.registry, &directories))
-    }
-
-    fn list(&self, word: &str, what: What, columns: &[Column]) -> Result<RecordBatch> {
-        let (context, _) = self.line("list", &[], &[word], &running())?;
-        batch(columns, grid(&context, what).rows)
     }
 
     /// Runs a command that writes a file, and takes the file.
@@ -200,7 +207,7 @@ impl Data {
             return Err(Error::new("usage", format!("{ending:?} is no form of a file"))
                 .hint("html, xlsx, json, md, csv or txt"));
         }
-        let call = running();
+        let call = running(&self.token);
         let scratch = Scratch::below(&[&std::env::temp_dir(), &self.path])
             .ok_or_else(|| Error::new("io", "there is no temporary folder that can be written"))?;
         let path = scratch.path.join(format!("{command}.{ending}"));
@@ -280,6 +287,27 @@ fn ingested(summary: &Summary) -> Vec<Value> {
     ]
 }
 
+fn known_metric(file: &SqlFile) -> Vec<Value> {
+    let h = &file.header;
+    let text = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+    let params: Vec<Value> = h
+        .params
+        .iter()
+        .map(|p| json!({"name": p.name, "type": p.ty, "default": p.default, "doc": p.doc}))
+        .collect();
+    vec![
+        h.name.as_str().into(),
+        text(&h.area),
+        h.unit().map_or(Value::Null, Value::from),
+        h.value_column().and_then(|c| c.better.as_deref()).map_or(Value::Null, Value::from),
+        h.profilers.join(" ").into(),
+        text(&h.nvtx),
+        h.version.into(),
+        h.summary.as_str().into(),
+        Value::Array(params).to_string().into(),
+    ]
+}
+
 fn metric_row(r: &MetricResult) -> Vec<Value> {
     let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
     vec![
@@ -287,6 +315,7 @@ fn metric_row(r: &MetricResult) -> Vec<Value> {
         r.metric.as_str().into(),
         r.version.into(),
         r.value.clone(),
+        if r.value.is_number() { Value::Null } else { r.value.clone() },
         text(&r.unit),
         text(&r.reason),
         text(&r.answer),

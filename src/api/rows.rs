@@ -74,10 +74,12 @@ pub const METRICS: &[Column] = &[
     ("metric", Type::Text),
     ("area", Type::Text),
     ("unit", Type::Text),
+    ("better", Type::Text),
     ("sources", Type::Text),
     ("nvtx", Type::Text),
     ("version", Type::Integer),
     ("summary", Type::Text),
+    ("params", Type::Text),
 ];
 
 /// Columns of results of metrics.
@@ -86,6 +88,7 @@ pub const METRIC: &[Column] = &[
     ("metric", Type::Text),
     ("version", Type::Integer),
     ("value", Type::Real),
+    ("text", Type::Text),
     ("unit", Type::Text),
     ("reason", Type::Text),
     ("answer", Type::Text),

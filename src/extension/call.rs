@@ -1,6 +1,5 @@
 //! A call of a table function: its arguments, and what the host allows.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,8 +22,8 @@ pub struct Call {
     named: Vec<(&'static str, Vec<String>)>,
     /// The place where the caller's names go first, as its `search_path` says.
     pub search_path: String,
-    /// The reason why files are out of reach.
-    barred: Option<&'static str>,
+    /// Whether the host forbids files.
+    barred: bool,
 }
 
 impl Call {
@@ -36,21 +35,12 @@ impl Call {
             Some((*name, texts(&value)))
         });
         let option = |name| bind.get_config_option(name).map(|value| value.to_string());
-        let is_off = option("enable_external_access").is_some_and(|value| value != "true");
-        let disabled = option("disabled_filesystems").unwrap_or_default();
-        let barred = match () {
-            () if is_off => Some("enable_external_access is false"),
-            () if disabled.split(',').any(|name| name.trim() == "LocalFileSystem") => {
-                Some("disabled_filesystems holds LocalFileSystem")
-            }
-            () => None,
-        };
         Self {
             host,
             arguments: arguments.collect(),
             named: named.collect(),
             search_path: option("search_path").unwrap_or_default(),
-            barred,
+            barred: option("enable_external_access").is_some_and(|value| value != "true"),
         }
     }
 
@@ -67,17 +57,29 @@ impl Call {
     /// The data directory of the call.
     ///
     /// # Errors
-    /// `sql` where the settings of the host keep files away: the program reads them by itself, and
-    /// no lock of DuckDB would stop it.
+    /// `host` where the settings of the host keep files away: the program reads them by itself,
+    /// and no lock of DuckDB would stop it.
     pub fn data(&self) -> Result<Data> {
-        if let Some(setting) = self.barred {
-            let message = format!("ccl_sql reads files, and {setting} in this database");
-            return Err(Error::new("sql", message)
-                .hint("CALL ccl_open('DIR') first, and forbid files after it"));
+        let forbidden = |message: &str| {
+            Error::new("host", message)
+                .hint("CALL ccl_open('DIR') first, and forbid files after it")
+        };
+        if self.barred {
+            return Err(forbidden(
+                "ccl_sql reads files, and enable_external_access is false in this database",
+            ));
         }
+        // `disabled_filesystems` cannot be read, but it can be felt.
+        self.host.with(|connection| {
+            let seen = connection.query_row("SELECT count(*) FROM glob('.')", [], |_| Ok(()));
+            seen.map_err(|e| {
+                forbidden("ccl_sql reads files, and this database may not").facts(e.to_string())
+            })
+        })?;
         let path = self.one("data").map(PathBuf::from);
         let path = path.or_else(|| std::env::var_os("CCL_SQL_DATA").map(PathBuf::from));
-        Ok(open(path.unwrap_or_else(|| OsString::from(DATA).into())))
+        let data = open(path.unwrap_or_else(|| DATA.into()));
+        Ok(data.with_token(self.one("token").unwrap_or_default()))
     }
 
     /// The words of the command line: those of `options`, `flag`s for each text of arguments.

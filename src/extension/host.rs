@@ -45,11 +45,11 @@ impl Host {
     /// Does something with the connection, one caller at a time.
     ///
     /// # Errors
-    /// `sql` when it was let go, and those of `what`.
+    /// `host` when it was let go, and those of `what`.
     pub fn with<T>(&self, what: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         match &*self.held() {
             Some(connection) => what(connection),
-            None => Err(Error::new("sql", "the last connection of this database was closed once")
+            None => Err(Error::new("host", "the last connection of this database was closed once")
                 .hint("open the database anew, and LOAD ccl_sql in it")),
         }
     }

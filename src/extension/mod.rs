@@ -23,14 +23,14 @@ const OLDEST: u64 = 2;
 /// Registers everything with the database of a connection, and keeps the connection.
 ///
 /// # Errors
-/// `sql` in a DuckDB that is too old, or refuses.
+/// `host` in a DuckDB that is too old, `sql` in one that refuses.
 fn load(connection: Connection) -> Result<()> {
     let version: String = connection.query_row("SELECT version()", [], |row| row.get(0))?;
     let major = version.trim_start_matches('v').split('.').next().and_then(|n| n.parse().ok());
     // A build of DuckDB's own developers may have another form of version.
     if major.is_some_and(|major: u64| major < OLDEST) {
         let message = format!("ccl_sql needs DuckDB {OLDEST}.0 or newer, and this is {version}");
-        return Err(Error::new("sql", message).hint("pip install --upgrade duckdb"));
+        return Err(Error::new("host", message).hint("pip install --upgrade duckdb"));
     }
     crate::functions::register(&connection)?;
     let host = Host::new();

@@ -52,7 +52,8 @@ impl Function for Metrics {
     const COLUMNS: &'static [Column] = METRICS;
 
     fn answer(_: &Call) -> Result<RecordBatch> {
-        api::open("").metrics()
+        // The files of the program alone are read.
+        api::open(".").metrics()
     }
 }
 
@@ -62,7 +63,7 @@ pub struct Metric;
 impl Function for Metric {
     const NAME: &'static str = "ccl_metric";
     const ARGUMENTS: usize = 1;
-    const NAMED: &'static [&'static str] = &["trace", "params", "data", "options"];
+    const NAMED: &'static [&'static str] = &["trace", "params", "data", "options", "token"];
     const COLUMNS: &'static [Column] = METRIC;
 
     fn answer(call: &Call) -> Result<RecordBatch> {
@@ -82,7 +83,7 @@ pub struct Ingest;
 impl Function for Ingest {
     const NAME: &'static str = "ccl_ingest";
     const ARGUMENTS: usize = 1;
-    const NAMED: &'static [&'static str] = &["data", "options"];
+    const NAMED: &'static [&'static str] = &["data", "options", "token"];
     const COLUMNS: &'static [Column] = INGEST;
 
     fn answer(call: &Call) -> Result<RecordBatch> {
@@ -108,7 +109,7 @@ pub struct Report;
 impl Function for Report {
     const NAME: &'static str = "ccl_report";
     const ARGUMENTS: usize = 1;
-    const NAMED: &'static [&'static str] = &["format", "data", "options"];
+    const NAMED: &'static [&'static str] = &["format", "data", "options", "token"];
     const COLUMNS: &'static [Column] = OUTPUT;
 
     fn answer(call: &Call) -> Result<RecordBatch> {
@@ -126,7 +127,7 @@ pub struct Compare;
 impl Function for Compare {
     const NAME: &'static str = "ccl_compare";
     const ARGUMENTS: usize = 2;
-    const NAMED: &'static [&'static str] = &["format", "data", "options"];
+    const NAMED: &'static [&'static str] = &["format", "data", "options", "token"];
     const COLUMNS: &'static [Column] = OUTPUT;
 
     fn answer(call: &Call) -> Result<RecordBatch> {
@@ -147,6 +148,7 @@ impl Function for Progress {
     const ARGUMENTS: usize = 0;
     const NAMED: &'static [&'static str] = &[];
     const COLUMNS: &'static [Column] = &[
+        ("token", Type::Text),
         ("job", Type::Text),
         ("phase", Type::Text),
         ("bytes_read", Type::Integer),
@@ -155,7 +157,8 @@ impl Function for Progress {
 
     fn answer(_: &Call) -> Result<RecordBatch> {
         let row = |p: api::Progress| -> Vec<Value> {
-            vec![p.job.into(), p.phase.into(), p.bytes_read.into(), p.bytes_total.into()]
+            let (job, phase) = (p.job.into(), p.phase.into());
+            vec![p.token.into(), job, phase, p.bytes_read.into(), p.bytes_total.into()]
         };
         batch(Self::COLUMNS, api::progress().into_iter().map(row).collect())
     }
@@ -167,10 +170,10 @@ pub struct Stop;
 impl Function for Stop {
     const NAME: &'static str = "ccl_stop";
     const ARGUMENTS: usize = 0;
-    const NAMED: &'static [&'static str] = &[];
+    const NAMED: &'static [&'static str] = &["token"];
     const COLUMNS: &'static [Column] = &[("calls", Type::Integer)];
 
-    fn answer(_: &Call) -> Result<RecordBatch> {
-        batch(Self::COLUMNS, vec![vec![api::stop().into()]])
+    fn answer(call: &Call) -> Result<RecordBatch> {
+        batch(Self::COLUMNS, vec![vec![api::stop(call.one("token")).into()]])
     }
 }
