@@ -34,6 +34,7 @@ mod sql;
 mod statement;
 mod terminal;
 mod trace;
+mod version;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,9 @@ pub fn main() -> ExitCode {
             let code = u8::try_from(e.exit_code()).unwrap_or(2);
             if code != 0 && wants_json() {
                 printer::fault(&wrong_line(&e));
+            } else if let Some(text) = version::answer(&e) {
+                // As with help, a closed pipe is nobody's fault.
+                let _ = printer::stdout(text.as_bytes());
             } else {
                 // A closed pipe on help or usage is nobody's fault.
                 let _ = e.print();
