@@ -48,16 +48,18 @@ fn git(root: &Path, args: &[&str]) -> Option<String> {
 fn commit_of_checkout(root: &Path) -> Option<String> {
     let path = |name: &str| Some(root.join(git(root, &["rev-parse", "--git-path", name])?));
     watch(&path("HEAD")?);
+    // Branches may lie in tables: one of this worktree, and one of all.
+    watch(&path("reftable/tables.list")?);
+    let common = root.join(git(root, &["rev-parse", "--git-common-dir"])?);
+    watch(&common.join("reftable/tables.list"));
     // Nothing for a commit that is checked out without a branch.
     if let Some(branch) = git(root, &["symbolic-ref", "--quiet", "HEAD"]) {
         let file = path(&branch)?;
         if file.exists() {
             watch(&file);
         } else {
-            // The branch is packed with others; its next commit makes the file. Or all branches lie
-            // in a table.
+            // The branch is packed with others, and its next commit makes the file.
             watch(&path("packed-refs")?);
-            watch(&path("reftable/tables.list")?);
             file.ancestors().find(|folder| folder.exists()).into_iter().for_each(watch);
         }
     }
