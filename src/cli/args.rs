@@ -8,12 +8,19 @@ use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
+use crate::cli::version;
 use crate::report::Format as Form;
 use crate::schema::source::Source as Profiler;
 
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
 #[derive(Debug, Parser)]
-#[command(name = "ccl-sql", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "ccl-sql",
+    version = version::SHORT,
+    long_version = version::LONG,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]

@@ -43,7 +43,9 @@ pub fn run(context: &Context, args: &ManArgs) -> Result<()> {
 /// The manual page of a command.
 fn page(command: clap::Command, title: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    clap_mangen::Man::new(command.display_name(title.to_owned()))
+    // The commit is of no use to a reader of the manual.
+    let command = command.display_name(title.to_owned()).long_version(None);
+    clap_mangen::Man::new(command)
         .title(title)
         .render(&mut out)
         .map_err(|e| Error::new("io", e.to_string()))?;

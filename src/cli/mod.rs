@@ -34,6 +34,7 @@ mod sql;
 pub(crate) mod statement;
 mod terminal;
 mod trace;
+mod version;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -70,6 +71,9 @@ pub fn program(words: Vec<OsString>) -> u8 {
             let code = u8::try_from(e.exit_code()).unwrap_or(2);
             if code != 0 && as_json {
                 printer::fault(&wrong_line(&e));
+            } else if let Some(text) = version::answer(&e) {
+                // As with help, a closed pipe is nobody's fault.
+                let _ = printer::stdout(text.as_bytes());
             } else {
                 // A closed pipe on help or usage is nobody's fault.
                 let _ = e.print();

@@ -134,13 +134,21 @@ impl Printer {
     /// # Errors
     /// `io`.
     pub fn stdout(&self, bytes: &[u8]) -> Result<bool> {
-        let mut out = std::io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
-            // The reader has what it wants (head, less): a quiet success.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-            Err(e) => Err(Error::new("io", format!("cannot write the result: {e}"))),
-            Ok(()) => Ok(true),
-        }
+        stdout(bytes)
+    }
+}
+
+/// Writes bytes to stdout, where no options could be read; false when nobody reads there any more.
+///
+/// # Errors
+/// `io`.
+pub fn stdout(bytes: &[u8]) -> Result<bool> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        // The reader has what it wants (head, less): a quiet success.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Error::new("io", format!("cannot write the result: {e}"))),
+        Ok(()) => Ok(true),
     }
 }
 

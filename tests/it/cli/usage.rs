@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use ccl_sql::cli::args::Cli;
 use clap::CommandFactory;
 use insta::assert_snapshot;
+use regex::Regex;
 
 use crate::cli::shown::{ingested, shown};
 use crate::support::Place;
@@ -30,6 +31,23 @@ fn completions_and_manual_come_without_traces() {
     }
     assert!(place.run(&["man"]).done().starts_with(".ie"), "it is roff");
     assert!(!Path::new(&place.data()).exists(), "nothing was made");
+}
+
+#[test]
+fn the_version_comes_in_a_line_or_with_what_it_is_made_of() {
+    let place = Place::new();
+    let first = format!("ccl-sql {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(place.run(&["-V"]).done(), first);
+    let long = place.run(&["--version"]).done();
+    let rest = long.strip_prefix(&first).unwrap_or_else(|| panic!("{long}"));
+    let facts = Regex::new(
+        r"^commit: ([0-9a-f]{7,12}|unknown)\nduckdb: v[2-9]\.\d+\.\d+\S* \((bundled|linked|host)\)\n$",
+    );
+    assert!(facts.expect("a pattern").is_match(rest), "{long}");
+    assert!(!Path::new(&place.data()).exists(), "nothing was made");
+    // The manual has the version, and no commit.
+    let manual = place.run(&["man"]).done();
+    assert!(manual.contains(first.trim_end()) && !manual.contains("commit:"), "{manual}");
 }
 
 #[test]
