@@ -273,7 +273,7 @@ def extension(library: Path, platform: str, place: Path) -> Path:
             raise BuildError(f"{library} has no symbol {symbol}: it is not the extension")
     beside = place.with_name(f"{place.name}.{os.getpid()}")
     try:
-        beside.write_bytes(data + footer(platform, f"v{version()}"))
+        beside.write_bytes(data + footer(platform, version()))
         os.replace(beside, place)
     finally:
         beside.unlink(missing_ok=True)

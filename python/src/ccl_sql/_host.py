@@ -105,7 +105,10 @@ def connect(
     try:
         load(con)
         sql, arguments = called("ccl_open", [folder(data)], {"schema": schema})
-        execute(con, f"CALL {sql}", arguments)
+        # On a cursor, whose settings go with it: no bar for what the caller did not ask.
+        with con.cursor() as cursor:
+            cursor.execute("SET enable_progress_bar = false")
+            execute(cursor, f"CALL {sql}", arguments)
     except BaseException:
         con.close()
         raise
@@ -164,7 +167,9 @@ class _Own:
                 load(con)
                 con.execute("CREATE SCHEMA answers")
                 self.con = con
-            return self.con.cursor()
+            cursor = self.con.cursor()
+        # DuckDB would print a bar of its own, which says nothing of ours.
+        return cursor.execute("SET enable_progress_bar = false")
 
     def forked(self) -> None:
         """Forgets the database of the process that this one was forked from."""

@@ -22,7 +22,7 @@ def _visible(char: str) -> str:
     return char
 
 
-def cell(value: object, longest: int = 60) -> str:
+def cell(value: object, longest: int) -> str:
     """A value as a cell of a table: numbers rounded, and long texts cut."""
     if value is None:
         return ""
@@ -47,7 +47,8 @@ def text_table(columns: list[str], rows: Iterable[Mapping[str, object]]) -> str:
     lines = [columns]
     right = [True] * len(columns)
     for row in rows:
-        lines.append([cell(row[name]) for name in columns])
+        # Nothing stands behind the last one, such as a reason.
+        lines.append([cell(row[n], 200 if n == columns[-1] else 60) for n in columns])
         for at, name in enumerate(columns):
             right[at] = right[at] and (row[name] is None or is_number(row[name]))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -70,7 +71,7 @@ def html_table(columns: list[str], rows: Iterable[Mapping[str, object]]) -> str:
         for name in columns:
             value = row[name]
             side = "right" if is_number(value) else "left"
-            text = html.escape(cell(value, 200))
+            text = html.escape(cell(value, 300))
             out.append(f'<td style="text-align:{side}"><bdi>{text}</bdi></td>')
         out.append("</tr>")
     out.append("</tbody></table>")

@@ -12,7 +12,7 @@ from ccl_sql._errors import Error
 #: A value of an option; True gives the option alone, False and None leave it away.
 Value: TypeAlias = str | int | float | os.PathLike[str] | None
 #: An option: a value, several, or several with keys, such as `rank={6: 'rank5_retry.json.gz'}`.
-Option: TypeAlias = Value | Iterable[Value] | Mapping[str | int, Value]
+Option: TypeAlias = Value | Iterable[Value] | Mapping[str, Value] | Mapping[int, Value]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
