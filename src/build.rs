@@ -1,4 +1,5 @@
-//! Embeds every file of `sql/`, so that a new metric or view needs no Rust.
+//! Embeds every file of `sql/`, so that a new metric or view needs no Rust. A program that is linked
+//! with a shared DuckDB is told where to find it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,22 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
+/// The library of `DUCKDB_LIB_DIR` is found there when the program starts, too.
+fn find_linked_engine() {
+    let has = |variable: &str| std::env::var_os(variable).is_some();
+    if !has("CARGO_FEATURE_ENGINE")
+        || ["CARGO_FEATURE_BUNDLED", "CARGO_FEATURE_EXTENSION"].into_iter().any(has)
+    {
+        return;
+    }
+    println!("cargo::rerun-if-env-changed=DUCKDB_LIB_DIR");
+    if let (Ok(folder), true) = (std::env::var("DUCKDB_LIB_DIR"), has("CARGO_CFG_UNIX")) {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    }
+}
+
 fn main() {
+    find_linked_engine();
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let mut files = Vec::new();
     walk(&root.join("sql"), &mut files);
