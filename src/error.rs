@@ -18,6 +18,7 @@ pub const CODES: &[&str] = &[
     "file-changed",
     "file-unreadable",
     "gzip-broken",
+    "interrupted",
     "io",
     "json-invalid",
     "metric-header",
