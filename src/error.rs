@@ -142,7 +142,7 @@ pub fn io(path: &std::path::Path, error: &std::io::Error) -> Error {
     }
 }
 
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 impl From<duckdb::Error> for Error {
     fn from(error: duckdb::Error) -> Self {
         let text = match &error {

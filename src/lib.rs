@@ -23,38 +23,38 @@
 
 #![cfg_attr(not(feature = "extension"), forbid(unsafe_code))]
 #![cfg_attr(
-    not(feature = "engine"),
+    not(feature = "sql"),
     allow(dead_code, reason = "an ingest calls it, and derives its tables by the engine")
 )]
 
 #[cfg(all(feature = "bundled", feature = "extension"))]
 compile_error!("an extension has the DuckDB of its host: build it with --no-default-features");
 
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 mod api;
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 pub use self::api::{Column, Data, Output, Progress, Type, open, progress, stop};
 pub use self::error::{Error, Result};
 
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod cli;
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod derive;
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
 pub mod error;
 #[cfg(feature = "extension")]
 mod extension;
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod functions;
 #[doc(hidden)]
 pub mod hash;
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod ingest;
 #[doc(hidden)]
@@ -65,7 +65,7 @@ pub mod pool;
 pub mod readers;
 #[doc(hidden)]
 pub mod registry;
-#[cfg(feature = "engine")]
+#[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]

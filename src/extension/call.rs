@@ -73,7 +73,8 @@ impl Call {
         self.host.with(|connection| {
             let seen = connection.query_row("SELECT count(*) FROM glob('.')", [], |_| Ok(()));
             seen.map_err(|e| {
-                forbidden("ccl_sql reads files, and this database may not").facts(e.to_string())
+                let said = e.to_string().lines().next().unwrap_or_default().to_owned();
+                forbidden("ccl_sql reads files, and this database may not").facts(said)
             })
         })?;
         let path = self.one("data").map(PathBuf::from);
