@@ -1,5 +1,5 @@
 //! Embeds every file of `sql/`, so that a new metric or view needs no Rust, and the commit that the
-//! program was built from.
+//! program was built from. A program that is linked with a shared DuckDB is told where to find it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,22 @@ fn commit(root: &Path) -> String {
     found.unwrap_or_default().chars().take(DIGITS).collect::<String>().to_ascii_lowercase()
 }
 
+/// The library of `DUCKDB_LIB_DIR` is found there when the program starts, too.
+fn find_linked_engine() {
+    let has = |variable: &str| std::env::var_os(variable).is_some();
+    if !has("CARGO_FEATURE_ENGINE")
+        || ["CARGO_FEATURE_BUNDLED", "CARGO_FEATURE_EXTENSION"].into_iter().any(has)
+    {
+        return;
+    }
+    println!("cargo::rerun-if-env-changed=DUCKDB_LIB_DIR");
+    if let (Ok(folder), true) = (std::env::var("DUCKDB_LIB_DIR"), has("CARGO_CFG_UNIX")) {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    }
+}
+
 fn main() {
+    find_linked_engine();
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     println!("cargo::rustc-env=CCL_SQL_BUILD_COMMIT={}", commit(&root));
     let mut files = Vec::new();

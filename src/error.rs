@@ -18,6 +18,8 @@ pub const CODES: &[&str] = &[
     "file-changed",
     "file-unreadable",
     "gzip-broken",
+    "host",
+    "interrupted",
     "io",
     "json-invalid",
     "metric-header",

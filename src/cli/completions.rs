@@ -1,6 +1,8 @@
 //! Completion by shells: the script that ties the program to a shell, and the answers that the
 //! shell asks for.
 
+use std::ffi::OsString;
+
 use clap_complete::env::Shells;
 
 use crate::cli::args::{CompletionsArgs, command};
@@ -13,13 +15,13 @@ const VARIABLE: &str = "CCL_SQL_COMPLETE";
 ///
 /// # Errors
 /// `usage` for a shell that is not known.
-pub fn answer() -> Result<bool> {
+pub fn answer(words: &[OsString]) -> Result<bool> {
     if std::env::var_os(VARIABLE).is_none() {
         return Ok(false);
     }
     clap_complete::CompleteEnv::with_factory(command)
         .var(VARIABLE)
-        .try_complete(std::env::args_os(), std::env::current_dir().ok().as_deref())
+        .try_complete(words, std::env::current_dir().ok().as_deref())
         .map_err(|e| Error::new("usage", e.to_string().trim_end().to_owned()))
 }
 

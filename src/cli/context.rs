@@ -8,6 +8,7 @@ use crate::derive::Derive;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::{Settings, directories};
 use crate::error::Result;
+use crate::input::progress::Watcher;
 use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
@@ -24,9 +25,26 @@ pub struct Context {
     pub registry: Registry,
     /// The means to stop queries.
     pub interrupt: Interrupt,
+    /// The watcher of ingests.
+    pub watcher: Watcher,
 }
 
 impl Context {
+    /// The context of a command line, whose ingests `watcher` is told of.
+    ///
+    /// # Errors
+    /// Those of the SQL files of the user.
+    pub fn new(global: Global, watcher: Watcher) -> Result<Self> {
+        Ok(Self {
+            printer: Printer::new(&global),
+            store: Store::new(&global.data),
+            registry: Registry::load(global.sql_dir.as_deref())?,
+            interrupt: Interrupt::default(),
+            watcher,
+            global,
+        })
+    }
+
     /// Limits of a connection, as the options say.
     pub fn settings(&self) -> Settings {
         Settings {

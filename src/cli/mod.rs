@@ -11,62 +11,65 @@ mod candidates;
 mod check;
 mod compare;
 mod completions;
-mod context;
-mod errors;
+pub(crate) mod context;
+pub(crate) mod errors;
 mod ingest;
 mod limits;
-mod list;
+pub(crate) mod list;
 mod man;
 mod metric;
 mod old;
 mod output;
 mod printer;
-mod progress;
-mod reading;
+pub(crate) mod progress;
+pub(crate) mod reading;
 mod remove;
 mod rename;
 mod report;
-mod results;
+pub(crate) mod results;
 mod select;
 mod shell;
 mod split;
 mod sql;
-mod statement;
+pub(crate) mod statement;
 mod terminal;
 mod trace;
 mod version;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
 
 pub use self::args::command;
-use self::args::{Cli, Command};
+use self::args::{Cli, Command, Global};
 use self::context::Context;
 use self::errors::Errors;
 use self::printer::Printer;
-use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
-use crate::registry::Registry;
-use crate::store::Store;
 
 /// Runs the program: 0 done, 1 input unusable or nothing to answer with, 2 wrong command line.
 pub fn main() -> ExitCode {
-    match completions::answer() {
-        Ok(true) => return ExitCode::SUCCESS,
+    ExitCode::from(program(std::env::args_os().collect()))
+}
+
+/// Runs the program on a command line, the first word of which is its name; the exit code.
+///
+/// It listens to signals, so that it is called once in a process.
+pub fn program(words: Vec<OsString>) -> u8 {
+    match completions::answer(&words) {
+        Ok(true) => return 0,
         Ok(false) => {}
         // Whoever presses Tab wants no message.
-        Err(_) => return ExitCode::FAILURE,
+        Err(_) => return 1,
     }
-    let (args, hint) = old::rewritten(std::env::args_os());
-    let parsed = command()
-        .try_get_matches_from(args)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
-    let cli = match parsed {
+    let as_json = wants_json(&words);
+    let (args, hint) = old::rewritten(words.into_iter());
+    let cli = match parsed(args) {
         Ok(cli) => cli,
         Err(e) => {
             let code = u8::try_from(e.exit_code()).unwrap_or(2);
-            if code != 0 && wants_json() {
+            if code != 0 && as_json {
                 printer::fault(&wrong_line(&e));
             } else if let Some(text) = version::answer(&e) {
                 // As with help, a closed pipe is nobody's fault.
@@ -75,25 +78,55 @@ pub fn main() -> ExitCode {
                 // A closed pipe on help or usage is nobody's fault.
                 let _ = e.print();
             }
-            return ExitCode::from(code);
+            return code;
         }
     };
     let printer = Printer::new(&cli.global);
     if let Some(hint) = hint {
         printer.note(&hint);
     }
-    match run(cli, &printer) {
-        Ok(()) => ExitCode::SUCCESS,
+    if !matches!(cli.command, Command::Shell(_)) {
+        let printer = printer.clone();
+        progress::listen(move |reading| {
+            if reading {
+                printer.note(
+                    "interrupted: files that were read whole are kept for a day, and the same \
+                     command goes on with them",
+                );
+            }
+        });
+    }
+    let watcher = progress::watcher(cli.global.quiet);
+    let outcome = Context::new(cli.global, watcher)
+        .map_err(Errors::from)
+        .and_then(|context| run(&context, &cli.command));
+    match outcome {
+        Ok(()) => 0,
         Err(Errors(errors)) => {
             errors.iter().for_each(|error| printer.error(error));
-            ExitCode::from(if errors.iter().any(|e| e.code == "usage") { 2 } else { 1 })
+            if errors.iter().any(|e| e.code == "usage") { 2 } else { 1 }
         }
     }
 }
 
+/// The command line that words are, the first of which is the program.
+fn parsed(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    command()
+        .try_get_matches_from(words)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
+}
+
+/// The command line that words are, where a program wrote them: it wants no help, and no messages.
+///
+/// # Errors
+/// `usage`.
+pub(crate) fn line_of(words: Vec<OsString>) -> Result<Cli> {
+    let cli = parsed(words).map_err(|e| wrong_line(&e))?;
+    Ok(Cli { global: Global { quiet: true, ..cli.global }, ..cli })
+}
+
 /// Whether errors are wanted as JSON, of a command line that could not be read.
-fn wants_json() -> bool {
-    let words: Vec<String> = std::env::args().collect();
+fn wants_json(words: &[OsString]) -> bool {
     words.iter().any(|w| w == "--errors=json")
         || words.windows(2).any(|pair| pair[0] == "--errors" && pair[1] == "json")
 }
@@ -123,38 +156,22 @@ fn wrong_line(error: &clap::Error) -> Error {
 }
 
 /// Runs the command of a command line.
-fn run(cli: Cli, printer: &Printer) -> Result<(), Errors> {
-    let registry = Registry::load(cli.global.sql_dir.as_deref())?;
-    let store = Store::new(&cli.global.data);
-    let interrupt = Interrupt::default();
-    let context =
-        Context { global: cli.global, printer: printer.clone(), store, registry, interrupt };
-    if !matches!(cli.command, Command::Shell(_)) {
-        let printer = printer.clone();
-        progress::listen(move |reading| {
-            if reading {
-                printer.note(
-                    "interrupted: files that were read whole are kept for a day, and the same \
-                     command goes on with them",
-                );
-            }
-        });
-    }
-    match &cli.command {
-        Command::Ingest(args) => ingest::run(&context, args)?,
-        Command::Metric(args) => metric::run(&context, args)?,
-        Command::Report(args) => report::run(&context, args)?,
-        Command::Compare(args) => compare::run(&context, args)?,
-        Command::Board(args) => board::run(&context, args)?,
-        Command::List(args) => list::list(&context, args)?,
-        Command::Show(args) => list::show(&context, args)?,
-        Command::Rename(args) => rename::run(&context, args)?,
-        Command::Remove(args) => remove::run(&context, args)?,
-        Command::Shell(args) => shell::run(&context, args)?,
-        Command::Sql(args) => sql::run(&context, args)?,
-        Command::Check(args) => check::run(&context, args)?,
+pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
+    match command {
+        Command::Ingest(args) => ingest::run(context, args)?,
+        Command::Metric(args) => metric::run(context, args)?,
+        Command::Report(args) => report::run(context, args)?,
+        Command::Compare(args) => compare::run(context, args)?,
+        Command::Board(args) => board::run(context, args)?,
+        Command::List(args) => list::list(context, args)?,
+        Command::Show(args) => list::show(context, args)?,
+        Command::Rename(args) => rename::run(context, args)?,
+        Command::Remove(args) => remove::run(context, args)?,
+        Command::Shell(args) => shell::run(context, args)?,
+        Command::Sql(args) => sql::run(context, args)?,
+        Command::Check(args) => check::run(context, args)?,
         Command::Completions(args) => context.printer.result(&completions::script(args)?)?,
-        Command::Man(args) => man::run(&context, args)?,
+        Command::Man(args) => man::run(context, args)?,
     }
     Ok(())
 }

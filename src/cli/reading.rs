@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use crate::cli::args::{ReadingArgs, Source};
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
-use crate::cli::progress::watcher;
 use crate::error::Error;
 use crate::ingest;
 use crate::ingest::options::{Options, Outcome, Summary};
@@ -39,7 +38,7 @@ pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
         jobs: context.global.jobs,
         force: false,
         no_sync: reading.no_sync,
-        watcher: watcher(context.global.quiet),
+        watcher: context.watcher.clone(),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn syntax_tree(connection: &Connection, sql: &str) -> Result<Value> {
 ///
 /// # Errors
 /// `sql` for any other statement, several, or one that cannot be parsed.
-pub(super) fn one_select(connection: &Connection, sql: &str) -> Result<()> {
+pub(crate) fn one_select(connection: &Connection, sql: &str) -> Result<()> {
     match select_only(connection, sql)? {
         1 => Ok(()),
         n => Err(Error::new("sql", format!("the file holds {n} statements, and should hold one"))),

@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
-use self::admit::{explained, one_select, select_only};
+pub(crate) use self::admit::one_select;
+use self::admit::{explained, select_only};
 pub use self::connect::{Settings, connect};
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
-pub use self::tables::{empty_tables, select};
+pub use self::tables::{Definition, definitions, empty_tables, select};
 use crate::error::{Error, Result};
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};

@@ -1,11 +1,13 @@
 //! Tables of the schema: as a query over Parquet files, and empty ones, which the lint asks.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use duckdb::Connection;
 
 use crate::error::Result;
-use crate::schema::{RESULTS, TABLES, Table};
+use crate::registry::{Registry, SqlFile};
+use crate::schema::{RESULTS, TABLES, Table, files};
 use crate::sql_text::{sql_name, sql_path};
 
 /// A `SELECT` that gives a table its columns from files; without files, no rows of the right types.
@@ -48,4 +50,58 @@ pub(super) fn empty_table(connection: &Connection, table: &Table) -> Result<()> 
         .collect();
     let sql = format!("CREATE TABLE {} ({})", table.name, columns.join(", "));
     Ok(connection.execute_batch(&sql)?)
+}
+
+/// A table or view of traces, as a view of some DuckDB's own.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// The name.
+    pub name: String,
+    /// Whether it is a table of the schema, and no view of the registry.
+    pub is_table: bool,
+    /// What a row is.
+    pub doc: String,
+    /// The file that the query comes from, where it is not one of the program's own.
+    pub file: Option<String>,
+    /// The query of the view.
+    pub query: String,
+}
+
+/// Every table and view over the traces of some directories, each behind those that it reads.
+pub fn definitions(registry: &Registry, directories: &[PathBuf]) -> Vec<Definition> {
+    let mut out: Vec<Definition> = Vec::new();
+    for table in TABLES {
+        let files: Vec<PathBuf> = directories.iter().flat_map(|d| files(d, table)).collect();
+        out.push(Definition {
+            name: table.name.to_owned(),
+            is_table: true,
+            doc: table.doc.to_owned(),
+            file: None,
+            query: select(table, &files),
+        });
+    }
+    let mut seen = BTreeSet::new();
+    registry.views().for_each(|view| behind_inputs(registry, view, &mut seen, &mut out));
+    out
+}
+
+/// Adds the views that a view reads, and then the view.
+fn behind_inputs(
+    registry: &Registry,
+    view: &SqlFile,
+    seen: &mut BTreeSet<String>,
+    out: &mut Vec<Definition>,
+) {
+    if !seen.insert(view.header.name.clone()) {
+        return;
+    }
+    let inputs = view.header.inputs().filter_map(|name| registry.view(name));
+    inputs.for_each(|input| behind_inputs(registry, input, seen, out));
+    out.push(Definition {
+        name: view.header.name.clone(),
+        is_table: false,
+        doc: view.header.summary.clone(),
+        file: (!view.embedded).then(|| view.path.clone()),
+        query: view.query().to_owned(),
+    });
 }

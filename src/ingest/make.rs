@@ -173,6 +173,7 @@ impl Maker<'_> {
         )?;
 
         self.job.options.watcher.tell(|w| w.phase("matching calls"));
+        self.job.options.watcher.go_on()?;
         let is_new = |m: &&Member| matches!(files.files[m.file].rows, Rows::Spool(_));
         let changed: BTreeSet<i64> = members.iter().filter(is_new).filter_map(|m| m.rank).collect();
         let earlier = before

@@ -65,6 +65,9 @@ pub fn ingest(
             outcome.errors.push(error);
         }
         options.watcher.tell(|w| w.end());
+        if options.watcher.go_on().is_err() {
+            break;
+        }
     }
     if outcome.traces.is_empty() && outcome.errors.is_empty() {
         return Err(nothing_found(paths, &outcome));
@@ -103,6 +106,7 @@ fn ingest_job(
     let mut files = JobFiles::read(job, &work.path, &mut known)?;
     // A damaged file is read again when it is whole; the others need not be.
     work.keep = files.some_failed();
+    job.options.watcher.go_on()?;
     files.report(job, &mut log, outcome);
     let traces = files.take_traces(job)?;
 

@@ -62,6 +62,7 @@ impl Read for Hashing {
         let n = self.file.read(buffer)?;
         self.hash.lock().unwrap_or_else(PoisonError::into_inner).update(&buffer[..n]);
         self.watcher.tell(|w| w.read(n as u64));
+        self.watcher.go_on().map_err(|e| io::Error::other(e.message))?;
         Ok(n)
     }
 }

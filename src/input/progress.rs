@@ -3,6 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
+
+/// The words for an ingest that ended before it was done.
+const INTERRUPTED: &str = "the ingest was interrupted";
+
 /// Is told how far an ingest is, from any thread.
 pub trait Watch: Send + Sync {
     /// A job of so many bytes on disk starts.
@@ -13,6 +18,10 @@ pub trait Watch: Send + Sync {
     fn phase(&self, what: &'static str);
     /// The job is done, or has failed.
     fn end(&self);
+    /// Whether the ingest is to end before it is done.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 /// A watcher, or nobody.
@@ -28,6 +37,18 @@ impl Watcher {
     pub(crate) fn tell(&self, what: impl FnOnce(&dyn Watch)) {
         if let Some(watch) = &self.0 {
             what(watch.as_ref());
+        }
+    }
+
+    /// Goes on, unless the ingest is to end before it is done.
+    ///
+    /// # Errors
+    /// `interrupted`.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        match &self.0 {
+            Some(watch) if watch.stopped() => Err(Error::new("interrupted", INTERRUPTED)
+                .hint("files that were read whole are kept for a day; the same ingest goes on")),
+            _ => Ok(()),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use crate::support::{files, project};
 
 /// Modules from the outermost to the innermost. A module may import from later lines, and its own.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 12] = [
+    &["extension"],
+    &["api"],
     &["cli"],
     &["report"],
     &["ingest"],

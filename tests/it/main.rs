@@ -7,6 +7,7 @@
 
 mod cli;
 mod layering;
+mod library;
 mod llama;
 mod pages;
 mod readers;

@@ -1,5 +1,5 @@
-//! The form of the tree: functions fit on a screen, comments and the README end at column 100, and
-//! imports of modules do not climb.
+//! The form of the tree: functions fit on a screen, comments and the README end at column 100,
+//! imports of modules do not climb, and `unsafe` stands in one folder.
 
 use std::path::Path;
 
@@ -9,6 +9,8 @@ use crate::support::{files, project};
 const COLUMNS: usize = 100;
 /// Most lines of a function, from `fn` to its closing brace.
 const LINES: usize = 100;
+/// Where `unsafe` may stand: where DuckDB loads the crate and calls it, and in the samples below.
+const UNSAFE: [&str; 2] = ["src/extension", "tests/it/tree.rs"];
 
 /// A line that breaks a rule: its number, and what is wrong.
 type Wrong = (usize, String);
@@ -58,13 +60,34 @@ fn climbing(text: &str) -> Vec<Wrong> {
     climbs.map(|(_, number)| (number, "super::super".to_owned())).collect()
 }
 
+/// Lines whose code holds the word `unsafe`. A string counts as code, a comment does not.
+fn unsafe_code(text: &str) -> Vec<Wrong> {
+    let is_unsafe = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        code.split(|c: char| c != '_' && !c.is_alphanumeric()).any(|word| word == "unsafe")
+    };
+    let found = text.lines().zip(1..).filter(|(line, _)| is_unsafe(line));
+    found.map(|(_, number)| (number, "unsafe".to_owned())).collect()
+}
+
 /// Fails with every place in the files of folders whose names end so.
 fn assert_none(folders: &[&str], ending: &str, check: impl Fn(&str) -> Vec<Wrong>) {
+    assert_none_but(folders, ending, &[], check);
+}
+
+/// The same without some files and folders.
+fn assert_none_but(
+    folders: &[&str],
+    ending: &str,
+    exempt: &[&str],
+    check: impl Fn(&str) -> Vec<Wrong>,
+) {
     let mut wrong = Vec::new();
     let mut read = 0;
     for path in folders.iter().flat_map(|folder| files(&project().join(folder))) {
         let relative = path.strip_prefix(project()).expect("it is in the project");
-        if !relative.to_string_lossy().ends_with(ending) || is_built(relative) {
+        let is_exempt = exempt.iter().any(|path| relative.starts_with(path));
+        if !relative.to_string_lossy().ends_with(ending) || is_built(relative) || is_exempt {
             continue;
         }
         read += 1;
@@ -107,6 +130,11 @@ fn imports_do_not_climb() {
 }
 
 #[test]
+fn unsafe_stands_only_where_duckdb_loads_the_crate() {
+    assert_none_but(&["src", "tests", "benches"], ".rs", &UNSAFE, unsafe_code);
+}
+
+#[test]
 fn the_readme_ends_at_column_100() {
     assert_none(&["README.md"], "README.md", |text| long_lines(text, |_| true));
 }
@@ -140,6 +168,16 @@ fn long_comments_are_found() {
     assert_eq!(long_comments(&format!("-- {long}"), "--").len(), 1);
     assert_eq!(long_comments(&format!("// {fits}\nlet a = \"{long}\";"), "//"), []);
     assert_eq!(long_comments(&format!("// https://example.org/{long}"), "//"), []);
+}
+
+#[test]
+fn unsafe_code_is_found() {
+    let found = |text: &str| unsafe_code(text).len();
+    assert_eq!(unsafe_code("a();\nunsafe { b() }"), [(2, "unsafe".to_owned())]);
+    assert_eq!(found("    let a = unsafe{b()}; // c"), 1);
+    assert_eq!(found("pub unsafe extern \"C\" fn a() {}\n#[unsafe(no_mangle)]"), 2);
+    assert_eq!(found("//! unsafe\n    // unsafe\na(); // unsafe"), 0);
+    assert_eq!(found("#![forbid(unsafe_code)]\nlet is_unsafe = unsafely;"), 0);
 }
 
 #[test]

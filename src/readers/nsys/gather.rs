@@ -246,6 +246,11 @@ impl<'a> Gather<'a> {
                 self.told += rows;
                 let now = self.told as u64 - before;
                 self.reading.watcher.tell(|w| w.read(now));
+                if let Err(stopped) = self.reading.watcher.go_on() {
+                    // The others must not write into folders that are going away.
+                    pool.wait(|| flying.iter().all(|s| lock(&s.outcome).is_some()));
+                    return Err(stopped);
+                }
             }
         }
         self.finish()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ccl_sql::schema::TABLES;
 
-use crate::support::{Csv, Place, Run, Tables, example, files};
+use crate::support::{Csv, Place, Run, Tables, example, files, program};
 
 /// Names of the ranks of the job below.
 const RANKS: [&str; 4] = ["rank0", "rank1", "rank2", "rank3"];
@@ -227,7 +227,7 @@ fn halves_of_two_jobs_are_a_job_of_their_own() {
 
 /// Starts an ingest and kills it as soon as `moment` says so; false when it was through before.
 fn killed(place: &Place, moment: impl Fn() -> bool) -> bool {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ccl-sql"))
+    let mut child = Command::new(program())
         .args(["--data", "../data", "ingest", "job", "-q"])
         .current_dir(place.input())
         .stderr(Stdio::null())
@@ -392,7 +392,7 @@ fn a_damaged_trace_is_refused_and_ingested_anew() {
 fn two_ingests_at_once_leave_one_whole_trace() {
     let place = job();
     let start = || {
-        Command::new(env!("CARGO_BIN_EXE_ccl-sql"))
+        Command::new(program())
             .args(["--data", "../data", "ingest", "job", "-q"])
             .current_dir(place.input())
             .spawn()

@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use regex::Regex;
 
 use crate::cli::shown::{ingested, shown};
-use crate::support::Place;
+use crate::support::{Place, program};
 
 #[test]
 fn each_command_has_its_help_page() {
@@ -160,7 +160,7 @@ fn without_traces_the_way_in_is_shown() {
 #[test]
 fn a_closed_pipe_is_quiet() {
     let place = Place::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ccl-sql"))
+    let mut child = Command::new(program())
         .args(["sql", "SELECT range AS n FROM range(300000)", "--format", "csv"])
         .current_dir(place.input())
         .stdout(Stdio::piped())

@@ -17,7 +17,7 @@ use std::process::Command;
 
 use regex::Regex;
 
-use crate::support::{blessing, command, files, in_parallel, name, project, registry};
+use crate::support::{blessing, files, in_parallel, name, program, project, registry};
 
 /// Pages that `ccl-sql check --write` makes: nobody wraps their lines.
 const GENERATED: [&str; 3] = ["docs/event_tables.md", "docs/metrics.md", "docs/views.md"];
@@ -209,8 +209,7 @@ fn workplace() -> tempfile::TempDir {
 
 /// What a shell prints on both its outputs. `ccl-sql` is the program under test.
 fn shell(folder: &Path, line: &str) -> String {
-    let program = PathBuf::from(command(folder).get_program());
-    let mut path = vec![program.parent().expect("the program lies in a folder").to_owned()];
+    let mut path = vec![program().parent().expect("the program lies in a folder").to_owned()];
     path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
     let mut shell = Command::new("sh");
     for variable in ["CCL_SQL_DATA", "CCL_SQL_NO_PROGRESS", "NO_COLOR"] {

@@ -19,5 +19,5 @@ pub mod xspace;
 pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};
 pub use csv::{Cell, Csv, near, rows_differ};
 pub use place::{Place, gzip};
-pub use program::{Run, command, example, examples, project, run};
+pub use program::{Run, command, example, examples, program, project, run};
 pub use tables::{Operator, Tables, registry};

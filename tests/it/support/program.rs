@@ -1,5 +1,6 @@
 //! Runs `ccl-sql` as a user does, and holds what came out.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -25,10 +26,29 @@ pub fn example(name: &str) -> PathBuf {
     examples().join(name)
 }
 
-/// The program under test, likewise.
-fn program() -> PathBuf {
-    let path = std::env::var_os("CARGO_BIN_EXE_ccl-sql");
-    path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
+/// The program under test: the one of `CCL_SQL_PROGRAM`, or else of cargo, likewise. Says once which.
+///
+/// # Panics
+/// When the variable names none, or one of another name: what it says of itself holds its name, and
+/// sessions of pages find it by that.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let path = match std::env::var_os("CCL_SQL_PROGRAM") {
+            Some(path) => {
+                let path = std::path::absolute(path).expect("CCL_SQL_PROGRAM is empty");
+                let named = path.is_file() && path.file_name().is_some_and(|n| n == "ccl-sql");
+                assert!(named, "CCL_SQL_PROGRAM is no file named ccl-sql: {}", path.display());
+                path
+            }
+            None => std::env::var_os("CARGO_BIN_EXE_ccl-sql")
+                .unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into())
+                .into(),
+        };
+        // Past the capture of the tests' own output.
+        let _ = writeln!(std::io::stderr(), "the program under test: {}", path.display());
+        path
+    })
 }
 
 /// The outcome of a run.

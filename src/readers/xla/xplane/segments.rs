@@ -205,6 +205,7 @@ impl Flow {
         reading.pool.wait(|| lock(&segment.outcome).is_some());
         let (mut outcome, seen) = lock(&segment.outcome).take().expect("it was waited for");
         reading.watcher.tell(|w| w.read(segment.bytes.len() as u64));
+        reading.watcher.go_on()?;
         if self.sequence.as_ref().is_some_and(|(line, _)| !Arc::ptr_eq(line, &segment.line)) {
             self.finish_line(gather)?;
         }
