@@ -110,11 +110,12 @@ def program(args):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         stripped, symbols = without_symbols(args.binary, folder)
-        run(stripped, "man", "-o", f"{folder}/man/")
+        run(stripped, "man", "--quiet", "-o", f"{folder}/man/")
         files = [("ccl-sql", stripped.read_bytes(), True)]
         files += [(f"man/{p.name}", p.read_bytes(), False) for p in (folder / "man").iterdir()]
-        for shell, name in [("bash", "ccl-sql.bash"), ("fish", "ccl-sql.fish"), ("zsh", "_ccl-sql")]:
-            files.append((f"completions/{name}", run(stripped, "completions", shell), False))
+        scripts = {"bash": "ccl-sql.bash", "fish": "ccl-sql.fish", "zsh": "_ccl-sql"}
+        files += [(f"completions/{name}", run(stripped, "completions", shell), False)
+                  for shell, name in scripts.items()]
         for name in ["README.md", "docs/CHANGELOG.md"]:
             files.append((Path(name).name, (ROOT / name).read_bytes(), False))
     archive(args.out / f"ccl-sql-{version()}-{target}.tar.gz", files)
@@ -130,7 +131,9 @@ def extension(args):
     fields = content[-(SIGNATURE + 8 * FIELDS):-SIGNATURE]
     fields = [fields[at:at + FIELDS].rstrip(b"\0").decode("ascii", "replace")
               for at in range(0, len(fields), FIELDS)][::-1]
-    if fields[0] != "4" or fields[1] != args.platform or fields[4] != "C_STRUCT":
+    if len(fields) != 8 or fields[0] != "4":
+        raise Wrong(f"{EXTENSION} does not end as an extension of DuckDB does")
+    if fields[1] != args.platform or fields[4] != "C_STRUCT":
         raise Wrong(f"the extension says {fields[:5]}, and should be of {args.platform}")
     newest = PLATFORMS[args.platform][1]
     if newest:

@@ -7,13 +7,15 @@ cd "$(dirname "$0")/.."
 mkdir -p "$out"
 version="$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)"
 
-# bom NAME FEATURE...: cargo-cyclonedx writes beside the manifest, so the file is moved.
+# bom NAME FEATURE...: cargo-cyclonedx writes beside the manifest, so the file is moved. The folder of
+# the build is nobody's business.
 bom() {
     local name="ccl-sql-$version-$1.cdx"
     shift
     cargo cyclonedx --format json --spec-version 1.5 --no-build-deps --target all \
         --override-filename "$name" "$@"
-    mv "$name.json" "$out/"
+    sed "s|file://$PWD|file:///ccl-sql|g" "$name.json" > "$out/$name.json"
+    rm "$name.json"
 }
 bom program --features bundled
 bom extension --no-default-features --features extension
