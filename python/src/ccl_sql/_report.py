@@ -118,8 +118,9 @@ class Document:
 
     def _repr_html_(self) -> str:
         # The frame has an origin of its own: the page's script reaches nothing of the notebook.
-        # What the page allows itself is in its own policy.
-        page = html.escape(self.html(), quote=True)
+        # What the page allows itself is in its own policy, which names its scripts by their bytes:
+        # they must be the same whatever the encoding of the notebook's page.
+        page = html.escape(self.html()).encode("ascii", "xmlcharrefreplace").decode()
         return (
             f'<iframe sandbox="allow-scripts" srcdoc="{page}" width="100%" '
             f'height="{int(self.height)}" style="border: 1px solid #8884"></iframe>'

@@ -306,11 +306,20 @@ function toggleTheme() {
   drawAll();
 }
 
+/** In the frame of a notebook a place in the page would be one in the page of the notebook. */
+function jump(event, id) {
+  if (location.protocol !== "about:") return;
+  event.preventDefault();
+  document.getElementById(id).scrollIntoView();
+}
+
 function topBar(title, kind) {
   const links = el(
     "nav",
     {"aria-label": "Sections"},
-    sections.filter((s) => s.title).map((s) => el("a", {href: `#${s.id}`}, s.title)),
+    sections
+      .filter((s) => s.title)
+      .map((s) => el("a", {href: `#${s.id}`, onclick: (event) => jump(event, s.id)}, s.title)),
   );
   return el(
     "div.bar",
