@@ -21,6 +21,10 @@
 //! - `engine`: a shared DuckDB is linked, found by `DUCKDB_LIB_DIR`.
 //! - `extension`: for a DuckDB that loads this library.
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "modules of the program are described for those who work on it"
+)]
 #![cfg_attr(not(feature = "extension"), forbid(unsafe_code))]
 #![cfg_attr(
     not(feature = "sql"),

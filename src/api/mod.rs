@@ -25,6 +25,7 @@ use crate::cli::results::compute;
 use crate::cli::statement::open as open_tables;
 use crate::cli::{line_of, run};
 use crate::engine::metric::MetricResult;
+#[cfg(feature = "extension")]
 use crate::engine::{Definition, definitions};
 use crate::error::{Error, Result, io};
 use crate::ingest::options::Summary;
@@ -189,6 +190,7 @@ impl Data {
 
     /// The tables and views over the traces that are there, each behind those that it reads, for
     /// a connection of the caller's own.
+    #[cfg(feature = "extension")]
     pub(crate) fn definitions(&self, options: &[&str]) -> Result<Vec<Definition>> {
         let (context, _) = self.line::<&str>("list", options, &[], &running(&self.token))?;
         let directories = context.directories(&context.store.traces())?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListBuilder, RecordBatch,
-    StringArray, StringBuilder, new_null_array,
+    ArrayRef, BooleanArray, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray,
+    StringBuilder, new_null_array,
 };
 use arrow::datatypes::{DataType, Field, Schema};
 use serde_json::Value;
@@ -99,10 +99,6 @@ pub const METRIC: &[Column] = &[
     ("fingerprint", Type::Text),
 ];
 
-/// Columns of a file that a command writes.
-pub const OUTPUT: &[Column] =
-    &[("name", Type::Text), ("content", Type::Bytes), ("errors", Type::Texts)];
-
 /// The schema of columns, all of which may be NULL.
 pub fn schema(columns: &[Column]) -> Schema {
     let field = |(name, ty): &Column| Field::new(*name, ty.arrow(), true);
@@ -137,17 +133,6 @@ pub fn batch(columns: &[Column], rows: Vec<Vec<Value>>) -> Result<RecordBatch> {
     };
     let arrays = columns.iter().enumerate().map(array).collect();
     Ok(RecordBatch::try_new(Arc::new(schema(columns)), arrays)?)
-}
-
-/// The row of [`OUTPUT`] for a file.
-///
-/// # Errors
-/// `io` when the row is no table.
-pub fn output(name: &str, content: &[u8], errors: Vec<String>) -> Result<RecordBatch> {
-    let row = vec![name.into(), Value::Null, errors.into()];
-    let mut columns = batch(OUTPUT, vec![row])?.columns().to_vec();
-    columns[1] = Arc::new(BinaryArray::from_vec(vec![content]));
-    Ok(RecordBatch::try_new(Arc::new(schema(OUTPUT)), columns)?)
 }
 
 fn text(value: &Value) -> Option<String> {

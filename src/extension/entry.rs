@@ -3,8 +3,9 @@
 #![allow(unsafe_code, reason = "C calls these")]
 
 use std::error::Error as StdError;
-use std::ffi::{CStr, OsString, c_char, c_int};
+use std::ffi::{CStr, OsStr, OsString, c_char, c_int};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::catch_unwind;
 
 use duckdb::{Connection, duckdb_entrypoint_c_api};
@@ -40,13 +41,6 @@ pub unsafe extern "C" fn ccl_sql_main(argc: c_int, argv: *const *const c_char) -
     c_int::from(code)
 }
 
-#[cfg(unix)]
 fn word(text: &CStr) -> OsString {
-    use std::os::unix::ffi::OsStrExt;
-    std::ffi::OsStr::from_bytes(text.to_bytes()).to_owned()
-}
-
-#[cfg(not(unix))]
-fn word(text: &CStr) -> OsString {
-    text.to_string_lossy().into_owned().into()
+    OsStr::from_bytes(text.to_bytes()).to_owned()
 }

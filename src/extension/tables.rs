@@ -1,13 +1,19 @@
 //! The table functions: what the library answers, as rows.
 
-use arrow::array::RecordBatch;
+use std::sync::Arc;
+
+use arrow::array::{BinaryArray, RecordBatch};
 use serde_json::Value;
 
-use crate::api::rows::{INGEST, METRIC, METRICS, OUTPUT, TRACES, batch, output};
+use crate::api::rows::{INGEST, METRIC, METRICS, TRACES, batch, schema};
 use crate::api::{self, Column, Output, Type};
 use crate::error::{Error, Result};
 use crate::extension::answer::Function;
 use crate::extension::call::Call;
+
+/// Columns of a file that a command writes.
+const OUTPUT: &[Column] =
+    &[("name", Type::Text), ("content", Type::Bytes), ("errors", Type::Texts)];
 
 /// References to texts, as the library takes them.
 fn refs(texts: &[String]) -> Vec<&str> {
@@ -90,6 +96,14 @@ impl Function for Ingest {
         let paths = given(call, 0, "the path")?;
         call.data()?.ingest(paths, &refs(&call.options(&[])))
     }
+}
+
+/// The row of [`OUTPUT`] for a file.
+fn output(name: &str, content: &[u8], errors: Vec<String>) -> Result<RecordBatch> {
+    let row = vec![name.into(), Value::Null, errors.into()];
+    let mut columns = batch(OUTPUT, vec![row])?.columns().to_vec();
+    columns[1] = Arc::new(BinaryArray::from_vec(vec![content]));
+    Ok(RecordBatch::try_new(Arc::new(schema(OUTPUT)), columns)?)
 }
 
 /// The row of a file.

@@ -1,7 +1,7 @@
 //! Bytes in: files, gzip by content, members of zip archives; a window that slides over them.
 //!
 //! Nothing in a file is trusted as a size: buffers grow with the bytes that really come, and a
-//! single value may not pass [`MAX_VALUE_BYTES`].
+//! single value may not pass [`MAX_VALUE_BYTES`](crate::input::window::MAX_VALUE_BYTES).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
