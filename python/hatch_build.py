@@ -51,7 +51,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
             self.note = note.name
             files[note.name] = "crate/.cargo_vcs_info.json"
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(self, *_: Any) -> None:
         """Cleans up."""
         if self.note:
             os.unlink(self.note)
