@@ -52,6 +52,9 @@ PLATFORMS = {
     "aarch64-pc-windows-msvc": ("windows_arm64", "win_arm64"),
 }
 
+#: A time after that of the files of source distributions, 2020-02-02, and before any of our own.
+LONG_AGO = 1_600_000_000
+
 #: The libraries that every Linux with glibc has, so that a manylinux wheel may need them.
 ON_EVERY_LINUX = re.compile(
     r"(libc|libm|libdl|librt|libpthread|libgcc_s|ld-linux-[a-z0-9-]+)\.so\.\d+"
@@ -103,6 +106,20 @@ def sources() -> list[Path]:
                 places = [Path(target["path"])]
             found += [place for place in places if (root / place).is_file()][:1]
     return found
+
+
+def commit() -> str | None:
+    """The commit of the checkout; None where git does not say it."""
+    root = crate()
+    note = root / ".cargo_vcs_info.json"
+    if note.is_file():
+        return str(json.loads(note.read_bytes())["git"]["sha1"])
+    if not (root / ".git").exists():
+        return None
+    try:
+        return output("git", "rev-parse", "--verify", "HEAD").strip()
+    except (BuildError, OSError):
+        return None
 
 
 def number(text: str) -> tuple[int, ...]:
@@ -224,9 +241,25 @@ def needed(elf: bytes) -> tuple[list[str], list[str]]:
     return libraries, versions
 
 
+def date_sources() -> None:
+    """Gives the files of a source distribution the time of now.
+
+    Cargo sees by the times of files what changed since the last build, and checkouts that share
+    `CARGO_TARGET_DIR` share it. In a source distribution all files are of one day of long ago: it
+    would take what another version has left there.
+    """
+    root = crate()
+    if root.name != "crate":
+        return
+    for path in root.rglob("*"):
+        if path.is_file() and path.stat().st_mtime < LONG_AGO:
+            os.utime(path)
+
+
 def compile_library() -> Path:
     """Runs cargo, and returns the library that it made."""
     check_toolchain()
+    date_sources()
     arguments = "rustc --release --locked --lib --crate-type cdylib --no-default-features"
     command = [tool("cargo"), *arguments.split(), "--features", "extension"]
     command += ["--message-format", "json-render-diagnostics"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import struct
 import subprocess
@@ -180,3 +181,29 @@ def test_a_name_that_duckdb_does_not_load_is_refused() -> None:
     )
     assert done.returncode == 2
     assert ".duckdb_extension" in done.stderr
+
+
+def test_sources_of_a_distribution_are_dated(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "crate" / "src" / "old.rs", tmp_path / "crate" / "new.rs"
+    old.parent.mkdir(parents=True)
+    for file in (old, new):
+        file.touch()
+    before = new.stat().st_mtime_ns
+    os.utime(old, (1_580_601_600, 1_580_601_600))
+    monkeypatch.setattr(build, "crate", lambda: tmp_path / "crate")
+    build.date_sources()
+    assert old.stat().st_mtime_ns >= before
+    assert new.stat().st_mtime_ns == before
+
+
+def test_the_commit_of_a_distribution_is_noted(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(build, "crate", lambda: tmp_path)
+    assert build.commit() is None
+    (tmp_path / ".git").mkdir()
+    assert build.commit() is None
+    (tmp_path / ".cargo_vcs_info.json").write_text('{"git": {"sha1": "0123456789ab"}}')
+    assert build.commit() == "0123456789ab"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from conftest import BALANCED, LLAMA, ROOT
 
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
