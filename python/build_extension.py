@@ -258,7 +258,6 @@ def date_sources() -> None:
 
 def compile_library() -> Path:
     """Runs cargo, and returns the library that it made."""
-    check_toolchain()
     date_sources()
     arguments = "rustc --release --locked --lib --crate-type cdylib --no-default-features"
     command = [tool("cargo"), *arguments.split(), "--features", "extension"]
@@ -318,6 +317,7 @@ def build(place: Path | None = None) -> tuple[Path, str]:
 
     Without a place it lies beside cargo's library.
     """
+    check_toolchain()
     triple = target()
     platform = duckdb_platform(triple)
     library = compile_library()

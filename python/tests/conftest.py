@@ -1,6 +1,6 @@
 """What the tests share: the module must be installed, with its extension.
 
-`CCL_SQL_COMMAND` names another program to test as the command.
+`CCL_SQL_PROGRAM` names another program to test as the command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BALANCED = ROOT / "trace_collection" / "llama-tiny-fsdp2-tp2-4-balanced"
 
 def command() -> list[str]:
     """The words that start the command: the script that was installed, or the module."""
-    if named := os.environ.get("CCL_SQL_COMMAND"):
+    if named := os.environ.get("CCL_SQL_PROGRAM"):
         return shlex.split(named)
     script = shutil.which("ccl-sql", path=os.path.dirname(sys.executable))
     return [script] if script else [sys.executable, "-m", "ccl_sql"]

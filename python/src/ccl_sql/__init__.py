@@ -69,19 +69,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    import importlib
+if not TYPE_CHECKING:  # else every name would be there for checkers of types
 
-    if name == "__version__":
-        from importlib.metadata import version
+    def __getattr__(name: str) -> object:
+        import importlib
 
-        found: object = version("ccl-sql")
-    elif name in _PLACES:
-        found = getattr(importlib.import_module(f"ccl_sql.{_PLACES[name]}"), name)
-    else:
-        raise AttributeError(f"module 'ccl_sql' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+        if name == "__version__":
+            from importlib.metadata import version
+
+            found: object = version("ccl-sql")
+        elif name in _PLACES:
+            found = getattr(importlib.import_module(f"ccl_sql.{_PLACES[name]}"), name)
+        else:
+            raise AttributeError(f"module 'ccl_sql' has no attribute {name!r}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
