@@ -3,6 +3,8 @@
 //! Run it with `cargo run --release --example quickstart -- TRACE`, where TRACE is a folder, as
 //! `trace_collection/llama-tiny-fsdp2-tp2-4`.
 
+#![allow(clippy::print_stdout, reason = "an example prints its answers")]
+
 use std::error::Error;
 
 use arrow::array::{AsArray, RecordBatch};

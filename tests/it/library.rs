@@ -48,9 +48,9 @@ fn the_library_says_what_the_program_says() {
 
     let names = ["coll_call_num", "avg_step_time", "ttft"];
     let batch = data.metric(&names, &["--trace", EXAMPLE]).expect("metrics");
-    let words = [&["--data", "data", "--format", "json", "--trace", EXAMPLE, "metric"], &names[..]];
-    let json: Value = serde_json::from_str(&run(folder.path(), &words.concat()).stdout)
-        .expect("the program writes JSON");
+    let words = ["--data", "data", "--format", "json", "metric", "--trace", EXAMPLE];
+    let of_program = run(folder.path(), &[&words[..], &names[..]].concat());
+    let json: Value = serde_json::from_str(&of_program.stdout).expect("the program writes JSON");
     assert_eq!(batch.num_rows(), 3);
     for row in 0..3 {
         let of_program = &json[row];
