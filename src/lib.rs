@@ -1,8 +1,8 @@
 //! `ccl-sql`: embedded SQL analytics over the traces of distributed LLM training and inference.
 //!
 //! [`open`] names a data directory; [`Data`] reads traces into it, computes metrics, runs SQL, and
-//! writes reports. Answers are Arrow record batches. This is the whole public interface: the modules
-//! below it are those of the program, and change with it.
+//! writes reports. Answers are Arrow record batches. This is the whole public interface: the
+//! modules below it are those of the program, and change with it.
 //!
 //! # How the program is built
 //!

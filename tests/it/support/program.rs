@@ -26,7 +26,8 @@ pub fn example(name: &str) -> PathBuf {
     examples().join(name)
 }
 
-/// The program under test: the one of `CCL_SQL_PROGRAM`, or else of cargo, likewise. Says once which.
+/// The program under test: the one of `CCL_SQL_PROGRAM`, or else of cargo, likewise. Says once
+/// which.
 ///
 /// # Panics
 /// When the variable names none, or one of another name: what it says of itself holds its name, and
