@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 use crate::cli::args::ProfileMode;
 use crate::cli::context::Context;
 use crate::cli::progress::Steps;
+use crate::engine::diagnose::{Diagnosed, diagnose};
 use crate::engine::metric::{MetricResult, Params, run};
 use crate::engine::rows::{Rows, rows};
 use crate::engine::{Engine, Selection, interrupt};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
+use crate::report::diagnosis::Diagnosis;
 use crate::report::document::Document;
 use crate::report::metric::Metric;
 use crate::report::sheet::{MOST_ROWS, Sheet};
@@ -29,6 +31,8 @@ pub struct Batch<'a, 'c> {
     files: &'a [&'c SqlFile],
     /// Views whose rows are wanted too.
     views: &'a [&'c SqlFile],
+    /// Diagnoses whose findings are wanted too.
+    diagnoses: &'a [&'c SqlFile],
     params: &'a Params,
     mode: ProfileMode,
     directories: &'a [PathBuf],
@@ -46,17 +50,27 @@ impl<'a, 'c> Batch<'a, 'c> {
         directories: &'a [PathBuf],
     ) -> Self {
         let steps = Steps::new(context.global.quiet, files.len() * directories.len());
-        Self { context, files, views: &[], params, mode, directories, engine: None, steps }
+        let (views, diagnoses) = (&[], &[]);
+        Self { context, files, views, diagnoses, params, mode, directories, engine: None, steps }
     }
 
     /// Views whose rows are asked for beside the metrics.
     #[must_use]
     pub fn with_views(self, views: &'a [&'c SqlFile]) -> Self {
-        let steps = Steps::new(
-            self.context.global.quiet,
-            (self.files.len() + views.len()) * self.directories.len(),
-        );
-        Self { views, steps, ..self }
+        Self { views, ..self }.counted()
+    }
+
+    /// Diagnoses that are asked for beside the metrics.
+    #[must_use]
+    pub fn with_diagnoses(self, diagnoses: &'a [&'c SqlFile]) -> Self {
+        Self { diagnoses, ..self }.counted()
+    }
+
+    /// With the number of all questions.
+    fn counted(self) -> Self {
+        let questions = self.files.len() + self.views.len() + self.diagnoses.len();
+        let steps = Steps::new(self.context.global.quiet, questions * self.directories.len());
+        Self { steps, ..self }
     }
 
     /// The result of each metric on a trace, and the rows of each view.
@@ -72,7 +86,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                 return Ok(out);
             }
             self.engine = None;
-            self.steps.back(out.results.len() + out.rows.len());
+            self.steps.back(out.results.len() + out.rows.len() + out.diagnosed.len());
         }
     }
 
@@ -123,7 +137,20 @@ impl<'a, 'c> Batch<'a, 'c> {
                 rows(engine, view, &[], MOST_ROWS)
             })?);
         }
-        Ok(Answers { results, rows: all, manifest })
+        let mut diagnosed = Vec::new();
+        for file in self.diagnoses {
+            let mut outcome = self.ask(&selection, &manifest, file, &mut shown, |engine| {
+                diagnose(engine, &manifest, file, self.params)
+            })?;
+            if let (Ok(one), Some(wanted)) = (&mut outcome, wanted)
+                && !sources.contains(&wanted)
+            {
+                let reason = format!("the trace has no {wanted} source");
+                *one = Diagnosed::lacking(&file.header, reason);
+            }
+            diagnosed.push(outcome);
+        }
+        Ok(Answers { results, rows: all, diagnosed, manifest })
     }
 
     /// Asks the database, in which the trace is, for one file.
@@ -161,7 +188,8 @@ impl<'a, 'c> Batch<'a, 'c> {
             None => {
                 let registry = &self.context.registry;
                 let settings = self.context.settings();
-                let files: Vec<&SqlFile> = self.files.iter().chain(self.views).copied().collect();
+                let files: Vec<&SqlFile> =
+                    self.files.iter().chain(self.views).chain(self.diagnoses).copied().collect();
                 let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
                 // The lock first: views of a user's folder are bound behind it too.
                 engine.lock_down()?;
@@ -181,17 +209,35 @@ pub struct Answers {
     pub results: Vec<Result<MetricResult>>,
     /// Rows of the views.
     pub rows: Vec<Result<Rows>>,
+    /// What the diagnoses say.
+    pub diagnosed: Vec<Result<Diagnosed>>,
+}
+
+/// The files that a trace is asked.
+#[derive(Clone, Copy, Default)]
+pub struct Asked<'a, 'c> {
+    /// Metrics.
+    pub files: &'a [&'c SqlFile],
+    /// Views.
+    pub views: &'a [&'c SqlFile],
+    /// Diagnoses.
+    pub diagnoses: &'a [&'c SqlFile],
+}
+
+/// The answers of a trace, where those that failed say so.
+pub struct Known {
+    /// Results of the metrics.
+    pub results: Vec<MetricResult>,
+    /// Sheets of the views.
+    pub sheets: Vec<Sheet>,
+    /// What the diagnoses say.
+    pub diagnosed: Vec<Diagnosed>,
 }
 
 impl Answers {
-    /// Results of the metrics and sheets of the views. A file that failed has its reason in place
-    /// of a value, and its error in `errors`, each error once.
-    pub fn known(
-        self,
-        files: &[&SqlFile],
-        views: &[&SqlFile],
-        errors: &mut Vec<Error>,
-    ) -> (Vec<MetricResult>, Vec<Sheet>) {
+    /// The answers without errors. A file that failed has its reason in place of a value, and its
+    /// error in `errors`, each error once.
+    pub fn known(self, asked: Asked<'_, '_>, errors: &mut Vec<Error>) -> Known {
         let mut failed = |error: Error| {
             let reason = format!("it could not be computed: {}", error.message);
             if !errors.contains(&error) {
@@ -199,19 +245,24 @@ impl Answers {
             }
             reason
         };
-        let results = files.iter().zip(self.results).map(|(file, outcome)| {
+        let results = asked.files.iter().zip(self.results).map(|(file, outcome)| {
             outcome.unwrap_or_else(|e| MetricResult {
                 reason: Some(failed(e)),
                 ..MetricResult::empty(&self.manifest, file)
             })
         });
         let results = results.collect();
-        let sheets = views.iter().zip(self.rows).map(|(view, outcome)| {
+        let sheets = asked.views.iter().zip(self.rows).map(|(view, outcome)| {
             let rows =
                 outcome.unwrap_or_else(|e| Rows { rows: Vec::new(), reason: Some(failed(e)) });
             Sheet::new(view, rows)
         });
-        (results, sheets.collect())
+        let sheets = sheets.collect();
+        let diagnosed = asked.diagnoses.iter().zip(self.diagnosed).map(|(file, outcome)| {
+            outcome.unwrap_or_else(|e| Diagnosed::lacking(&file.header, failed(e)))
+        });
+        let diagnosed = diagnosed.collect();
+        Known { results, sheets, diagnosed }
     }
 
     /// The report of the trace, which shows the first of the metrics, and the results of all
@@ -219,18 +270,19 @@ impl Answers {
     pub fn document(
         self,
         shown: &[(String, &SqlFile)],
-        files: &[&SqlFile],
-        views: &[&SqlFile],
+        asked: Asked<'_, '_>,
         errors: &mut Vec<Error>,
     ) -> (Document, Vec<MetricResult>) {
         let (trace, fingerprint) = (self.manifest.trace.clone(), self.manifest.fingerprint());
-        let (results, sheets) = self.known(files, views, errors);
+        let mut known = self.known(asked, errors);
+        let diagnosis = Diagnosis::new(&mut known.sheets, known.diagnosed);
         let metrics = shown
             .iter()
-            .zip(&results)
+            .zip(&known.results)
             .map(|((section, file), result)| Metric::new(file, section, result.clone()))
             .collect();
-        (Document { label: trace.clone(), trace, fingerprint, sheets, metrics }, results)
+        let (label, sheets) = (trace.clone(), known.sheets);
+        (Document { label, trace, fingerprint, diagnosis, sheets, metrics }, known.results)
     }
 }
 

@@ -10,6 +10,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::cli::version;
 use crate::report::Format as Form;
+use crate::report::diagnosis::LEAST_PCT;
 use crate::schema::source::Source as Profiler;
 
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
@@ -147,6 +148,12 @@ pub enum Command {
     /// Compute metrics of traces
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
     Metric(MetricArgs),
+    /// Say what is wrong with a trace, and what to fix first
+    #[command(
+        visible_alias = "why",
+        after_help = "Example: ccl-sql diagnose llama-tiny-fsdp2-tp2-4"
+    )]
+    Diagnose(DiagnoseArgs),
     /// Write all about a trace: text, Markdown, JSON, a page or workbooks
     #[command(after_help = "Example: ccl-sql report llama-tiny-fsdp2-tp2-4 -o report.html")]
     Report(ReportArgs),
@@ -346,7 +353,7 @@ pub struct MetricArgs {
     pub reading: ReadingArgs,
 }
 
-/// Options of `report` and `board`.
+/// Options of `report`, `board` and `diagnose`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Traces by name, or by path: a path that is not ingested is ingested first. Also 'run_*', the
@@ -365,6 +372,21 @@ pub struct ReportArgs {
     /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// Options of `diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// The traces, and what they are asked with.
+    #[command(flatten)]
+    pub report: ReportArgs,
+    /// Also say what a step would take at least if links were faster, ranks alike, communication
+    /// hidden, launches gone
+    #[arg(long)]
+    pub what_if: bool,
+    /// Only count findings that gain less of a step than PCT percent
+    #[arg(long, value_name = "PCT", default_value_t = LEAST_PCT, value_parser = percent)]
+    pub least: f64,
 }
 
 /// Options of `compare`.

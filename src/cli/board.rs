@@ -1,6 +1,6 @@
 //! `board`: a static leaderboard over traces, with a report of each.
 
-use crate::cli::answers::Batch;
+use crate::cli::answers::{Asked, Batch};
 use crate::cli::args::ReportArgs;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
@@ -8,6 +8,7 @@ use crate::cli::output::{Files, Names, Target, safe};
 use crate::cli::select::traces;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
+use crate::registry::SqlFile;
 use crate::report::board::Board;
 use crate::report::html::board::{board_page, definitions_page};
 use crate::report::sheets::{shown_metrics, views};
@@ -37,15 +38,18 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
     let views = views(registry, Format::Html)?;
     let traces = traces(context, &args.wanted(), &args.reading)?;
     let directories = context.directories(&traces)?;
-    let mut batch =
-        Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
+    let diagnoses: Vec<&SqlFile> = registry.diagnoses().collect();
+    let asked = Asked { files: &files, views: &views, diagnoses: &diagnoses };
+    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)
+        .with_views(&views)
+        .with_diagnoses(&diagnoses);
     let mut written = Files::new(context);
     written.prepare(&Target::Folder(folder.to_owned()))?;
     let mut names = Names::new(&folder.join("reports"));
     let mut errors = Vec::new();
     for directory in &directories {
         let answers = batch.trace(directory)?;
-        let (document, results) = answers.document(&shown, &files, &views, &mut errors);
+        let (document, results) = answers.document(&shown, asked, &mut errors);
         let path = names.path(&safe(&document.trace), &document.fingerprint[..8], ".html");
         written.add(&path, html::report_page(&document.page()).as_bytes())?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();

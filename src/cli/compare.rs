@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::cli::answers::{Batch, selection};
+use crate::cli::answers::{Asked, Batch, selection};
 use crate::cli::args::CompareArgs;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
@@ -50,13 +50,14 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     let (labels, traces) = runs(context, args)?;
     let directories = context.directories(&traces)?;
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
+    let asked = Asked { files: &files, ..Asked::default() };
     let (mut sides, mut results, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for ((label, trace), directory) in labels.into_iter().zip(traces).zip(&directories) {
         let answers = batch.trace(directory)?;
         let fingerprint = answers.manifest.fingerprint();
         let selection = selection(directory, &answers.manifest, args.profile_mode);
         sides.push(Side { label, trace, fingerprint, selection });
-        results.extend(answers.known(&files, &[], &mut errors).0);
+        results.extend(answers.known(asked, &mut errors).results);
     }
     drop(batch);
     let calls: &[&str] = if format == Format::Xlsx && is_folder { &books::CALL_VIEWS } else { &[] };

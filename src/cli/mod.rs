@@ -12,6 +12,7 @@ mod check;
 mod compare;
 mod completions;
 pub(crate) mod context;
+mod diagnose;
 pub(crate) mod errors;
 mod ingest;
 mod limits;
@@ -162,6 +163,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Metric(args) => metric::run(context, args)?,
         Command::Report(args) => report::run(context, args)?,
         Command::Compare(args) => compare::run(context, args)?,
+        Command::Diagnose(args) => diagnose::run(context, args)?,
         Command::Board(args) => board::run(context, args)?,
         Command::List(args) => list::list(context, args)?,
         Command::Show(args) => list::show(context, args)?,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::answers::Batch;
+use crate::cli::answers::{Asked, Batch};
 use crate::cli::args::ReportArgs;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
@@ -32,16 +32,19 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
     }
     let shown = shown_metrics(&context.registry, &context.settings())?;
     let files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
+    let diagnoses: Vec<&SqlFile> = context.registry.diagnoses().collect();
     let params: Params = args.param.iter().cloned().collect();
-    check_params(&files, &params)?;
+    check_params(&[&files[..], &diagnoses[..]].concat(), &params)?;
     let views = views(&context.registry, format)?;
     let directories = context.directories(&traces)?;
-    let mut batch =
-        Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
+    let asked = Asked { files: &files, views: &views, diagnoses: &diagnoses };
+    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)
+        .with_views(&views)
+        .with_diagnoses(&diagnoses);
     let mut out = Output::new(context, target, format, directories.len())?;
     let mut errors = Vec::new();
     for directory in &directories {
-        let (document, _) = batch.trace(directory)?.document(&shown, &files, &views, &mut errors);
+        let (document, _) = batch.trace(directory)?.document(&shown, asked, &mut errors);
         out.add(&document)?;
     }
     drop(batch);

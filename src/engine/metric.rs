@@ -99,8 +99,11 @@ pub fn check_params(files: &[&SqlFile], params: &Params) -> Result<()> {
         files.iter().flat_map(|f| f.header.params.iter().map(|p| p.name.as_str())).collect();
     let Some(name) = params.keys().find(|n| !known.contains(&n.as_str())) else { return Ok(()) };
     let message = match files {
-        [one] => format!("metric `{}` has no parameter `{name}`", one.header.name),
-        _ => format!("none of these metrics has a parameter `{name}`"),
+        [one] => {
+            let (kind, of) = (one.header.kind.word(), &one.header.name);
+            format!("{kind} `{of}` has no parameter `{name}`")
+        }
+        _ => format!("none of these has a parameter `{name}`"),
     };
     let error = Error::new("param-invalid", message);
     Err(match nearest(name, known.iter().copied()) {
@@ -166,23 +169,15 @@ pub fn run(
 ) -> Result<MetricResult> {
     let header = &file.header;
     let mut out = MetricResult::empty(manifest, file);
-    let mut bound = Vec::new();
-    for param in &header.params {
-        let text = params.get(&param.name).or(param.default.as_ref());
-        let (value, shown) = bind(param, text.map(String::as_str))?;
-        out.params.insert(param.name.clone(), shown);
-        bound.push((param.name.as_str(), value));
-    }
-    out.reason = match requires(engine, manifest, file)? {
-        None => first_reason(engine, file)?,
-        reason => reason,
-    };
+    let (bound, shown) = bound(header, params)?;
+    out.params = shown;
+    out.reason = reason(engine, manifest, file)?;
     if out.reason.is_some() {
         return Ok(out);
     }
     let sql = with_remarks(file);
     engine.admit_file(file, &sql)?;
-    let batches = query(engine, file, &sql, &bound)?;
+    let batches = ask(engine, file, &sql, &bound)?;
     let Some(mut row) = single_row(file, &batches)? else {
         out.reason = Some(why_null(header, "the trace has no rows for it"));
         return Ok(out);
@@ -208,7 +203,7 @@ pub fn run(
             let (default, _) = bind(param, param.default.as_deref())?;
             let mut without = bound.clone();
             without[i].1 = default;
-            if without[i] != bound[i] && query(engine, file, &sql, &without)? == batches {
+            if without[i] != bound[i] && ask(engine, file, &sql, &without)? == batches {
                 out.warnings.push(format!(
                     "{} changes nothing for this trace: the answer is the same without it",
                     param.name
@@ -222,7 +217,37 @@ pub fn run(
     Ok(out)
 }
 
-/// Makes what the metric reads. Gives a reason where tables that it cannot do without are empty.
+/// Values of the parameters of a file, by name, and their JSON forms.
+///
+/// # Errors
+/// `param-invalid` for one of the wrong type.
+pub(super) fn bound<'h>(
+    header: &'h Header,
+    params: &Params,
+) -> Result<(Vec<(&'h str, SqlValue)>, Map<String, Value>)> {
+    let (mut bound, mut shown) = (Vec::new(), Map::new());
+    for param in &header.params {
+        let text = params.get(&param.name).or(param.default.as_ref());
+        let (value, json) = bind(param, text.map(String::as_str))?;
+        shown.insert(param.name.clone(), json);
+        bound.push((param.name.as_str(), value));
+    }
+    Ok((bound, shown))
+}
+
+/// Makes what a file reads. Gives the reason why the trace has no answer for it, if there is one.
+pub(super) fn reason(
+    engine: &Engine<'_>,
+    manifest: &Manifest,
+    file: &SqlFile,
+) -> Result<Option<String>> {
+    match requires(engine, manifest, file)? {
+        None => first_reason(engine, file),
+        reason => Ok(reason),
+    }
+}
+
+/// Makes what a file reads. Gives a reason where tables that it cannot do without are empty.
 fn requires(engine: &Engine<'_>, manifest: &Manifest, file: &SqlFile) -> Result<Option<String>> {
     let names = || file.header.requires.iter().map(String::as_str);
     let is_empty = |name: &&str| {
@@ -297,7 +322,7 @@ fn own_columns(header: &Header, batches: Vec<RecordBatch>) -> Result<Option<Reco
 }
 
 /// The rows of a query, with the parameters that it names.
-fn query(
+pub(super) fn ask(
     engine: &Engine<'_>,
     file: &SqlFile,
     sql: &str,

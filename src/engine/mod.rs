@@ -3,6 +3,7 @@
 
 mod admit;
 mod connect;
+pub mod diagnose;
 pub mod interrupt;
 pub mod json;
 mod lacking;

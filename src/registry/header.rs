@@ -1,7 +1,7 @@
 //! The header of an SQL file: one `-- @tag` a line, then one `SELECT`.
 //!
-//! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view`, `@derived` or `@comparison`
-//! with the name; then the tags below in any order. A line of `--` and at least four blanks
+//! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view`, `@derived`, `@comparison` or
+//! `@diagnosis` with the name; then the tags below in any order. A line of `--` and at least four blanks
 //! continues the tag above. Comments after the header belong to the query.
 
 use crate::error::{Error, Result};
@@ -18,6 +18,8 @@ pub enum Kind {
     Derived,
     /// A table that sets traces beside each other.
     Comparison,
+    /// A diagnosis: one row per finding.
+    Diagnosis,
 }
 
 impl Kind {
@@ -28,6 +30,7 @@ impl Kind {
             Self::View => "view",
             Self::Derived => "derived",
             Self::Comparison => "comparison",
+            Self::Diagnosis => "diagnosis",
         }
     }
 }
@@ -122,6 +125,10 @@ pub struct Header {
     pub warns: Vec<Pair>,
     /// `@answer`: text in SQL over the row of the result, which a person reads beside the value.
     pub answer: Option<String>,
+    /// `@gain`: the bound that `gain_ms` of a diagnosis is.
+    pub gain: String,
+    /// `@shown`: the metric or view that shows what a diagnosis finds.
+    pub shown: Option<String>,
     /// `@param`.
     pub params: Vec<Param>,
     /// `@column`.
@@ -239,7 +246,7 @@ enum Read {
 }
 
 /// Every tag but the first of a header.
-const TAGS: [(&str, Read); 23] = [
+const TAGS: [(&str, Read); 25] = [
     ("version", Read::Once(version)),
     ("area", Read::Text(|h| &mut h.area)),
     ("summary", Read::Text(|h| &mut h.summary)),
@@ -252,6 +259,8 @@ const TAGS: [(&str, Read); 23] = [
     ("coverage", Read::Notes(|h| &mut h.coverage)),
     ("warn", Read::Conditions(|h| &mut h.warns)),
     ("answer", Read::Once(|h, text| set(&mut h.answer, Some(text.to_owned())))),
+    ("gain", Read::Text(|h| &mut h.gain)),
+    ("shown", Read::Once(|h, text| set(&mut h.shown, Some(text.to_owned())))),
     ("param", Read::Each(param)),
     ("column", Read::Each(column)),
     ("heading", Read::Notes(|h| &mut h.headings)),
@@ -267,6 +276,9 @@ const TAGS: [(&str, Read); 23] = [
 
 /// Tags that are of metrics alone.
 const OF_METRICS: [&str; 2] = ["warn", "answer"];
+
+/// Tags that are of diagnoses alone.
+const OF_DIAGNOSES: [&str; 2] = ["gain", "shown"];
 
 impl Read {
     fn repeats(&self) -> bool {
@@ -401,11 +413,11 @@ pub fn parse(path: &str, text: &str) -> Result<Header> {
 
 /// The header of which only the first tag is read.
 fn begun(tag: &Tag<'_>) -> Result<Header, String> {
-    let kinds = [Kind::Metric, Kind::View, Kind::Derived, Kind::Comparison];
+    let kinds = [Kind::Metric, Kind::View, Kind::Derived, Kind::Comparison, Kind::Diagnosis];
     let kind = kinds
         .into_iter()
         .find(|kind| kind.word() == tag.name)
-        .ok_or("the first tag is not @metric, @view, @derived or @comparison")?;
+        .ok_or("the first tag is not @metric, @view, @derived, @comparison or @diagnosis")?;
     // A metric may keep the spelling that earlier tools set (hockney_inverse_beta_Bps).
     if !is_name(&tag.text) {
         return Err(format!("`{}` is no snake-case name", tag.text));
@@ -424,6 +436,8 @@ fn begun(tag: &Tag<'_>) -> Result<Header, String> {
         coverage: Vec::new(),
         warns: Vec::new(),
         answer: None,
+        gain: String::new(),
+        shown: None,
         params: Vec::new(),
         columns: Vec::new(),
         aliases: Vec::new(),
@@ -449,13 +463,19 @@ fn read(header: &mut Header, tag: &Tag<'_>, before: &[Tag<'_>]) -> Result<(), St
     if OF_METRICS.contains(&name) && header.kind != Kind::Metric {
         return Err(format!("@{name} is for metrics"));
     }
+    if OF_DIAGNOSES.contains(&name) && header.kind != Kind::Diagnosis {
+        return Err(format!("@{name} is for diagnoses"));
+    }
     rule.read(header, &tag.text).map_err(|why| format!("@{name} {why}"))
 }
 
 /// Whether a header has all that its kind needs, and names only its own columns.
 fn complete(header: &Header, tags: &[Tag<'_>]) -> Result<(), String> {
-    let of_metrics: &[&str] = &["version", "area", "grain", "value", "column", "source"];
-    let needed = if header.kind == Kind::Metric { of_metrics } else { &[] };
+    let needed: &[&str] = match header.kind {
+        Kind::Metric => &["version", "area", "grain", "value", "column", "source"],
+        Kind::Diagnosis => &["version", "gain", "shown", "source"],
+        Kind::View | Kind::Derived | Kind::Comparison => &[],
+    };
     let missing = |name: &&&str| !tags.iter().any(|tag| tag.name == **name);
     if let Some(name) = ["summary"].iter().chain(needed).find(missing) {
         return Err(format!("@{name} is missing"));

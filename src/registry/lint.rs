@@ -57,6 +57,18 @@ const NAMES_SET_BEFORE: [&str; 37] = [
     "total_steps",
 ];
 
+/// Columns of a diagnosis, with their types: a row is a finding.
+pub const FINDING: [(&str, &str); 8] = [
+    ("trace", "VARCHAR"),
+    ("finding", "VARCHAR"),
+    ("where", "STRUCT"),
+    ("time_per_step_ms", "DOUBLE"),
+    ("gain_ms", "DOUBLE"),
+    ("limits", "VARCHAR[]"),
+    ("advice", "VARCHAR"),
+    ("evidence", "VARCHAR"),
+];
+
 /// What a running engine says of a query.
 #[derive(Debug, Clone, Default)]
 pub struct Probe {
@@ -163,11 +175,11 @@ impl<'a> Lint<'a> {
         true
     }
 
-    /// A metric is `<name>.v<N>.sql`, anything else `<name>.sql`; the project's own files lie in
+    /// A metric or diagnosis is `<name>.v<N>.sql`, anything else `<name>.sql`; the project's own files lie in
     /// the folder of their area or subject.
     fn path(&mut self) {
         let h = self.header();
-        let wanted = if h.kind == Kind::Metric {
+        let wanted = if matches!(h.kind, Kind::Metric | Kind::Diagnosis) {
             format!("{}.v{}.sql", h.name, h.version)
         } else {
             format!("{}.sql", h.name)
@@ -190,6 +202,7 @@ impl<'a> Lint<'a> {
             Kind::Metric => (names(&AREAS), Some(h.area.as_str())),
             Kind::View if h.is_data() => (vec!["data"], None),
             Kind::View => (names(&SUBJECTS), None),
+            Kind::Diagnosis => (vec!["diagnoses"], None),
             Kind::Derived | Kind::Comparison => return,
         };
         let folder = self.file.folder();
@@ -255,7 +268,7 @@ impl<'a> Lint<'a> {
                     || view.is_some_and(|v| v.header.is_data())
                     || self.registry.derived().iter().any(|d| d.header.name == *name)
             }
-            Kind::View | Kind::Metric => table.is_some() || view.is_some(),
+            Kind::View | Kind::Metric | Kind::Diagnosis => table.is_some() || view.is_some(),
             Kind::Comparison => table.is_some() || view.is_some() || name == schema::RESULTS.name,
         }
     }
@@ -264,7 +277,8 @@ impl<'a> Lint<'a> {
     fn params(&mut self) {
         let (h, probe) = (self.header(), self.probe);
         if matches!(h.kind, Kind::View | Kind::Derived) && !probe.params.is_empty() {
-            self.fault("only metrics and comparisons take parameters", "take the $parameter out");
+            let message = "only metrics, diagnoses and comparisons take parameters";
+            self.fault(message, "take the $parameter out");
             return;
         }
         for param in &h.params {
@@ -292,6 +306,9 @@ impl<'a> Lint<'a> {
     /// Columns of the header are those of the query, and their names say their units.
     fn columns(&mut self) {
         let (h, probe) = (self.header(), self.probe);
+        if h.kind == Kind::Diagnosis {
+            return self.finding();
+        }
         if h.kind != Kind::Metric && h.columns.is_empty() {
             return;
         }
@@ -318,6 +335,32 @@ impl<'a> Lint<'a> {
             }
         }
         h.columns.iter().for_each(|column| self.unit(column));
+    }
+
+    /// A diagnosis gives the columns of a finding, and names what shows it.
+    fn finding(&mut self) {
+        let (h, probe) = (self.header(), self.probe);
+        let given = probe.columns.iter().map(|(name, ty)| (name.as_str(), ty.as_str()));
+        let right = |((name, ty), (given, query)): ((&str, &str), (&str, &str))| {
+            name == given && same_type(ty, query)
+        };
+        let all = FINDING.len() == probe.columns.len() && FINDING.into_iter().zip(given).all(right);
+        if !all {
+            let given: Vec<String> =
+                probe.columns.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
+            let wanted: Vec<String> = FINDING.iter().map(|(n, ty)| format!("{n} {ty}")).collect();
+            self.fault(
+                format!("the columns are {}", given.join(", ")),
+                &format!("a diagnosis gives {}", wanted.join(", ")),
+            );
+        }
+        let shown = h.shown.as_deref().unwrap_or_default();
+        if self.registry.view(shown).is_none() && self.registry.metric(shown).is_err() {
+            self.fault(
+                format!("@shown names `{shown}`, which is no metric or view"),
+                "name the metric or view that shows what is found",
+            );
+        }
     }
 
     /// The name of a column ends in its unit.

@@ -152,6 +152,8 @@ pub struct Registry {
     derived: BTreeMap<String, SqlFile>,
     /// Comparisons by name.
     comparisons: BTreeMap<String, SqlFile>,
+    /// Diagnoses by name, each by version.
+    diagnoses: BTreeMap<String, BTreeMap<u32, SqlFile>>,
     aliases: BTreeMap<String, String>,
     /// The user's folder of SQL files.
     pub user_folder: Option<PathBuf>,
@@ -210,8 +212,16 @@ impl Registry {
                 }
                 versions.insert(file.header.version, file);
             }
+            Kind::Diagnosis => {
+                let versions = self.diagnoses.entry(name).or_default();
+                if let Some(old) = versions.get(&file.header.version) {
+                    return taken(&old.path);
+                }
+                versions.insert(file.header.version, file);
+            }
             Kind::Derived if file.of_user => {
-                return Err(Error::new("sql-file", "a user's folder holds metrics and views only")
+                let message = "a user's folder holds metrics, views and diagnoses only";
+                return Err(Error::new("sql-file", message)
                     .at(path)
                     .hint("derived tables are made at ingest: write a view in place of one"));
             }
@@ -236,19 +246,31 @@ impl Registry {
         self.metrics.values().filter_map(|v| v.values().next_back())
     }
 
+    /// Latest version of every diagnosis, by name.
+    pub fn diagnoses(&self) -> impl Iterator<Item = &SqlFile> {
+        self.diagnoses.values().filter_map(|v| v.values().next_back())
+    }
+
+    /// The latest version of a diagnosis.
+    pub fn diagnosis(&self, name: &str) -> Option<&SqlFile> {
+        self.diagnoses.get(name)?.values().next_back()
+    }
+
     /// Every file of every kind and version.
     pub fn files(&self) -> impl Iterator<Item = &SqlFile> {
         self.metrics
             .values()
+            .chain(self.diagnoses.values())
             .flat_map(BTreeMap::values)
             .chain(self.views.values())
             .chain(self.derived.values())
             .chain(self.comparisons.values())
     }
 
-    /// Every version of a metric, oldest first.
+    /// Every version of a metric or diagnosis, oldest first.
     pub fn versions(&self, name: &str) -> Vec<&SqlFile> {
-        self.metrics.get(name).map(|v| v.values().collect()).unwrap_or_default()
+        let versions = self.metrics.get(name).or_else(|| self.diagnoses.get(name));
+        versions.map(|v| v.values().collect()).unwrap_or_default()
     }
 
     /// Views by name.

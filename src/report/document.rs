@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::report::diagnosis::Diagnosis;
 use crate::report::headline::{Tile, headline};
 use crate::report::metric::Metric;
 use crate::report::sheet::{Sheet, is_share, percent};
@@ -17,6 +18,8 @@ pub struct Document {
     pub label: String,
     /// Hash over the bytes that the trace was made from.
     pub fingerprint: String,
+    /// What is wrong with it.
+    pub diagnosis: Diagnosis,
     /// Tables.
     pub sheets: Vec<Sheet>,
     /// Metrics.
@@ -51,6 +54,7 @@ impl Document {
             "report": 1, "trace": self.trace, "label": self.label,
             "provenance": provenance(Some(&self.fingerprint)),
             "headline": self.headline().iter().map(Tile::json).collect::<Vec<Value>>(),
+            "diagnosis": self.diagnosis.json(),
             "sheets": self.sheets.iter().map(Sheet::json).collect::<Vec<Value>>(),
             "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<Value>>(),
         })

@@ -4,6 +4,7 @@
 pub mod board;
 pub mod card;
 pub mod comparison;
+pub mod diagnosis;
 pub mod document;
 pub mod grid;
 mod headline;

@@ -26,6 +26,9 @@ const TEXT_SHEETS: [&str; 14] = [
     "copy_summary",
 ];
 
+/// Views of a diagnosis.
+const DIAGNOSIS_SHEETS: [&str; 2] = ["account_summary", "what_if"];
+
 /// Views that the JSON report and the page show besides.
 const PAGE_SHEETS: [&str; 12] = [
     "gpu_timeline_by_rank",
@@ -93,7 +96,16 @@ pub fn views(registry: &Registry, format: Format) -> Result<Vec<&SqlFile>> {
         Format::Xlsx => &BOOK_SHEETS,
         _ => &[],
     };
-    TEXT_SHEETS.iter().chain(more).map(|name| view(registry, name)).collect()
+    let names = DIAGNOSIS_SHEETS.iter().chain(&TEXT_SHEETS).chain(more);
+    names.map(|name| view(registry, name)).collect()
+}
+
+/// The views of a diagnosis.
+///
+/// # Errors
+/// `sql-file`.
+pub fn diagnosis_views(registry: &Registry) -> Result<Vec<&SqlFile>> {
+    DIAGNOSIS_SHEETS.iter().map(|name| view(registry, name)).collect()
 }
 
 /// A view that a report shows.

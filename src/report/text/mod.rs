@@ -1,12 +1,14 @@
 //! Reports as plain text and as Markdown.
 
 pub mod changes;
+mod diagnosis;
 mod section;
 
 use unicode_width::UnicodeWidthStr;
 
 use self::section::{Block, Section, sections};
 use crate::registry::units::plain_text;
+use crate::report::diagnosis::Diagnosis;
 use crate::report::document::Document;
 use crate::report::grid::markdown::escape;
 use crate::report::grid::value::{cut, filled};
@@ -39,6 +41,44 @@ pub fn markdown(document: &Document) -> String {
             out.push('\n');
             markdown_block(&mut out, block);
         }
+    }
+    out
+}
+
+/// What is wrong with a trace, as plain text; with the bounds of `--what-if`, where they are wanted.
+pub fn diagnosis(trace: &str, of: &Diagnosis, what_if: bool) -> String {
+    let title = plain_text(trace);
+    let mut out = format!("\n\n{title}\n{}\n", "=".repeat(title.width()));
+    for (i, section) in diagnosis_sections(of, what_if).into_iter().enumerate() {
+        if i > 0 {
+            let rule = "-".repeat(section.title.width());
+            out.push_str(&format!("\n\n{}\n{rule}\n", section.title));
+        }
+        section.blocks.iter().for_each(|block| block_within(&mut out, block, WIDTH));
+    }
+    out
+}
+
+/// The same as Markdown.
+pub fn diagnosis_md(trace: &str, of: &Diagnosis, what_if: bool) -> String {
+    let mut out = format!("\n\n# {}\n", escape(trace));
+    for (i, Section { title, blocks }) in diagnosis_sections(of, what_if).into_iter().enumerate() {
+        if i > 0 {
+            out.push_str(&format!("\n## {title}\n"));
+        }
+        for block in &blocks {
+            out.push('\n');
+            markdown_block(&mut out, block);
+        }
+    }
+    out
+}
+
+/// The sections of a diagnosis.
+fn diagnosis_sections(of: &Diagnosis, what_if: bool) -> Vec<Section> {
+    let mut out = vec![diagnosis::section(of)];
+    if what_if {
+        out.push(diagnosis::what_if(of));
     }
     out
 }

@@ -8,6 +8,7 @@ use crate::report::document::Document;
 use crate::report::headline::Tile;
 use crate::report::metric::Metric;
 use crate::report::sheet::Sheet;
+use crate::report::text::diagnosis;
 
 /// Most rows of a table in a report for people; the JSON report and the workbook have all.
 const MOST_ROWS: usize = 64;
@@ -128,7 +129,8 @@ pub fn sections(document: &Document) -> Vec<Section> {
     let general = general(document);
     let mut first = configuration(document);
     first.blocks.extend(general.iter().map(|w| Block::Note(plain_text(w))));
-    let mut out = vec![key_numbers(document), first];
+    let fix = diagnosis::section(&document.diagnosis);
+    let mut out = vec![fix, key_numbers(document), first];
     out.extend(findings(document));
     for (number, plan) in SECTIONS.iter().enumerate() {
         let mut blocks = Vec::new();

@@ -1,0 +1,130 @@
+-- @view     _idle_parts
+-- @summary  Idle gaps of the devices cut into spans, each with what the device waited for.
+-- @requires _gap_causes
+-- @reads    _blocking_calls phases
+-- @caveat   The part before the launch call of what ends the gap returned is host_wait of
+--           idle_causes: sync, while the last call of that thread that waits for the device ran in
+--           it; data_loading, in such a phase of the rank; of the rest host, or where there is no
+--           more than 100 us of it in the gap, sync after such a call, else launch. After it is
+--           launch too. A gap before an event that had been launched is kernel_gap up to 10 us,
+--           else other. unknown: the launch is not in the trace. What a rank without a device does
+--           between its calls is host.
+WITH
+    known AS (
+        SELECT
+            g.trace, g.rank, g.device, g.start_ns, g.end_ns, g.gap_ns, g.host_wait_ns,
+            g.start_ns + g.host_wait_ns AS launched_ns,
+            concat_ws(':', coalesce(g.pid, -1), coalesce(g.tid, -1)) AS thread
+        FROM _gap_causes AS g
+        WHERE g.gap_ns > 0
+    ),
+
+    waiting AS (
+        SELECT
+            trace, rank, concat_ws(':', coalesce(pid, -1), coalesce(tid, -1)) AS thread, ts_ns,
+            end_ns
+        FROM _blocking_calls
+        WHERE waits OR copy_end_ns IS NOT NULL
+    ),
+
+    loading AS (
+        SELECT trace, rank, ts_ns, ts_ns + dur_ns AS end_ns
+        FROM phases
+        WHERE phase = 'data_loading'
+    ),
+
+    -- The last call that waits, and the last phase of data loading, that began before the launch.
+    placed AS (
+        SELECT
+            k.trace, k.rank, k.device, k.start_ns, k.end_ns, k.launched_ns,
+            greatest(w.ts_ns, k.start_ns) AS sync_start_ns,
+            least(w.end_ns, k.launched_ns) AS sync_end_ns,
+            greatest(l.ts_ns, k.start_ns) AS load_start_ns,
+            least(l.end_ns, k.launched_ns) AS load_end_ns
+        FROM known AS k
+        ASOF LEFT JOIN waiting AS w
+            ON w.trace = k.trace AND w.rank = k.rank AND w.thread = k.thread
+            AND w.ts_ns < k.launched_ns
+        ASOF LEFT JOIN loading AS l
+            ON l.trace = k.trace AND l.rank = k.rank AND l.ts_ns < k.launched_ns
+        WHERE k.host_wait_ns > 0
+    ),
+
+    -- A call that had returned before the gap is none of it: it gets no span, and stands at its
+    -- start.
+    bounded AS (
+        SELECT
+            trace, rank, device, start_ns, end_ns, launched_ns,
+            coalesce(sync_end_ns > sync_start_ns, FALSE) AS has_sync,
+            CASE WHEN sync_end_ns > sync_start_ns THEN sync_start_ns ELSE start_ns END
+                AS sync_start_ns,
+            CASE WHEN sync_end_ns > sync_start_ns THEN sync_end_ns ELSE start_ns END AS sync_end_ns,
+            CASE WHEN load_end_ns > load_start_ns THEN load_start_ns ELSE start_ns END
+                AS load_start_ns,
+            CASE WHEN load_end_ns > load_start_ns THEN load_end_ns ELSE start_ns END AS load_end_ns
+        FROM placed
+    ),
+
+    -- Where both are in a gap, the call counts for what lies in both.
+    cuts AS (
+        SELECT
+            trace, rank, device, start_ns, end_ns, launched_ns, has_sync,
+            list_sort(list_distinct([
+                start_ns, sync_start_ns, sync_end_ns, load_start_ns, load_end_ns, launched_ns
+            ])) AS bounds,
+            sync_start_ns, sync_end_ns, load_start_ns, load_end_ns
+        FROM bounded
+    ),
+
+    pieces AS (
+        SELECT
+            trace, rank, device, start_ns AS gap_start_ns, has_sync,
+            sync_start_ns, sync_end_ns, load_start_ns, load_end_ns,
+            unnest(bounds[:-2]) AS start_ns, unnest(bounds[2:]) AS end_ns
+        FROM cuts
+    ),
+
+    labelled AS (
+        SELECT
+            trace, rank, device, gap_start_ns, has_sync, start_ns, end_ns,
+            CASE
+                WHEN start_ns >= sync_start_ns AND end_ns <= sync_end_ns THEN 'sync'
+                WHEN start_ns >= load_start_ns AND end_ns <= load_end_ns THEN 'data_loading'
+                ELSE 'rest'
+            END AS part
+        FROM pieces
+    ),
+
+    rests AS (
+        SELECT
+            trace, rank, device, has_sync, start_ns, end_ns, part,
+            sum(CASE WHEN part = 'rest' THEN end_ns - start_ns ELSE 0 END) OVER (
+                PARTITION BY trace, rank, device, gap_start_ns
+            ) AS rest_ns
+        FROM labelled
+    )
+
+SELECT
+    trace, rank, device, start_ns, end_ns,
+    CASE
+        WHEN part <> 'rest' THEN part
+        WHEN rest_ns > 100000 THEN 'host'
+        WHEN has_sync THEN 'sync'
+        ELSE 'launch'
+    END AS part
+FROM rests
+UNION ALL
+SELECT trace, rank, device, launched_ns, end_ns, 'launch'
+FROM known
+WHERE host_wait_ns > 0 AND end_ns > launched_ns
+UNION ALL
+SELECT
+    trace, rank, device, start_ns, end_ns,
+    CASE
+        WHEN device IS NULL THEN 'host'
+        WHEN host_wait_ns IS NULL THEN 'unknown'
+        WHEN gap_ns <= 10000 THEN 'kernel_gap'
+        ELSE 'other'
+    END
+FROM known
+WHERE host_wait_ns IS NULL OR host_wait_ns = 0
