@@ -22,6 +22,15 @@ posix = pytest.mark.skipif(
 ENDLESS = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range <> b.range"
 
 
+def ended_in_time(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """What a process has said that was told to end; one that goes on is killed, and fails."""
+    try:
+        return process.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+
+
 def test_a_metric_of_a_path_is_answered(run: Run) -> None:
     done = run("metric", "coll_call_num", "--trace", LLAMA, "--format", "value", check=True)
     assert done.stdout == b"112\n"
@@ -78,7 +87,7 @@ def test_ctrl_c_ends_it_as_it_ends_any_program(tmp_path: Path) -> None:
     ) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = ended_in_time(process)
     assert process.returncode == -signal.SIGINT
     assert out == b""
     assert b"Traceback" not in err
@@ -95,7 +104,7 @@ def test_ctrl_c_at_the_start_ends_it(tmp_path: Path, pause: float) -> None:
     ) as process:
         time.sleep(pause)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        ended_in_time(process)
     assert process.returncode != 0
 
 

@@ -52,6 +52,7 @@ impl<'r> Board<'r> {
     pub fn add(&mut self, document: &Document, page: &str, results: Vec<MetricResult>) {
         self.traces.push(json!({
             "trace": document.trace, "report": page, "trace_fingerprint": document.fingerprint,
+            "first_finding": document.diagnosis.first(),
         }));
         self.results.extend(results);
         let Some(sheet) = document.sheet("configuration") else { return };

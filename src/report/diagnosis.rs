@@ -4,10 +4,25 @@
 use serde_json::{Value, json};
 
 use crate::engine::diagnose::{Diagnosed, Finding, ranked};
-use crate::report::sheet::Sheet;
+use crate::report::sheet::{Sheet, SheetColumn};
 
 /// Findings that gain less of the step than this, in percent, are only counted.
 pub const LEAST_PCT: f64 = 1.0;
+
+/// Columns of the findings as a table: name, unit, meaning.
+const COLUMNS: [(&str, Option<&str>, &str); 11] = [
+    ("diagnosis", None, "Name of the diagnosis."),
+    ("finding", None, "What is wrong."),
+    ("where", None, "Rank, group, kind, size, kernel or phase."),
+    ("time_per_step_ms", Some("ms"), "Time of a step that it takes."),
+    ("gain_ms", Some("ms"), "The most that a step could lose if this alone were gone."),
+    ("gain_pct", Some("pct"), "The same, of a step."),
+    ("confidence", None, "high, medium or low."),
+    ("limits", None, "What limits the confidence."),
+    ("advice", None, "What to change."),
+    ("shown", None, "The metric or view that shows it."),
+    ("evidence", None, "The query that shows it."),
+];
 
 /// What the diagnoses say of a trace.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +110,51 @@ impl Diagnosis {
     pub fn without_first(&self) -> Option<(f64, &Finding)> {
         let first = *self.findings().first()?;
         Some((self.step_ms()? - first.gain_ms?, first))
+    }
+
+    /// The findings as a table: a page of a workbook.
+    pub fn sheet(&self) -> Sheet {
+        let column = |(name, unit, doc): (&str, Option<&str>, &str)| SheetColumn {
+            name: name.to_owned(),
+            unit: unit.map(str::to_owned),
+            doc: doc.to_owned(),
+            ..SheetColumn::default()
+        };
+        let row = |f: &Finding| {
+            vec![
+                f.diagnosis.clone().into(),
+                f.finding.clone().into(),
+                place(f).into(),
+                f.time_per_step_ms.into(),
+                f.gain_ms.into(),
+                f.gain_ms.and_then(|ms| self.share_pct(ms)).into(),
+                f.confidence().into(),
+                f.limits.join("; ").into(),
+                f.advice.clone().into(),
+                f.shown.clone().into(),
+                f.evidence.clone().into(),
+            ]
+        };
+        let rows: Vec<Vec<Value>> = self.findings().into_iter().map(row).collect();
+        let reason = rows.is_empty().then(|| "nothing was found that is wrong".to_owned());
+        Sheet {
+            name: "what_to_fix".to_owned(),
+            summary: "What is wrong with the trace, the largest gain first.".to_owned(),
+            columns: COLUMNS.into_iter().map(column).collect(),
+            rows,
+            reason,
+            ..Sheet::default()
+        }
+    }
+
+    /// The first finding in a few words, for a list of traces.
+    pub fn first(&self) -> Option<Value> {
+        let first = *self.findings().first()?;
+        Some(json!({
+            "diagnosis": first.diagnosis, "finding": first.finding, "gain_ms": first.gain_ms,
+            "gain_pct": first.gain_ms.and_then(|ms| self.share_pct(ms)),
+            "confidence": first.confidence(),
+        }))
     }
 
     /// The diagnosis in a JSON document.

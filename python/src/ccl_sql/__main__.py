@@ -29,7 +29,12 @@ def signals_as_in_a_program() -> None:
     import _signal as signal  # type: ignore[import-not-found]
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # What comes between the last look of Python and the change would be nobody's.
+        mask = getattr(signal, "pthread_sigmask", None)
+        before = mask(signal.SIG_BLOCK, [signal.SIGINT]) if mask else None
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if mask:
+            mask(signal.SIG_SETMASK, before)
     # A closed pipe is an error of writing, in a program of Rust as in Python: SIGPIPE stays.
     if hasattr(signal, "SIGXFSZ"):
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

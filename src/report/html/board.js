@@ -6,6 +6,7 @@ const metrics = (DATA.metrics || []).filter((m) =>
   results.rows.some((row) => results.at(row, "metric") === m.metric),
 );
 const reports = new Map((DATA.traces || []).map((t) => [t.trace, t.report]));
+const firsts = new Map((DATA.traces || []).map((t) => [t.trace, t.first_finding]));
 const traces = configurations.rows.map((row) => ({
   trace: configurations.at(row, "trace"),
   row,
@@ -54,6 +55,14 @@ const fact = (trace, column) => configurations.at(trace.row, column);
 const link = (href, ...rest) => el("a", {href}, ...rest);
 const definition = (metric) =>
   link(`metrics.html#${encodeURIComponent(metric.metric)}`, name(metric.metric, "code"));
+
+/** The first finding of a trace, and its gain. */
+function firstFinding(t) {
+  const first = firsts.get(t.trace);
+  if (!first) return el("span.none", "nothing found");
+  const gain = first.gain_pct === null ? "" : ` ≤ ${human(first.gain_pct, "pct")}`;
+  return el("span", {title: plain(first.finding)}, first.diagnosis.replaceAll("_", " "), gain);
+}
 
 /** What the grade of a value rests on. */
 function grounds(metric, row) {
@@ -138,6 +147,13 @@ function board() {
         cell: (t) =>
           reports.get(t.trace) ? link(reports.get(t.trace), name(t.trace)) : name(t.trace),
         cls: "text",
+      },
+      {
+        title: "fix first",
+        doc: "The finding with the largest gain, and the most that a step could lose without it.",
+        value: (t) => (firsts.get(t.trace) || {}).gain_pct ?? null,
+        cell: firstFinding,
+        cls: "wide",
       },
       ...facts.map(([column, title]) => ({
         title,

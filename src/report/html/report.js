@@ -100,6 +100,178 @@ function tiles() {
   );
 }
 
+/** Where the page shows what a finding names as its proof, by metric or view. */
+const SHOWN_IN = {
+  straggler: "stragglers",
+  straggler_by_rank: "stragglers",
+  straggler_summary: "stragglers",
+  gpu_timeline_by_rank: "breakdown",
+  step_account: "fix",
+  account_summary: "fix",
+  exposed_comm_by_group: "exposed-dims",
+  hockney_fits: "bandwidth",
+  collective_sizes: "bandwidth",
+  message_sizes: "sizes",
+  network_by_rank: "network",
+  idle_causes: "idle-causes",
+  critical_path: "path-ranks",
+  copy_summary: "copies",
+  kernel_summary: "kernels",
+  kernel_class_times: "classes",
+  memory: "memory",
+  memory_timeline: "memory",
+};
+
+/** Parts of a step with their titles, and the colour of each. */
+const STEP_PARTS = {
+  compute: ["compute", "compute"],
+  transfer: ["communication: transfer", "comm"],
+  wait: ["communication: waiting", "s2"],
+  unmatched: ["communication: not matched", "s7"],
+  copy: ["copies", "copy"],
+  graph: ["graphs", "s6"],
+  launch: ["idle: launches do not keep up", "s4"],
+  host: ["idle: other work of the host", "s8"],
+  data_loading: ["idle: data loading", "s7"],
+  sync: ["idle: after synchronisation", "s6"],
+  kernel_gap: ["idle: between queued kernels", "idle"],
+  other: ["idle: other", "idle"],
+  unknown: ["idle: launch not recorded", "idle"],
+};
+
+/** Links of findings to sections that are made after them. */
+const proofs = [];
+
+function whatToFix() {
+  const said = DATA.diagnosis;
+  if (!said) return;
+  const account = new Sheet(said.account || {});
+  const unit = said.per || "step";
+  const found = said.findings || [];
+  const ms = (value) => human(value, "ms");
+  const took = said.step_ms === null ? "" : `A ${unit} takes ${ms(said.step_ms)}. `;
+  const nothing =
+    "Nothing was found that is wrong" +
+    ((said.smaller || []).length ? ` and gains ${said.least_pct} % of it.` : ".");
+  const part = section(
+    "fix",
+    "What to fix first",
+    took +
+      (found.length
+        ? "What is wrong, largest gain first; each gain is the most that a step could lose."
+        : nothing),
+    {nav: "Fix first"},
+  );
+  if (account.rows.length) part.body.append(accountBar(account, unit));
+  if (found.length)
+    part.body.append(
+      el(
+        "ol.fixes",
+        found.map((f) => finding(f, unit)),
+      ),
+    );
+  const more = rest(said);
+  if (more.length)
+    part.body.append(
+      disclosure("What else was looked for", () => facts(more)),
+    );
+  const bounds = new Sheet(said.what_if || {});
+  if (bounds.rows.length) {
+    part.body.append(
+      disclosure("What if: the least that a step would take", () => [
+        sheetTable(bounds, {id: "table-what-if", filter: false}),
+        bounds.caveats.map((caveat) => el("p.sub", sentence(caveat))),
+      ]),
+    );
+  }
+}
+
+/** The step as one bar of its parts, and the parts in a table below. */
+function accountBar(account, unit) {
+  const bar = el("div.account", {
+    role: "img",
+    "aria-label": `Where a ${unit} goes, by share.`,
+  });
+  const key = el("div.account-key");
+  for (const row of account.rows) {
+    const at = (column) => account.at(row, column);
+    const [title, colour] = STEP_PARTS[at("part")] || [at("part"), "idle"];
+    const text = `${title}: ${human(at("time_ms"), "ms")}, ${human(at("share_pct"), "pct")}`;
+    const piece = el(`span.part-${colour}`, {title: text});
+    piece.style.flexGrow = at("share_pct");
+    bar.append(piece);
+    if (at("share_pct") >= 0.5)
+      key.append(el("span", el(`i.swatch.part-${colour}`), `${title} ${human(at("share_pct"), "pct")}`));
+  }
+  return el("div", bar, key, accountTable(account, unit));
+}
+
+function accountTable(account, unit) {
+  return disclosure(`Where a ${unit} goes: ${account.rows.length} parts`, () => [
+    sheetTable(account, {id: "table-account", filter: false, without: ["per", "step_ms", "num_ranks"]}),
+  ]);
+}
+
+/** One finding: the sentence, its gain, and what to do. */
+function finding(f, unit) {
+  const gain =
+    f.gain_ms === null
+      ? el("span.badge", "no time of a step")
+      : el(
+          "span.badge.worse.large",
+          {title: sentence(f.gain_is || "")},
+          `≤ ${human(f.gain_ms, "ms")}` +
+            (f.gain_pct === null ? "" : ` · ${human(f.gain_pct, "pct")} of a ${unit}`),
+        );
+  const proof = el("span.proof");
+  proofs.push([proof, f.shown]);
+  const sure = (f.limits || []).length
+    ? `${f.confidence}: ${f.limits.join("; ")}`
+    : f.confidence;
+  return el(
+    "li",
+    el("p.fix", name(sentence(f.finding)), " ", gain),
+    facts([
+      ...Object.entries(f.where || {}).map(([key, value]) => [
+        key.replaceAll("_", " "),
+        key === "size_bytes" ? human(value, "bytes") : human(value),
+      ]),
+      ["sure", sure],
+      ["shown by", proof],
+    ]),
+    el("p.advice", el("b", "Do: "), name(sentence(f.advice))),
+    disclosure("The query that shows it", () => el("pre", el("code", f.evidence))),
+  );
+}
+
+/** What is smaller, was not found, or could not be looked for. */
+function rest(said) {
+  const names = (list) => [...new Set(list)].join(", ");
+  const pairs = [];
+  if ((said.smaller || []).length)
+    pairs.push([`below ${said.least_pct} %`, names(said.smaller.map((f) => f.diagnosis))]);
+  if ((said.not_found || []).length) pairs.push(["not found", names(said.not_found)]);
+  for (const lack of said.not_looked_for || [])
+    pairs.push([`not looked for: ${names(lack.diagnoses)}`, sentence(lack.reason)]);
+  return pairs;
+}
+
+/** Links each finding to the section that shows it, where the page has it. */
+function linkProofs() {
+  for (const [node, shown] of proofs) {
+    const wanted = [SHOWN_IN[shown], "tables", "metrics"].find((id) =>
+      id === "tables"
+        ? all.byName.has(shown) && sections.some((s) => s.id === id)
+        : sections.some((s) => s.id === id && (id !== "metrics" || metricOf.has(shown))),
+    );
+    node.append(
+      wanted
+        ? el("a", {href: `#${wanted}`, onclick: (event) => jump(event, wanted)}, shown)
+        : name(shown),
+    );
+  }
+}
+
 function breakdown() {
   const sheet = all.get("gpu_timeline_by_rank");
   const make = (part) => breakdownPlot(part, sheet);
@@ -995,6 +1167,7 @@ function lacking() {
 
 header();
 tiles();
+whatToFix();
 breakdown();
 timeline();
 bandwidth();
@@ -1010,4 +1183,5 @@ metricTable();
 findings();
 otherTables();
 lacking();
+linkProofs();
 show(label, "report");

@@ -33,17 +33,21 @@ const COLLECTIVE: [&str; 7] = [
     "nccl_long",
 ];
 
-/// The one workbook of a report: facts about the run first, sheets with a row for each event last.
+/// The one workbook of a report: what to fix first, then facts about the run, sheets with a row for each event last.
 ///
 /// # Errors
 /// `io` when it cannot be built.
 pub fn report(document: &Document) -> Result<Vec<u8>> {
     let metrics = metrics(document);
+    let findings = document.diagnosis.sheet();
+    let account = &document.diagnosis.account;
     let mut pages = Vec::new();
     let first = ["configuration", "gpu_timeline", "gpu_timeline_by_rank", "overlap_by_rank"];
     let page = |name: &&str| document.sheet(name).map(|s| Page::new(&s.name, s));
     pages.extend(first.iter().filter_map(page));
     pages.insert(1.min(pages.len()), Page::new("metrics", &metrics));
+    let fix = [Page::new(&findings.name, &findings), Page::new("account_summary", account)];
+    pages.splice(0..0, fix);
     pages.extend(COLLECTIVE[..4].iter().filter_map(page));
     let last = &COLLECTIVE[4..];
     pages.extend(
