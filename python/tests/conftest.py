@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,10 @@ import ccl_sql
 ROOT = Path(__file__).resolve().parent.parent.parent
 LLAMA = ROOT / "trace_collection" / "llama-tiny-fsdp2-tp2-4"
 BALANCED = ROOT / "trace_collection" / "llama-tiny-fsdp2-tp2-4-balanced"
+
+# What is started in the background ignores Ctrl-C, and so would all that it starts.
+if os.name == "posix" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: The command: words of a command line.
 

@@ -16,20 +16,23 @@ use serde_json::{Value, json};
 pub use self::calls::{Progress, progress, stop};
 use self::calls::{Running, running};
 pub use self::rows::{Column, Type};
-use self::rows::{INGEST, METRIC, METRICS, TRACES, batch};
+use self::rows::{FINDING, INGEST, METRIC, METRICS, TRACES, batch};
 use crate::cli::args::{Cli, Command, What};
 use crate::cli::context::Context;
+use crate::cli::diagnose::diagnosed;
 use crate::cli::list::grid;
 use crate::cli::reading::{ingest_paths, options};
 use crate::cli::results::compute;
-use crate::cli::statement::open as open_tables;
+use crate::cli::statement::{open_bare, with_named};
 use crate::cli::{line_of, run};
+use crate::engine::diagnose::Finding;
 use crate::engine::metric::MetricResult;
 #[cfg(feature = "extension")]
 use crate::engine::{Definition, definitions};
 use crate::error::{Error, Result, io};
 use crate::ingest::options::Summary;
 use crate::registry::SqlFile;
+use crate::report::diagnosis::Diagnosis;
 use crate::schema::source::joined;
 use crate::store::scratch::Scratch;
 
@@ -150,6 +153,31 @@ impl Data {
         }
     }
 
+    /// What is wrong with a trace, a row per finding, the largest gain first. `options` are those
+    /// of `ccl-sql diagnose`.
+    ///
+    /// A row: `trace`, `diagnosis`, `version`, `finding`, `where` (JSON), `time_per_step_ms`,
+    /// `gain_ms`, `gain_pct` (of a step), `confidence`, `limits`, `advice`, `evidence` (SQL),
+    /// `shown` (the metric or view that shows it).
+    ///
+    /// # Errors
+    /// As [`Data::report`].
+    pub fn diagnose(&self, traces: &[&str], options: &[&str]) -> Result<RecordBatch> {
+        let call = running(&self.token);
+        let (context, command) = self.line("diagnose", options, traces, &call)?;
+        let Command::Diagnose(args) = command else { return Err(other_command()) };
+        let _running = context.interrupt.begin();
+        let (diagnosed, errors) = diagnosed(&context, &args).map_err(first)?;
+        if let Some(error) = errors.into_iter().next() {
+            return Err(error);
+        }
+        let rows = diagnosed.iter().flat_map(|(trace, diagnosis)| {
+            let row = |f| finding_row(&trace.trace, diagnosis, f);
+            diagnosis.findings().into_iter().map(row).collect::<Vec<_>>()
+        });
+        batch(FINDING, rows.collect())
+    }
+
     /// The rows of one `SELECT`, over every table and view of the directory.
     ///
     /// # Errors
@@ -158,9 +186,11 @@ impl Data {
         let call = running(&self.token);
         let (context, _) = self.line("sql", &[], &[query], &call)?;
         let _running = context.interrupt.begin();
-        let engine = open_tables(&context, false)?;
-        let mut statement = engine.connection.prepare(query)?;
-        Ok(statement.query_arrow([])?.collect())
+        let engine = open_bare(&context, false)?;
+        with_named(&engine, query, || {
+            let mut statement = engine.connection.prepare(query)?;
+            Ok(statement.query_arrow([])?.collect())
+        })
     }
 
     /// The report of a trace, in the form of `ending`: `html`, `xlsx`, `json`, `md` or `txt`.
@@ -307,6 +337,24 @@ fn known_metric(file: &SqlFile) -> Vec<Value> {
         h.version.into(),
         h.summary.as_str().into(),
         Value::Array(params).to_string().into(),
+    ]
+}
+
+fn finding_row(trace: &str, diagnosis: &Diagnosis, f: &Finding) -> Vec<Value> {
+    vec![
+        trace.into(),
+        f.diagnosis.as_str().into(),
+        f.version.into(),
+        f.finding.as_str().into(),
+        Value::Object(f.place.clone()).to_string().into(),
+        f.time_per_step_ms.into(),
+        f.gain_ms.into(),
+        f.gain_ms.and_then(|ms| diagnosis.share_pct(ms)).into(),
+        f.confidence().into(),
+        f.limits.clone().into(),
+        f.advice.as_str().into(),
+        f.evidence.as_str().into(),
+        f.shown.as_str().into(),
     ]
 }
 

@@ -59,6 +59,23 @@ pub const INGEST: &[Column] = &[
     ("error", Type::Text),
 ];
 
+/// Columns of a diagnosis.
+pub const FINDING: &[Column] = &[
+    ("trace", Type::Text),
+    ("diagnosis", Type::Text),
+    ("version", Type::Integer),
+    ("finding", Type::Text),
+    ("where", Type::Text),
+    ("time_per_step_ms", Type::Real),
+    ("gain_ms", Type::Real),
+    ("gain_pct", Type::Real),
+    ("confidence", Type::Text),
+    ("limits", Type::Texts),
+    ("advice", Type::Text),
+    ("evidence", Type::Text),
+    ("shown", Type::Text),
+];
+
 /// Columns of the list of traces.
 pub const TRACES: &[Column] = &[
     ("trace", Type::Text),

@@ -164,10 +164,10 @@ pub enum Command {
     /// Write a leaderboard over traces: a folder of pages that works from disk
     #[command(after_help = "Example: ccl-sql board -o board")]
     Board(ReportArgs),
-    /// List metrics, traces, tables or functions
+    /// List metrics, diagnoses, traces, tables or functions
     #[command(after_help = "Example: ccl-sql list metrics")]
     List(ListArgs),
-    /// Print the definition of a metric, view, table or function, or what a trace is
+    /// Print the definition of a metric, diagnosis, view, table or function, or what a trace is
     #[command(after_help = "Example: ccl-sql show comm_comp_overlap")]
     Show(ShowArgs),
     /// Give a trace another name; the old one still finds it
@@ -426,6 +426,8 @@ pub struct CompareArgs {
 pub enum What {
     /// Metrics: unit, version, ranges needed, summary
     Metrics,
+    /// Diagnoses: version, summary
+    Diagnoses,
     /// Ingested traces
     Traces,
     /// Tables and views
@@ -439,6 +441,7 @@ impl What {
     pub fn name(self) -> &'static str {
         match self {
             Self::Metrics => "metrics",
+            Self::Diagnoses => "diagnoses",
             Self::Traces => "traces",
             Self::Tables => "tables",
             Self::Functions => "functions",
@@ -462,7 +465,7 @@ pub struct ListArgs {
 /// Options of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Metric (NAME or NAME@VERSION), view, table, function or trace
+    /// Metric (NAME or NAME@VERSION), diagnosis, view, table, function or trace
     #[arg(add = ArgValueCompleter::new(names))]
     pub name: String,
 }

@@ -83,7 +83,7 @@ pub fn areas(typed: &OsStr) -> Vec<CompletionCandidate> {
 pub fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let registry = registry();
     let views = registry.views().filter(|v| !v.header.name.starts_with('_'));
-    let files = registry.metrics().chain(views);
+    let files = registry.metrics().chain(registry.diagnoses()).chain(views);
     let files = files.map(|f| (f.header.name.clone(), Some(f.header.summary.clone())));
     let tables = TABLES.iter().map(|t| (t.name.to_owned(), Some(t.doc.to_owned())));
     let functions =

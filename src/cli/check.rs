@@ -39,17 +39,15 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
         (None, false) => {}
     }
     if let Some(root) = &project {
-        for file in registry.metrics().filter(|f| !f.of_user) {
-            let golden = root.join("tests/golden").join(&file.header.name);
-            if !golden.is_dir() {
-                faults.push(
-                    Error::new(
-                        "check-failed",
-                        format!("metric `{}` has no golden case", file.header.name),
-                    )
-                    .at(file.path.clone())
-                    .hint(format!("add a case under tests/golden/{}", file.header.name)),
-                );
+        let metrics = registry.metrics().map(|f| (f, format!("tests/golden/{}", f.header.name)));
+        let diagnoses =
+            registry.diagnoses().map(|f| (f, format!("tests/golden/diagnoses/{}", f.header.name)));
+        for (file, golden) in metrics.chain(diagnoses).filter(|(f, _)| !f.of_user) {
+            if !root.join(&golden).is_dir() {
+                let (kind, name) = (file.header.kind.word(), &file.header.name);
+                let message = format!("{kind} `{name}` has no golden case");
+                let error = Error::new("check-failed", message).at(file.path.clone());
+                faults.push(error.hint(format!("add a case under {golden}")));
             }
         }
     }
@@ -87,7 +85,10 @@ fn empty_engine(context: &Context) -> Result<Connection> {
         let before = left.len();
         let mut last = None;
         left.retain(|view| {
-            let sql = format!("CREATE VIEW {} AS {}", sql_name(&view.header.name), view.query());
+            // Those that a session computes once are bound once here, or their readers' readers
+            // would bind them thousands of times.
+            let kind = if view.header.materialize { "TABLE" } else { "VIEW" };
+            let sql = format!("CREATE {kind} {} AS {}", sql_name(&view.header.name), view.query());
             match connection.execute_batch(&sql) {
                 Ok(()) => false,
                 Err(e) => {
@@ -139,6 +140,7 @@ fn generated(context: &Context) -> Vec<(&'static str, String)> {
     vec![
         ("sql/metrics.lock", lint::lock(&context.registry)),
         ("docs/metrics.md", pages::metrics(&context.registry)),
+        ("docs/diagnoses.md", pages::diagnoses(&context.registry)),
         ("docs/event_tables.md", pages::event_tables()),
         ("docs/views.md", pages::views(&context.registry)),
     ]

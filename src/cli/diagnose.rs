@@ -9,12 +9,13 @@ use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};
 use crate::cli::select::traces;
 use crate::engine::metric::{Params, check_params};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
 use crate::report::document::provenance;
 use crate::report::sheets::diagnosis_views;
 use crate::report::{Format, pretty, text};
+use crate::store::manifest::Manifest;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
@@ -27,6 +28,29 @@ pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
             .hint("name the file: -o FILE.md")
             .into());
     }
+    let (all, errors) = diagnosed(context, args)?;
+    let bytes = match (format, &all[..]) {
+        (Format::Json, [(trace, diagnosis)]) => pretty(&json(trace, diagnosis)),
+        (Format::Json, all) => pretty(&all.iter().map(|(trace, d)| json(trace, d)).collect()),
+        (format, all) => {
+            let write =
+                if format == Format::Markdown { text::diagnosis_md } else { text::diagnosis };
+            let texts: String = all.iter().map(|(t, d)| write(&t.trace, d, args.what_if)).collect();
+            texts.trim_start().as_bytes().to_vec()
+        }
+    };
+    context.printer.result(&bytes)?;
+    Errors(errors).result()
+}
+
+/// What the diagnoses say of each trace; the errors of those that failed, which say so too.
+///
+/// # Errors
+/// `trace-unknown`, `param-invalid`, and those of an ingest.
+pub fn diagnosed(
+    context: &Context,
+    args: &DiagnoseArgs,
+) -> Result<(Vec<(Manifest, Diagnosis)>, Vec<Error>), Errors> {
     let report = &args.report;
     let traces = traces(context, &report.wanted(), &report.reading)?;
     let diagnoses: Vec<&SqlFile> = context.registry.diagnoses().collect();
@@ -38,35 +62,21 @@ pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
         .with_views(&views)
         .with_diagnoses(&diagnoses);
     let asked = Asked { views: &views, diagnoses: &diagnoses, ..Asked::default() };
-    let (mut out, mut documents, mut errors) = (String::new(), Vec::new(), Vec::new());
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
     for directory in &directories {
         let answers = batch.trace(directory)?;
-        let (trace, fingerprint) = (answers.manifest.trace.clone(), answers.manifest.fingerprint());
+        let manifest = answers.manifest.clone();
         let mut known = answers.known(asked, &mut errors);
-        let diagnosis = Diagnosis {
-            least_pct: args.least,
-            ..Diagnosis::new(&mut known.sheets, known.diagnosed)
-        };
-        match format {
-            Format::Json => documents.push(json(&trace, &fingerprint, &diagnosis)),
-            Format::Markdown => out.push_str(&text::diagnosis_md(&trace, &diagnosis, args.what_if)),
-            _ => out.push_str(&text::diagnosis(&trace, &diagnosis, args.what_if)),
-        }
+        let diagnosis = Diagnosis::new(&mut known.sheets, known.diagnosed);
+        all.push((manifest, Diagnosis { least_pct: args.least, ..diagnosis }));
     }
-    drop(batch);
-    let bytes = match (format, documents.len()) {
-        (Format::Json, 1) => pretty(&documents[0]),
-        (Format::Json, _) => pretty(&Value::Array(documents)),
-        _ => out.trim_start().as_bytes().to_vec(),
-    };
-    context.printer.result(&bytes)?;
-    Errors(errors).result()
+    Ok((all, errors))
 }
 
 /// The diagnosis of a trace for programs.
-fn json(trace: &str, fingerprint: &str, diagnosis: &Diagnosis) -> Value {
-    let mut out =
-        json!({"diagnose": 1, "trace": trace, "provenance": provenance(Some(fingerprint))});
+fn json(manifest: &Manifest, diagnosis: &Diagnosis) -> Value {
+    let provenance = provenance(Some(&manifest.fingerprint()));
+    let mut out = json!({"diagnose": 1, "trace": manifest.trace, "provenance": provenance});
     if let (Value::Object(out), Value::Object(more)) = (&mut out, diagnosis.json()) {
         out.extend(more);
     }

@@ -100,6 +100,12 @@ fn people(grid: &Grid, what: What, width: Option<usize>) -> String {
                 kind: word(row, 2),
                 text: word(row, 6),
             },
+            What::Diagnoses => Entry {
+                group: String::new(),
+                name: word(row, 0),
+                kind: String::new(),
+                text: word(row, 2),
+            },
             What::Functions => Entry {
                 group: String::new(),
                 name: format!("{}{}", word(row, 0), word(row, 1)),
@@ -138,6 +144,13 @@ fn of_metrics(metrics: &[&SqlFile]) -> Grid {
 pub fn grid(context: &Context, what: What) -> Grid {
     match what {
         What::Metrics => of_metrics(&context.registry.metrics().collect::<Vec<_>>()),
+        What::Diagnoses => {
+            let rows = context.registry.diagnoses().map(|f| {
+                let h = &f.header;
+                vec![h.name.clone().into(), h.version.into(), h.summary.clone().into()]
+            });
+            Grid::of_rows(&["diagnosis", "version", "summary"], rows.collect())
+        }
         What::Traces => {
             let rows = context.store.manifests().into_iter().map(|(_, m)| {
                 let ranks = m.ranks();
@@ -198,7 +211,7 @@ pub fn show(context: &Context, args: &ShowArgs) -> Result<()> {
     }
 }
 
-/// The definition of a metric, view, table or function.
+/// The definition of a metric, diagnosis, view, table or function.
 pub fn definition(context: &Context, name: &str) -> Result<String> {
     Ok(find(context, name)?.text(context))
 }
@@ -240,6 +253,9 @@ fn find<'c>(context: &'c Context, name: &str) -> Result<Found<'c>> {
     if let Some(view) = registry.view(name) {
         return Ok(Found::File(view));
     }
+    if let Some(diagnosis) = registry.diagnosis(name) {
+        return Ok(Found::File(diagnosis));
+    }
     if let Some(table) = schema::table(name) {
         return Ok(Found::Table(table));
     }
@@ -254,6 +270,7 @@ fn find<'c>(context: &'c Context, name: &str) -> Result<Found<'c>> {
             let names: Vec<&str> = registry
                 .metrics()
                 .map(|f| f.header.name.as_str())
+                .chain(registry.diagnoses().map(|f| f.header.name.as_str()))
                 .chain(registry.views().map(|f| f.header.name.as_str()))
                 .chain(TABLES.iter().map(|t| t.name))
                 .chain(FUNCTIONS.iter().map(|f| f.0))
@@ -261,7 +278,7 @@ fn find<'c>(context: &'c Context, name: &str) -> Result<Found<'c>> {
                 .collect();
             let error = Error::new(
                 "metric-unknown",
-                format!("there is no metric, view, table, function or trace `{name}`"),
+                format!("there is no metric, diagnosis, view, table, function or trace `{name}`"),
             );
             Err(error.hint(crate::error::suggest(
                 name,

@@ -12,7 +12,7 @@ mod check;
 mod compare;
 mod completions;
 pub(crate) mod context;
-mod diagnose;
+pub(crate) mod diagnose;
 pub(crate) mod errors;
 mod ingest;
 mod limits;

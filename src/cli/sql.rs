@@ -8,7 +8,7 @@ use crate::cli::args::SqlArgs;
 use crate::cli::context::Context;
 use crate::cli::output::table_form;
 use crate::cli::split::{Splitter, Task};
-use crate::cli::statement::{asks, open, plan};
+use crate::cli::statement::{asks, open_bare, plan, with_named};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::report::grid::stream::Stream;
@@ -45,10 +45,10 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
         )
         .hint("write each statement into a file of its own"));
     }
-    let engine = open(context, args.sandbox)?;
+    let engine = open_bare(context, args.sandbox)?;
     let mut sink = Sink { context, format, several, results: 0, waiting: Vec::new(), open: true };
     for (i, sql) in statements.iter().enumerate() {
-        let done = sink.statement(&engine, sql);
+        let done = with_named(&engine, sql, || sink.statement(&engine, sql));
         if let Err(error) = done {
             // The results before the fault were asked for too.
             sink.end()?;

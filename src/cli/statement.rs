@@ -41,11 +41,34 @@ pub fn begins_with(sql: &str, words: &[&str]) -> bool {
 
 /// A connection on all traces, with every table and view.
 pub fn open(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
+    let engine = open_bare(context, sandbox)?;
+    engine.make_all()?;
+    Ok(engine)
+}
+
+/// Runs `work` on a connection of [`open_bare`], with the tables and views that a statement names.
+/// Where one is missing all are made, and it is tried again: DuckDB then says what is near.
+pub fn with_named<T>(
+    engine: &Engine<'_>,
+    sql: &str,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    engine.make_named(sql)?;
+    match work() {
+        Err(error) if error.message.contains("does not exist") => {
+            engine.make_all()?;
+            work()
+        }
+        done => done,
+    }
+}
+
+/// A connection on all traces, without tables.
+pub fn open_bare(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
     let directories = context.directories(&context.store.traces())?;
     let engine = Engine::open(&directories, &context.registry, &context.settings())?;
     if sandbox {
         engine.lock_down()?;
     }
-    engine.make_all()?;
     Ok(engine)
 }

@@ -137,6 +137,28 @@ impl<'r> Engine<'r> {
         names.iter().try_for_each(|name| self.make(name))
     }
 
+    /// Makes the tables and views that a statement names; every one, where it asks what there is.
+    ///
+    /// # Errors
+    /// `sql` when a view cannot be made.
+    pub fn make_named(&self, sql: &str) -> Result<()> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words: BTreeSet<String> =
+            sql.split(|c| !is_word(c)).map(str::to_ascii_lowercase).collect();
+        let asks_all = |word: &String| {
+            ["show", "pragma", "describe", "summarize", "information_schema"].contains(&&**word)
+                || ["duckdb_", "pg_", "sqlite_", "query"].iter().any(|w| word.starts_with(w))
+        };
+        if words.iter().any(asks_all) {
+            return self.make_all();
+        }
+        let tables = TABLES.iter().map(|table| table.name);
+        let views = self.registry.views().map(|view| view.header.name.as_str());
+        let named: Vec<&str> =
+            tables.chain(views).filter(|n| words.contains(&n.to_ascii_lowercase())).collect();
+        named.into_iter().try_for_each(|name| self.make(name))
+    }
+
     /// Makes a table or view, and what it reads, unless it is there.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ fn load(connection: Connection) -> Result<()> {
     register::<tables::Traces>(&connection, &host)?;
     register::<tables::Metrics>(&connection, &host)?;
     register::<tables::Metric>(&connection, &host)?;
+    register::<tables::Diagnose>(&connection, &host)?;
     register::<tables::Ingest>(&connection, &host)?;
     register::<tables::Report>(&connection, &host)?;
     register::<tables::Compare>(&connection, &host)?;

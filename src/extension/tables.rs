@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{BinaryArray, RecordBatch};
 use serde_json::Value;
 
-use crate::api::rows::{INGEST, METRIC, METRICS, TRACES, batch, schema};
+use crate::api::rows::{FINDING, INGEST, METRIC, METRICS, TRACES, batch, schema};
 use crate::api::{self, Column, Output, Type};
 use crate::error::{Error, Result};
 use crate::extension::answer::Function;
@@ -80,6 +80,21 @@ impl Function for Metric {
         let params = if params.len() == 1 { words(params) } else { refs(params) };
         options.extend(params.iter().map(|param| format!("--param={param}")));
         call.data()?.metric(&words(names), &refs(&options))
+    }
+}
+
+/// `ccl_diagnose('TRACE')`.
+pub struct Diagnose;
+
+impl Function for Diagnose {
+    const NAME: &'static str = "ccl_diagnose";
+    const ARGUMENTS: usize = 1;
+    const NAMED: &'static [&'static str] = &["data", "options", "token"];
+    const COLUMNS: &'static [Column] = FINDING;
+
+    fn answer(call: &Call) -> Result<RecordBatch> {
+        let traces = given(call, 0, "the trace")?;
+        call.data()?.diagnose(&refs(traces), &refs(&call.options(&[])))
     }
 }
 

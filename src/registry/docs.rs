@@ -10,8 +10,13 @@ use crate::schema::{Made, Table};
 pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
     let h = &file.header;
     let mut out = h.name.clone();
-    if h.kind == Kind::Metric {
-        out.push_str(&format!(" (version {}, {})", h.version, h.unit().unwrap_or("no unit")));
+    match h.kind {
+        Kind::Metric => {
+            let unit = h.unit().unwrap_or("no unit");
+            out.push_str(&format!(" (version {}, {unit})", h.version));
+        }
+        Kind::Diagnosis => out.push_str(&format!(" (diagnosis, version {})", h.version)),
+        Kind::View | Kind::Derived | Kind::Comparison => {}
     }
     out.push_str(&format!("\n\n{}\n", h.summary));
     for (title, lines) in sections(h, versions) {
@@ -24,15 +29,18 @@ pub fn file(file: &SqlFile, versions: &[&SqlFile]) -> String {
 }
 
 fn sections(h: &Header, versions: &[&SqlFile]) -> Vec<(&'static str, Vec<String>)> {
-    let metric = h.kind == Kind::Metric;
-    let of_metric = |line: String| if metric { vec![line] } else { Vec::new() };
+    let asked = matches!(h.kind, Kind::Metric | Kind::Diagnosis);
+    let of_asked = |line: String| if asked { vec![line] } else { Vec::new() };
+    let gain = Some(h.gain.clone()).filter(|gain| !gain.is_empty());
     let needs = h.requires.join(", ");
     vec![
         ("Value", h.value.iter().cloned().collect()),
+        ("Gain", gain.into_iter().collect()),
+        ("Shown by", h.shown.iter().cloned().collect()),
         ("Parameters", h.params.iter().map(param).collect()),
         ("Columns", h.columns.iter().map(column).collect()),
-        ("From traces of", of_metric(h.profilers.join(", "))),
-        ("Ranges set by hand (NVTX)", of_metric(h.nvtx.clone())),
+        ("From traces of", of_asked(h.profilers.join(", "))),
+        ("Ranges set by hand (NVTX)", of_asked(h.nvtx.clone())),
         ("Needs", if needs.is_empty() { Vec::new() } else { vec![needs] }),
         ("Applies only if not", h.checks.iter().map(|c| c.right.clone()).collect()),
         ("Warns of a trace", h.warns.iter().map(|w| w.right.clone()).collect()),
@@ -70,19 +78,25 @@ pub fn file_json(file: &SqlFile, versions: &[&SqlFile]) -> Value {
         .map(|p| json!({"name": p.name, "type": p.ty, "default": p.default, "doc": p.doc}))
         .collect();
     let metric = h.kind == Kind::Metric;
-    json!({
-        "kind": if metric { "metric" } else { "view" },
-        "name": h.name, "version": metric.then_some(h.version), "area": metric.then_some(&h.area),
+    let asked = matches!(h.kind, Kind::Metric | Kind::Diagnosis);
+    let mut out = json!({
+        "kind": if asked { h.kind.word() } else { "view" },
+        "name": h.name, "version": asked.then_some(h.version), "area": metric.then_some(&h.area),
         "summary": h.summary, "value": h.value, "unit": h.unit(),
         "better": h.value_column().and_then(|c| c.better.as_deref()),
         "params": params, "columns": columns, "requires": h.requires,
-        "profilers": metric.then_some(&h.profilers), "nvtx": metric.then_some(&h.nvtx),
+        "profilers": asked.then_some(&h.profilers), "nvtx": metric.then_some(&h.nvtx),
         "checks": h.checks.iter().map(|c| &c.right).collect::<Vec<_>>(),
         "warns": h.warns.iter().map(|w| &w.right).collect::<Vec<_>>(),
         "caveats": h.caveats, "nulls": h.nulls, "aliases": h.aliases, "sources": h.sources,
         "versions": versions.iter().map(|v| v.header.version).collect::<Vec<_>>(),
         "path": file.path, "sql": file.query(),
-    })
+    });
+    if h.kind == Kind::Diagnosis {
+        out["gain"] = h.gain.clone().into();
+        out["shown"] = h.shown.clone().into();
+    }
+    out
 }
 
 /// A table for programs.

@@ -1,5 +1,5 @@
-//! The generated documents: `docs/metrics.md`, `docs/event_tables.md` and `docs/views.md`. Each
-//! begins with its contents: name, unit, one sentence, link.
+//! The generated documents: `docs/metrics.md`, `docs/diagnoses.md`, `docs/event_tables.md` and
+//! `docs/views.md`. Each begins with its contents: name, unit, one sentence, link.
 
 use std::fmt::Write as _;
 
@@ -104,13 +104,50 @@ fn metric(out: &mut String, h: &Header) {
     if !h.aliases.is_empty() {
         let _ = write!(out, "\nAlso called `{}`.\n", h.aliases.join("`, `"));
     }
-    let params = h.params.iter().map(|p| {
+    params(out, h);
+    columns(out, h);
+    let _ = write!(out, "\nSource: {}.\n", h.sources.join("; "));
+}
+
+/// `docs/diagnoses.md`.
+pub fn diagnoses(registry: &Registry) -> String {
+    let mut out = format!(
+        "# Diagnoses\n\n{GENERATED} from the headers of `sql/diagnoses`.\n\
+         `ccl-sql diagnose` looks for all of them, `ccl-sql show NAME` prints a definition.\n\
+         A gain is an upper bound: the most that a step could lose if this alone were gone.\n\
+         What this is for, and how to write one: [diagnosing.md](diagnosing.md).\n\n## Contents\n"
+    );
+    let contents =
+        registry.diagnoses().map(|f| vec![link(&f.header.name), cell(&f.header.summary)]);
+    table(&mut out, &["diagnosis", "what is wrong"], contents);
+    for file in registry.diagnoses() {
+        let h = &file.header;
+        let _ = write!(
+            out,
+            "\n## {}\n\n{}\n\nVersion {}; from traces of {}; shown by `{}`.\n\nGain: {}.\n",
+            h.name,
+            h.summary,
+            h.version,
+            h.profilers.join(", "),
+            h.shown.as_deref().unwrap_or_default(),
+            h.gain,
+        );
+        let checks = h.checks.iter().map(|check| format!("Not looked for when: {}.", check.right));
+        let caveats = h.caveats.iter().map(|caveat| format!("Beware: {caveat}"));
+        list(&mut out, &checks.chain(caveats).collect::<Vec<_>>());
+        params(&mut out, h);
+        let _ = write!(out, "\nSource: {}.\n", h.sources.join("; "));
+    }
+    out
+}
+
+/// The parameters of a metric or diagnosis.
+fn params(out: &mut String, header: &Header) {
+    let rows = header.params.iter().map(|p| {
         let default = p.default.as_deref().unwrap_or("NULL");
         vec![format!("`{}`", p.name), p.ty.clone(), default.to_owned(), cell(&p.doc)]
     });
-    table(out, &["parameter", "type", "default", "meaning"], params);
-    columns(out, h);
-    let _ = write!(out, "\nSource: {}.\n", h.sources.join("; "));
+    table(out, &["parameter", "type", "default", "meaning"], rows);
 }
 
 /// `docs/event_tables.md`.
@@ -205,7 +242,7 @@ mod tests {
     #[test]
     fn no_two_headings_of_a_page_are_the_same() {
         let registry = Registry::load(None).expect("the embedded files are right");
-        for page in [metrics(&registry), event_tables(), views(&registry)] {
+        for page in [metrics(&registry), diagnoses(&registry), event_tables(), views(&registry)] {
             let mut seen = std::collections::BTreeSet::new();
             for heading in page.lines().filter(|line| line.starts_with('#')) {
                 let heading = heading.trim_start_matches('#').trim().to_lowercase();

@@ -5,6 +5,7 @@
     [trace] = ccl_sql.ingest("trace_collection/llama-tiny-fsdp2-tp2-4")
     ccl_sql.metric("coll_call_num", trace).value         # 48.0
     ccl_sql.metric(["mfu", "avg_step_time"], trace).df() # a pandas.DataFrame
+    ccl_sql.diagnose(trace)                              # what is wrong, and what to fix first
     ccl_sql.report(trace)                                # shows itself in a notebook
     ccl_sql.connect().sql("FROM collective_calls")       # DuckDB, with every table and view
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ccl_sql._host import extension as extension
     from ccl_sql._host import load as load
     from ccl_sql._ingest import ingest as ingest
+    from ccl_sql._metric import diagnose as diagnose
     from ccl_sql._metric import metric as metric
     from ccl_sql._metric import metrics as metrics
     from ccl_sql._metric import traces as traces
@@ -41,6 +43,7 @@ _PLACES = {
     "Trace": "_trace",
     "compare": "_report",
     "connect": "_host",
+    "diagnose": "_metric",
     "extension": "_host",
     "ingest": "_ingest",
     "load": "_host",
@@ -59,6 +62,7 @@ __all__ = [
     "Trace",
     "compare",
     "connect",
+    "diagnose",
     "extension",
     "ingest",
     "load",

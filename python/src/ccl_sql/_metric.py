@@ -56,6 +56,45 @@ def metric(
     )
 
 
+def diagnose(
+    trace: Selector | Iterable[Selector] | None = None,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    options: Mapping[str, Option] | None = None,
+    progress: bool | None = None,
+    **params: Value,
+) -> Table:
+    """Says what is wrong with traces, and what to fix first.
+
+    Args:
+        trace: As `metric` takes it.
+        data: As `metric` takes it.
+        options: Further options of the command `ccl-sql diagnose`: `{'least': 0}` for the findings
+            that gain less of a step than one percent too.
+        progress: False to show none, where traces are ingested first.
+        **params: Parameters of the diagnoses.
+
+    Returns:
+        A row for each finding, of each trace the largest gain first: `trace`, `diagnosis`,
+        `version`, `finding` (a sentence), `where` (a dictionary), `time_per_step_ms`, `gain_ms`
+        and `gain_pct` (the most that a step could lose), `confidence`, `limits`, `advice`,
+        `evidence` (a query) and `shown` (the metric or view that shows it).
+
+    Raises:
+        Error: `trace-unknown`, `param-invalid`, `usage`.
+    """
+    traces = selected(trace) or ["*"]
+    arguments = words(options or {})
+    arguments += [f"--param={text(key)}={text(value)}" for key, value in params.items()]
+    return _table(
+        "ccl_diagnose",
+        [[selector(t) for t in traces]],
+        {"data": folder(data, traces), "options": arguments},
+        ["trace", "finding", "gain_ms", "gain_pct", "confidence", "advice"],
+        Bar(progress),
+    )
+
+
 def metrics() -> Table:
     """The metrics that there are, a row each: `metric`, `area`, `unit`, `summary` and more."""
     return _table("ccl_metrics", [], {}, ["metric", "area", "unit", "summary"])

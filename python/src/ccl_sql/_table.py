@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Rows that a table shows of itself.
 SHOWN = 50
 #: Columns whose texts are JSON.
-JSON = ("details", "params")
+JSON = ("details", "params", "where")
 
 _numbers = itertools.count(1)
 #: Names of tables that nobody has any more. They are dropped by the next call, because the end of

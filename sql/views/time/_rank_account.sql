@@ -5,14 +5,20 @@
 -- @requires step_account
 -- @caveat   per is step or trace. All time_ms of a rank are step_ms.
 WITH
+    counted AS MATERIALIZED (
+        SELECT
+            trace, rank, device, step, place, step_ns, part, for_rank, cause_rank, time_ns, hidden_ns
+        FROM step_account
+        WHERE is_counted
+    ),
+
     windows AS (
         SELECT
             trace, rank, bool_or(step IS NULL) AS is_trace, count(DISTINCT place) AS window_count,
             count(*) AS share_count, sum(step_ns) / 1e6 / count(*) AS step_ms
         FROM (
             SELECT DISTINCT trace, rank, device, step, place, step_ns
-            FROM step_account
-            WHERE is_counted
+            FROM counted
         )
         GROUP BY trace, rank
     ),
@@ -21,8 +27,7 @@ WITH
         SELECT
             trace, rank, part, for_rank, cause_rank, sum(time_ns) AS time_ns,
             sum(hidden_ns) AS hidden_ns
-        FROM step_account
-        WHERE is_counted
+        FROM counted
         GROUP BY trace, rank, part, for_rank, cause_rank
     )
 

@@ -34,6 +34,11 @@
 --           other.
 -- @source   metrics 2.E (unions per rank and device); parts of idling as in idle_causes
 WITH
+    windows AS MATERIALIZED (
+        SELECT trace, rank, step, place, start_ns, end_ns, is_counted
+        FROM _account_windows
+    ),
+
     -- A matched call transfers for as long as its shortest event, at the end of each of its events;
     -- before that the rank waits for the others.
     shares AS (
@@ -132,7 +137,7 @@ WITH
     asked AS (
         SELECT
             w.trace, w.rank, l.device_key, w.place, w.start_ns, w.end_ns, k.part, k.hidden
-        FROM _account_windows AS w
+        FROM windows AS w
         INNER JOIN classes AS l ON l.trace = w.trace AND l.rank = w.rank
         INNER JOIN (
             SELECT DISTINCT trace, rank, device_key, part, hidden FROM spans
@@ -186,9 +191,9 @@ WITH
             l.trace, l.rank, l.device_key, l.part, l.for_rank, l.start_ns, l.end_ns,
             coalesce(f.place, 1) AS first_place, t.place AS last_place
         FROM labelled AS l
-        ASOF LEFT JOIN _account_windows AS f
+        ASOF LEFT JOIN windows AS f
             ON f.trace = l.trace AND f.rank = l.rank AND f.start_ns <= l.start_ns
-        ASOF INNER JOIN _account_windows AS t
+        ASOF INNER JOIN windows AS t
             ON t.trace = l.trace AND t.rank = l.rank AND t.start_ns < l.end_ns
     ),
 
@@ -204,7 +209,7 @@ WITH
             s.trace, s.rank, s.device_key, s.part, s.for_rank, s.place,
             greatest(s.start_ns, w.start_ns) AS start_ns, least(s.end_ns, w.end_ns) AS end_ns
         FROM spread AS s
-        INNER JOIN _account_windows AS w
+        INNER JOIN windows AS w
             ON w.trace = s.trace AND w.rank = s.rank AND w.place = s.place
         WHERE least(s.end_ns, w.end_ns) > greatest(s.start_ns, w.start_ns)
     ),
@@ -267,7 +272,7 @@ WITH
     rests AS (
         SELECT
             w.trace, w.rank, l.device_key, w.place, w.end_ns - w.start_ns - coalesce(p.time_ns, 0) AS rest_ns
-        FROM _account_windows AS w
+        FROM windows AS w
         INNER JOIN classes AS l ON l.trace = w.trace AND l.rank = w.rank
         LEFT JOIN (
             SELECT trace, rank, device_key, place, sum(time_ns) AS time_ns
@@ -302,7 +307,7 @@ SELECT
     CAST(c.time_ns AS BIGINT) AS time_ns, CAST(c.hidden_ns AS BIGINT) AS hidden_ns,
     w.end_ns - w.start_ns AS step_ns
 FROM complete AS c
-INNER JOIN _account_windows AS w
+INNER JOIN windows AS w
     ON w.trace = c.trace AND w.rank = c.rank AND w.place = c.place
 LEFT JOIN causes AS r ON r.trace = c.trace AND r.rank = c.for_rank
 ORDER BY c.trace, c.rank, device, c.place, c.part, c.for_rank
