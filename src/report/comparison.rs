@@ -13,7 +13,9 @@ use crate::report::sheet::{Sheet, SheetColumn};
 use crate::report::sheets::{comparison, view};
 
 /// Comparisons by the names that workbooks have for them.
-const COMPARISONS: [(&str, &str); 7] = [
+const COMPARISONS: [(&str, &str); 9] = [
+    ("Change_Account", "change_account"),
+    ("Change_ByRank", "change_by_rank"),
     ("GPU_Summary_Cmp", "gpu_summary_cmp"),
     ("GPU_ByRank_Cmp", "gpu_by_rank_cmp"),
     ("Kernel_Cmp", "kernel_cmp"),

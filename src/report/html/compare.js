@@ -388,6 +388,94 @@ function metricComparison() {
   });
 }
 
+/** Rows of a waterfall, besides the two runs and what is left. */
+const MOST_FALLS = 14;
+
+/** What the change of the step time consists of, as a waterfall from the base to the test. */
+function whatChanged() {
+  const list = comparisons.map((c) => ({test: c.test, sheet: c.sheets.get("Change_Account")}));
+  const known = list.filter(({sheet}) => sheet.rows.length);
+  if (!known.length) return;
+  plotSection({
+    id: "changed",
+    title: "What changed in a step",
+    nav: "What changed",
+    summary: "All bars sum to the change of the mean step time.",
+    sheets: known.map(({sheet}) => sheet),
+    make: (part) => waterfall(part, known),
+  });
+}
+
+function waterfall(part, list) {
+  let chosen = list[0];
+  const item = plot({
+    id: "plot-changed",
+    height: () => rowsHeight(falls(chosen.sheet).length, 26, 24, 66),
+    label: "A waterfall: what the change of the step time consists of.",
+    build: () => waterfallOption(falls(chosen.sheet), chosen.test),
+  });
+  if (list.length > 1) {
+    const tests = list.map((c, i) => [i, c.test]);
+    part.controls.append(
+      selection(
+        "Test",
+        tests,
+        0,
+        redraws(item, (i) => (chosen = list[i])),
+      ),
+    );
+  }
+  return item;
+}
+
+/** Bars of a waterfall: the base, what changed, the rest of it, the test. */
+function falls(sheet) {
+  const sums = new Map();
+  for (const row of sheet.rows) {
+    const what = sheet.at(row, "what");
+    sums.set(what, (sums.get(what) || 0) + sheet.at(row, "change_ms"));
+  }
+  const sorted = [...sums].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  const shown = sorted.slice(0, MOST_FALLS);
+  const left = sorted.slice(MOST_FALLS).reduce((sum, [, by]) => sum + by, 0);
+  if (sorted.length > MOST_FALLS) shown.push([`${sorted.length - MOST_FALLS} smaller ones`, left]);
+  const [first] = sheet.rows;
+  const [base, test] = ["base_step_ms", "test_step_ms"].map((c) => sheet.at(first, c));
+  const out = [{what: "base", from: 0, to: base, total: true}];
+  let at = base;
+  for (const [what, by] of shown) {
+    out.push({what, from: at, to: at + by});
+    at += by;
+  }
+  out.push({what: "test", from: 0, to: test, total: true});
+  return out;
+}
+
+function waterfallOption(bars, test) {
+  const names = bars.map((b) => (b.what === "base" ? runName(runs[0]) : b.what));
+  names[names.length - 1] = test;
+  const values = (pick) => bars.map((b) => (pick(b) ? Math.abs(b.to - b.from) : 0));
+  return lyingBars({
+    categories: names,
+    stack: true,
+    unit: "ms",
+    series: [
+      {name: "", colour: "transparent", values: bars.map((b) => Math.min(b.from, b.to))},
+      {name: "step", colour: palette.idle, values: values((b) => b.total)},
+      {name: "longer", colour: palette.worse, values: values((b) => !b.total && b.to > b.from)},
+      {name: "shorter", colour: palette.better, values: values((b) => !b.total && b.to < b.from)},
+    ],
+    tooltip: (i) => {
+      const {from, to, total} = bars[i];
+      const by = to - from;
+      const sign = by < 0 ? "−" : "+";
+      return tip(names[i], [
+        total ? ["step", human(to, "ms")] : ["adds", `${sign}${human(Math.abs(by), "ms")}`],
+      ]);
+    },
+  });
+}
+
 /** A place that `fill(place, comparison)` fills for one test at a time, and a choice of tests. */
 function perTest(part, fill) {
   const place = el("div");
@@ -791,6 +879,8 @@ function stepsPlot(part, list) {
 function comparisonTables() {
   const done = new Set(["Summary_Dashboard", "Metrics_Cmp", "Kernel_Cmp", "Op_Cmp"]);
   const titles = [
+    ["Change_Account", "What changed in a step"],
+    ["Change_ByRank", "What changed, by rank"],
     ["GPU_Summary_Cmp", "Time of the devices, compared"],
     ["GPU_ByRank_Cmp", "Time by rank, compared"],
     ["NCCL_ImplSync_Cmp", "Collectives over their ranks, compared"],
@@ -870,6 +960,7 @@ function caveats() {
 }
 
 const pageTitle = header();
+whatChanged();
 dashboard();
 ranking();
 costs();

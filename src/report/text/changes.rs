@@ -16,6 +16,9 @@ use crate::report::text::text_block;
 /// Labels wider than this stand above the tables only.
 const WIDEST_LABEL: usize = 24;
 
+/// Most rows of what changed, and most words of it in a line.
+const MOST_CHANGES: (usize, usize) = (12, 4);
+
 /// Most kernels and operators of the text; the page and the workbook have all.
 const MOST_COSTS: usize = 12;
 
@@ -55,6 +58,11 @@ pub fn text(comparison: &Comparison) -> String {
         })
         .collect();
     section(&mut out, "CONFIGURATION", &configuration(comparison, &names));
+    for test in 0..tests {
+        let of = if tests == 1 { String::new() } else { format!(": {}", names[test + 1]) };
+        let Some(sheet) = comparison.sheet(test, "Change_Account") else { continue };
+        section(&mut out, &format!("WHAT CHANGED{of}"), &changed(sheet, [&names[0], &names[test + 1]]));
+    }
     let (times, caption) = if is_stepped(comparison) {
         (&STEP_TIMES, "What the devices do with their time in a step, mean over ranks.")
     } else {
@@ -311,6 +319,67 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
         .map(str::to_owned)
         .to_vec(),
         numbers: vec![false, true, true, true, true, false, true, true, true],
+        rows,
+    }
+}
+
+/// What the change of the step time consists of: in words, and its largest rows.
+fn changed(sheet: &Sheet, [base, test]: [&str; 2]) -> Block {
+    let Some(first) = sheet.rows.first() else {
+        let reason = sheet.reason.as_deref().unwrap_or("the runs take the same time");
+        return Block::Note(plain_text(reason));
+    };
+    let number = |row: &[Value], column: &str| sheet.cell(row, column).as_f64().unwrap_or(0.0);
+    let ms = |ms: f64| human(&ms.into(), Some("ms"));
+    let signed = |by: f64| format!("{}{}", if by < 0.0 { "-" } else { "+" }, ms(by.abs()));
+    let mut whats: Vec<(String, f64)> = Vec::new();
+    for row in &sheet.rows {
+        let (what, by) = (human(sheet.cell(row, "what"), None), number(row, "change_ms"));
+        match whats.iter_mut().find(|(w, _)| *w == what) {
+            Some((_, sum)) => *sum += by,
+            None => whats.push((what, by)),
+        }
+    }
+    whats.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let words = whats.iter().take(MOST_CHANGES.1);
+    let words: Vec<String> =
+        words.map(|(what, by)| format!("{} {}", signed(*by), cut(what, WIDEST_NAME))).collect();
+    let (old, new) = (number(first, "base_step_ms"), number(first, "test_step_ms"));
+    let unit = human(sheet.cell(first, "per"), None);
+    let mut caption = format!(
+        "a {unit} takes {} in place of {}: {} = {}",
+        ms(new),
+        ms(old),
+        signed(new - old),
+        words.join(", ")
+    );
+    if whats.len() > MOST_CHANGES.1 {
+        caption.push_str(", and smaller ones");
+    }
+    let rows = sheet.rows.iter().take(MOST_CHANGES.0).map(|row| {
+        vec![
+            cut(&human(sheet.cell(row, "what"), None), WIDEST_NAME),
+            human(sheet.cell(row, "effect"), None),
+            ms(number(row, "base_ms")),
+            ms(number(row, "test_ms")),
+            signed(number(row, "change_ms")),
+            percent(sheet.cell(row, "change_pct"), true),
+        ]
+    });
+    let rows = rows.collect();
+    if sheet.rows.len() > MOST_CHANGES.0 {
+        caption.push_str(&format!(
+            ". The first {} of {} rows, which sum to the change",
+            MOST_CHANGES.0,
+            sheet.rows.len()
+        ));
+    }
+    Block::Table {
+        caption: plain_text(&caption),
+        headings: ["what", "effect", base, test, "adds", &format!("of a {unit}")]
+            .map(str::to_owned)
+            .to_vec(),
+        numbers: vec![false, false, true, true, true, true],
         rows,
     }
 }

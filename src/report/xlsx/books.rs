@@ -102,8 +102,10 @@ pub fn report_files(document: &Document) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// Pages of a comparison that are shown, and their tabs.
-const SHOWN: [&str; 8] = [
+const SHOWN: [&str; 10] = [
     DASHBOARD,
+    "Change_Account",
+    "Change_ByRank",
     "GPU_Summary_Cmp",
     "GPU_ByRank_Cmp",
     "Kernel_Cmp",
