@@ -72,7 +72,7 @@ SELECT
         coalesce(', the range ' || s.range_text, ''), coalesce(', the phase ' || s.phase_text, '')
     ) AS finding,
     {
-        rank: CASE WHEN b.having_count = 1 THEN b.most_rank END, phase: s.phase,
+        rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END, phase: s.phase,
         operator: s.operator
     } AS "where",
     b.time_ms AS time_per_step_ms,

@@ -53,7 +53,7 @@ SELECT
         1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
         coalesce('in ' || o.names, 'in no operator')
     ) AS finding,
-    {rank: CASE WHEN b.having_count = 1 THEN b.most_rank END} AS "where",
+    {rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END} AS "where",
     b.time_ms AS time_per_step_ms,
     b.gain_ms,
     [l.steps_limit, l.launches_limit, l.matches_limit] AS limits,

@@ -39,9 +39,9 @@ WITH
         SELECT
             k.trace, k.rank, k.device, k.thread, k.start_ns, k.end_ns, k.launched_ns,
             greatest(w.ts_ns, k.start_ns) AS sync_start_ns,
-            least(w.end_ns, k.launched_ns) AS sync_end_ns,
+            CASE WHEN w.end_ns IS NOT NULL THEN least(w.end_ns, k.launched_ns) END AS sync_end_ns,
             greatest(l.ts_ns, k.start_ns) AS load_start_ns,
-            least(l.end_ns, k.launched_ns) AS load_end_ns
+            CASE WHEN l.end_ns IS NOT NULL THEN least(l.end_ns, k.launched_ns) END AS load_end_ns
         FROM known AS k
         ASOF LEFT JOIN waiting AS w
             ON w.trace = k.trace AND w.rank = k.rank AND w.thread = k.thread
