@@ -4,7 +4,7 @@
 -- @profilers kineto nsys xla
 -- @requires device_events _kernel_costs _cost_bounds
 -- @reads    _rank_peaks _diagnosis_limits
--- @param    dominant_share DOUBLE 0.5 | Share of the compute of a step from which one kernel
+-- @param    dominant_share DOUBLE 0.5 | Share of the compute of a step above which one kernel
 --           dominates it.
 -- @param    dominant_peak DOUBLE 0.5 | Share of the peak of the device that is taken as good.
 -- @gain     the time of the kernel beyond what its floating-point operations take at dominant_peak
@@ -47,7 +47,7 @@ WITH
         FROM kernels AS k
         INNER JOIN totals AS t ON t.trace = k.trace
         LEFT JOIN peaks AS p ON p.trace = k.trace
-        WHERE k.time_ms >= $dominant_share * t.time_ms
+        WHERE k.time_ms > $dominant_share * t.time_ms
     )
 
 SELECT

@@ -45,11 +45,33 @@ WITH
         WHERE w.is_counted AND least(s.end_ns, w.end_ns) > greatest(s.start_ns, w.start_ns)
     ),
 
+    -- Spans that follow each other are one.
+    joined AS (
+        SELECT
+            trace, rank, device_key, part, end_ns - start_ns AS time_ns,
+            sum(CASE WHEN is_next THEN 0 ELSE 1 END) OVER (
+                PARTITION BY trace, rank, device_key, part ORDER BY start_ns
+                ROWS UNBOUNDED PRECEDING
+            ) AS place
+        FROM (
+            SELECT
+                trace, rank, device_key, part, start_ns, end_ns,
+                coalesce(start_ns = lag(end_ns) OVER (
+                    PARTITION BY trace, rank, device_key, part ORDER BY start_ns
+                ), FALSE) AS is_next
+            FROM cut
+        )
+    ),
+
     totals AS (
         SELECT
-            trace, rank, part, sum(end_ns - start_ns) AS time_ns, count(*) AS span_count,
-            max(end_ns - start_ns) AS longest_ns
-        FROM cut
+            trace, rank, part, sum(time_ns) AS time_ns, count(*) AS span_count,
+            max(time_ns) AS longest_ns
+        FROM (
+            SELECT trace, rank, device_key, part, place, sum(time_ns) AS time_ns
+            FROM joined
+            GROUP BY trace, rank, device_key, part, place
+        )
         GROUP BY trace, rank, part
     ),
 
