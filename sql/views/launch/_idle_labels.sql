@@ -186,9 +186,12 @@ WITH
     calls AS (
         SELECT
             s.trace, s.rank, 'sync' AS part, 'call' AS kind, s.name, h.name AS operator,
-            sum(s.time_ns) AS time_ns, count(DISTINCT s.call_ns) AS span_count,
-            max(s.time_ns) AS longest_ns
-        FROM synced AS s
+            sum(s.time_ns) AS time_ns, count(*) AS span_count, max(s.time_ns) AS longest_ns
+        FROM (
+            SELECT trace, rank, name, event_id, call_ns, sum(time_ns) AS time_ns
+            FROM synced
+            GROUP BY trace, rank, name, event_id, call_ns
+        ) AS s
         LEFT JOIN host_events AS h ON h.trace = s.trace AND h.event_id = s.event_id
         GROUP BY s.trace, s.rank, s.name, h.name
     ),
