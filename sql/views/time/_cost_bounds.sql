@@ -12,11 +12,16 @@
 --           time_ms is the mean over the ranks of what they lose, own_ms that of
 --           their own time alone. is_of_one: more than three quarters of it are of most_rank.
 WITH
-    costs AS (
+    accounts AS MATERIALIZED (
+        SELECT trace, rank, step_ms, part, for_rank, cause_rank, time_ms
+        FROM _rank_account
+    ),
+
+    costs AS MATERIALIZED (
         SELECT
             trace, rank, 'part' AS subject, part AS key, '' AS detail,
             sum(time_ms ORDER BY for_rank) AS time_ms
-        FROM _rank_account
+        FROM accounts
         WHERE part IN (
             'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
         )
@@ -30,7 +35,7 @@ WITH
             c.trace, c.rank, 'copy', coalesce(c.direction, ''),
             CASE WHEN c.pageable THEN 'pageable' ELSE '' END, least(c.exposed_ms, a.time_ms)
         FROM _copy_costs AS c
-        INNER JOIN _rank_account AS a
+        INNER JOIN accounts AS a
             ON a.trace = c.trace AND a.rank = c.rank AND a.part = 'copy'
         WHERE c.exposed_ms > 0
         UNION ALL
@@ -55,13 +60,13 @@ WITH
         SELECT
             trace, rank, any_value(step_ms) AS step_ms,
             coalesce(sum(time_ms) FILTER (WHERE part = 'unmatched'), 0) AS unmatched_ms
-        FROM _rank_account
+        FROM accounts
         GROUP BY trace, rank
     ),
 
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
-        FROM _rank_account
+        FROM accounts
         WHERE part = 'wait' AND cause_rank <> rank
         GROUP BY trace, rank, cause_rank
     ),
