@@ -4,7 +4,7 @@
 -- @requires _rank_account
 -- @reads    _idle_labels _copy_costs _kernel_costs
 -- @caveat   subject: part of step_account, call (a call that waits, in an operator), copy (a
---           direction, detail pageable), few_sms and kernel (by name), short; key and detail say
+--           direction, detail pageable), launches (launch and kernel_gap together), few_sms and kernel (by name), short; key and detail say
 --           which. A rank loses its own
 --           time, and of its exposed waiting for another rank, directly or for one that waits for
 --           it, no more than what that one loses itself; communication not matched over the ranks
@@ -27,6 +27,11 @@ WITH
         )
         GROUP BY trace, rank, part
         UNION ALL
+        SELECT trace, rank, 'launches', 'launch, kernel_gap', '', sum(time_ms ORDER BY part)
+        FROM accounts
+        WHERE part IN ('launch', 'kernel_gap')
+        GROUP BY trace, rank
+        UNION ALL
         SELECT trace, rank, 'call', name, coalesce(operator, ''), time_ms
         FROM _idle_labels
         WHERE kind = 'call'
@@ -47,10 +52,10 @@ WITH
         FROM _kernel_costs
         QUALIFY time_ms >= 0.3 * sum(time_ms) OVER (PARTITION BY trace, rank)
         UNION ALL
-        -- Each short kernel costs what the shortest kernel of the rank takes.
+        -- Each short kernel costs what the shortest of the rank takes, up to 1 us.
         SELECT
             trace, rank, 'short', 'kernels', '',
-            sum(short_per_step) * min(least_ns) / 1e6
+            sum(short_per_step ORDER BY name) * least(min(least_ns), 1000) / 1e6
         FROM _kernel_costs
         GROUP BY trace, rank
         HAVING sum(short_per_step) > 0
