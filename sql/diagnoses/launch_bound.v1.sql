@@ -6,10 +6,10 @@
 -- @reads    _idle_labels _diagnosis_limits
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
--- @gain     the part launch of step_account gone on all ranks, and with it the part kernel_gap where
---           that is the smaller of the two (else it counts in short_kernels): a rank loses that
---           time, and of its exposed waiting for another rank no more than that one loses; the step
---           loses what the rank loses that loses least
+-- @gain     the part launch of step_account gone on all ranks, and with it the part kernel_gap
+--           where that is the smaller of the two (else it counts in short_kernels): a rank loses
+--           that time, and of its exposed waiting for another rank no more than that one loses; the
+--           step loses what the rank loses that loses least
 -- @shown    idle_causes
 -- @caveat   Only gaps with no more than 100 us of other work of the host are launch; longer ones
 --           are host_stalls. A profiler that records the host makes launches slower.

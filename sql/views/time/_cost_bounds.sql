@@ -4,13 +4,13 @@
 -- @requires _rank_account
 -- @reads    _idle_labels _copy_costs _kernel_costs
 -- @caveat   subject: part of step_account, call (a call that waits, in an operator), copy (a
---           direction, detail pageable), launches (launch and kernel_gap together), few_sms and kernel (by name), short; key and detail say
---           which. A rank loses its own
---           time, and of its exposed waiting for another rank, directly or for one that waits for
---           it, no more than what that one loses itself; communication not matched over the ranks
---           counts as such waiting. The step loses no more than the rank that loses least: gain_ms.
---           time_ms is the mean over the ranks of what they lose, own_ms that of
---           their own time alone. is_of_one: more than three quarters of it are of most_rank.
+--           direction, detail pageable), launches (launch and kernel_gap together), few_sms and
+--           kernel (by name), short; key and detail say which. A rank loses its own time, and of
+--           its exposed waiting for another rank, directly or for one that waits for it, no more
+--           than what that one loses itself; communication not matched over the ranks counts as
+--           such waiting. The step loses no more than the rank that loses least: gain_ms. time_ms
+--           is the mean over the ranks of what they lose, own_ms that of their own time alone.
+--           is_of_one: more than three quarters of it are of most_rank.
 WITH
     accounts AS MATERIALIZED (
         SELECT trace, rank, step_ms, part, for_rank, cause_rank, time_ms
