@@ -146,7 +146,7 @@ SELECT
             THEN 'look for what that rank does after its last call: an exception, a data loader that ran out, a branch that only some ranks take, another order of groups'
         ELSE 'look for a branch that only some ranks take around a collective (if rank == 0, uneven batches without Join, conditional logging or checkpointing), and for another order of calls or groups'
     END
-        || '; TORCH_DISTRIBUTED_DEBUG=DETAIL checks each call over the ranks, the flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1) says what was called last'
+        || '; TORCH_DISTRIBUTED_DEBUG=DETAIL checks each call over the ranks, the flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000, in newer versions TORCH_FR_BUFFER_SIZE, and TORCH_NCCL_DUMP_ON_TIMEOUT=1) says what was called last'
         AS advice,
     'SELECT m.rank, m.calls, m.matched_calls, m.calls_by_kind, s.missing_begin, s.missing_inside, s.missing_end FROM _hang_members AS m LEFT JOIN _hang_misses AS s USING (trace, pg_key, rank) WHERE m.trace = {trace} AND m.pg_key = '
         || g.pg_key || ' ORDER BY m.rank' AS evidence
