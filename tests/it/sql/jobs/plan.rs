@@ -69,8 +69,7 @@ pub const EVEN: Plan = Plan {
 };
 
 /// Rank 4 computes slowly; rank 5, its tensor-parallel neighbour, waits and so is late as well.
-pub const SLOW_RANK: Plan =
-    Plan { pace: [1000, 1000, 1000, 1000, 1265, 1000, 1000, 1000], ..EVEN };
+pub const SLOW_RANK: Plan = Plan { pace: [1000, 1000, 1000, 1000, 1265, 1000, 1000, 1000], ..EVEN };
 
 /// The slow rank, by clocks that are up to 3.5 ms apart, that of rank 5 ahead of most.
 pub const SLOW_RANK_CLOCKS: Plan = Plan {
@@ -88,8 +87,8 @@ pub const UNEVEN_EXPERTS: Plan =
 /// Nothing is wrong: calls are short or hidden, and the host is ahead of the devices.
 pub const HEALTHY: Plan = Plan {
     load_ns: [50_000; RANKS],
-    exchange_bytes: MB,
-    gradient_bytes: [16 * MB, 12 * MB, 8 * MB, 4 * MB],
+    exchange_bytes: MB / 4,
+    gradient_bytes: [16 * MB, 12 * MB, 8 * MB, MB],
     host_ns: 80_000,
     ..EVEN
 };
@@ -116,10 +115,7 @@ pub struct Planted {
     pub causes: &'static [Cause],
 }
 
-const fn one(
-    diagnosis: &'static str,
-    place: &'static [(&'static str, &'static str)],
-) -> Cause {
+const fn one(diagnosis: &'static str, place: &'static [(&'static str, &'static str)]) -> Cause {
     Cause { diagnosis, place, without: HEALTHY }
 }
 

@@ -168,7 +168,14 @@ impl Sim {
     }
 
     /// A kernel that all ranks run, then their exchange; of experts, tokens go out and come back.
-    fn layer(&mut self, ns: i64, pieces: i64, exchange: Group, layer: i64, met: PerRank) -> PerRank {
+    fn layer(
+        &mut self,
+        ns: i64,
+        pieces: i64,
+        exchange: Group,
+        layer: i64,
+        met: PerRank,
+    ) -> PerRank {
         self.host.iter_mut().for_each(|host| *host += self.plan.host_ns);
         let bytes = layer * self.plan.exchange_bytes;
         let attended = self.compute("gemm_kernel", ns, pieces, self.plan.pace, met);
@@ -240,8 +247,7 @@ impl Sim {
         let mut done = after;
         for _ in 0..pieces {
             done = from_fn(|r| {
-                let (start, correlation) =
-                    self.launch(r, "cudaLaunchKernel", COMPUTE, done[r], 0);
+                let (start, correlation) = self.launch(r, "cudaLaunchKernel", COMPUTE, done[r], 0);
                 let end = start + ns / pieces * pace[r] / 1000 + self.jitter(2_000 / pieces);
                 let args = device_args(r, COMPUTE, correlation, 0);
                 self.busy_row("kernel", name, r, COMPUTE, (start, end), args);
