@@ -3,22 +3,35 @@
 -- @summary  A rank computes longer than the others, and they wait for it.
 -- @profilers kineto nsys xla
 -- @requires _rank_account
--- @reads    _diagnosis_limits
+-- @reads    _diagnosis_limits kernel_times
 -- @gain     the most that another rank waits, exposed, for this one, directly or for one that waits
---           for it; not more than its compute is longer than the median of the ranks
+--           for it, and transfers, exposed, beyond what this one does; not more than its compute is
+--           longer than the median of the ranks
 -- @shown    straggler_by_rank
+-- @param    alike_ratio DOUBLE 0.8 | Ranks whose compute is longer by at least this share of that
+--           of the slowest are one finding, as the ranks of a stage.
 -- @check    (SELECT count(DISTINCT rank) FROM _rank_account) > 1 | a single rank was ingested
+-- @check    (SELECT count(*) FROM _rank_account WHERE part = 'compute') > 0
+--           | no compute on a device was recorded
+-- @check    (SELECT count(*) FROM _rank_account WHERE part IN ('wait', 'transfer')) > 0
+--           | no call of two ranks or more is matched over them
+-- @caveat   Ranks that wait for a slow rank and are late for that alone are never named. Why it
+--           is slow is told by its kernels over the whole trace: more of them, all of them longer,
+--           or some.
 -- @source   waiting goes back as in straggler_by_rank; compute as in step_account
 WITH
-    computes AS (
-        SELECT trace, rank, time_ms AS compute_ms
+    parts AS (
+        SELECT
+            trace, rank,
+            coalesce(sum(time_ms) FILTER (WHERE part = 'compute'), 0) AS compute_ms,
+            coalesce(sum(time_ms) FILTER (WHERE part = 'transfer'), 0) AS transfer_ms
         FROM _rank_account
-        WHERE part = 'compute'
+        GROUP BY trace, rank
     ),
 
     medians AS (
         SELECT trace, median(compute_ms) AS median_ms
-        FROM computes
+        FROM parts
         GROUP BY trace
     ),
 
@@ -29,39 +42,145 @@ WITH
         GROUP BY trace, rank, cause_rank
     ),
 
-    waited AS (
-        SELECT
-            trace, cause_rank AS rank, count(*) AS rank_count, max(wait_ms) AS most_ms,
-            avg(wait_ms ORDER BY rank) AS mean_ms
-        FROM waits
-        GROUP BY trace, cause_rank
+    causes AS (
+        SELECT p.trace, p.rank, p.compute_ms, p.transfer_ms, p.compute_ms - m.median_ms AS excess_ms
+        FROM parts AS p
+        INNER JOIN medians AS m ON m.trace = p.trace
+        WHERE p.compute_ms > m.median_ms
+            AND EXISTS (SELECT 1 FROM waits AS w WHERE w.trace = p.trace AND w.cause_rank = p.rank)
     ),
 
+    -- Ranks about as slow as the slowest are one finding, named after it.
     slow AS (
         SELECT
-            c.trace, c.rank, c.compute_ms, m.median_ms, c.compute_ms - m.median_ms AS excess_ms,
-            w.rank_count, w.mean_ms, w.most_ms
-        FROM computes AS c
-        INNER JOIN medians AS m ON m.trace = c.trace
-        INNER JOIN waited AS w ON w.trace = c.trace AND w.rank = c.rank
-        WHERE c.compute_ms > m.median_ms
+            trace, rank, compute_ms, transfer_ms, excess_ms,
+            CASE
+                WHEN excess_ms >= $alike_ratio * max(excess_ms) OVER (PARTITION BY trace)
+                    THEN first_value(rank) OVER (PARTITION BY trace ORDER BY excess_ms DESC, rank)
+                ELSE rank
+            END AS named_rank
+        FROM causes
+    ),
+
+    sets AS (
+        SELECT
+            trace, named_rank, array_agg(rank ORDER BY rank) AS ranks,
+            max(compute_ms) AS compute_ms, max(excess_ms) AS excess_ms,
+            min(transfer_ms) AS transfer_ms
+        FROM slow
+        GROUP BY trace, named_rank
+    ),
+
+    waited AS (
+        SELECT s.trace, s.named_rank, w.rank, sum(w.wait_ms ORDER BY w.cause_rank) AS wait_ms
+        FROM slow AS s
+        INNER JOIN waits AS w ON w.trace = s.trace AND w.cause_rank = s.rank
+        GROUP BY s.trace, s.named_rank, w.rank
+    ),
+
+    -- While the slow rank still computes, the others expose transfer that it hides.
+    lost AS (
+        SELECT
+            s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms, count(*) AS rank_count,
+            max(w.wait_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS most_ms
+        FROM sets AS s
+        INNER JOIN waited AS w ON w.trace = s.trace AND w.named_rank = s.named_rank
+        INNER JOIN parts AS p ON p.trace = w.trace AND p.rank = w.rank
+        WHERE NOT list_contains(s.ranks, w.rank)
+        GROUP BY s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms
+    ),
+
+    found AS (
+        SELECT trace, named_rank, ranks, compute_ms, excess_ms, rank_count, most_ms
+        FROM lost
+        QUALIFY row_number() OVER (
+            PARTITION BY trace ORDER BY least(most_ms, excess_ms) DESC, named_rank
+        ) <= 3
+    ),
+
+    kernels AS (
+        SELECT trace, rank, name, sum(events) AS events, CAST(sum(dur_ns) AS DOUBLE) AS dur_ns
+        FROM kernel_times
+        WHERE class = 'compute' AND rank IS NOT NULL
+        GROUP BY trace, rank, name
+    ),
+
+    -- What a rank spends on a kernel where it has it, and how often.
+    typical AS (
+        SELECT trace, name, median(events) AS events, median(dur_ns) AS dur_ns
+        FROM kernels
+        GROUP BY trace, name
+    ),
+
+    compared AS (
+        SELECT
+            f.trace, f.named_rank, k.name, k.events, k.dur_ns, t.events AS typical_events,
+            t.dur_ns AS typical_ns, k.dur_ns - t.dur_ns AS longer_ns,
+            f.excess_ms / (f.compute_ms - f.excess_ms) AS excess_ratio
+        FROM found AS f
+        INNER JOIN kernels AS k ON k.trace = f.trace AND k.rank = f.named_rank
+        INNER JOIN typical AS t ON t.trace = k.trace AND t.name IS NOT DISTINCT FROM k.name
+    ),
+
+    reasons AS (
+        SELECT
+            trace, named_rank, sum(events) / nullif(sum(typical_events), 0) AS events_ratio,
+            sum(typical_ns ORDER BY name) FILTER (
+                WHERE longer_ns >= excess_ratio / 2 * typical_ns
+            ) / nullif(sum(typical_ns ORDER BY name), 0) AS longer_ratio,
+            arg_max(name, longer_ns) AS kernel
+        FROM compared
+        GROUP BY trace, named_rank
+    ),
+
+    judged AS (
+        SELECT
+            f.trace, f.named_rank, f.ranks, f.compute_ms, f.excess_ms, f.rank_count, f.most_ms,
+            r.kernel, r.events_ratio,
+            CASE
+                WHEN r.events_ratio >= 1.02 THEN 'more'
+                WHEN r.longer_ratio < 0.9 THEN 'some'
+                WHEN r.longer_ratio >= 0.9 THEN 'all'
+            END AS how
+        FROM found AS f
+        LEFT JOIN reasons AS r ON r.trace = f.trace AND r.named_rank = f.named_rank
     )
 
 SELECT
-    s.trace,
+    j.trace,
     printf(
-        'rank %d computes %.1f %% longer than the median rank (%.3f ms against %.3f ms of a step); %d ranks wait for it, %.3f ms each',
-        s.rank, 100 * s.excess_ms / nullif(s.median_ms, 0), s.compute_ms, s.median_ms, s.rank_count,
-        s.mean_ms
+        '%s %s %.1f %% longer than the median rank (%.3f ms against %.3f ms of a step)%s; %s for it',
+        CASE
+            WHEN len(j.ranks) = 1 THEN 'rank ' || j.named_rank
+            WHEN len(j.ranks) > 8 THEN len(j.ranks) || ' ranks, most rank ' || j.named_rank || ','
+            ELSE 'ranks ' || array_to_string(j.ranks, ', ')
+        END,
+        CASE WHEN len(j.ranks) = 1 THEN 'computes' ELSE 'compute up to' END,
+        100 * j.excess_ms / nullif(j.compute_ms - j.excess_ms, 0), j.compute_ms,
+        j.compute_ms - j.excess_ms,
+        CASE j.how
+            WHEN 'more' THEN printf(', with %.0f %% more kernels', 100 * (j.events_ratio - 1))
+            WHEN 'all' THEN ', in all kernels alike'
+            WHEN 'some' THEN ', in some kernels only, most in ' || left(j.kernel, 60)
+            ELSE ''
+        END,
+        CASE WHEN j.rank_count = 1 THEN 'one other waits' ELSE j.rank_count || ' others wait' END
     ) AS finding,
-    {rank: s.rank} AS "where",
-    s.mean_ms AS time_per_step_ms,
-    least(s.most_ms, s.excess_ms) AS gain_ms,
+    {rank: j.named_rank, kernel: CASE WHEN j.how = 'some' THEN j.kernel END} AS "where",
+    j.most_ms AS time_per_step_ms,
+    least(j.most_ms, j.excess_ms) AS gain_ms,
     [l.steps_limit, l.clocks_limit, l.matches_limit] AS limits,
-    'compare its kernels with those of another rank: the same kernels slower point to the device (clocks, power, temperature, another process), other or larger kernels to uneven work (layers of a stage, tokens of experts, sequence lengths)'
-        AS advice,
-    'SELECT rank, part, for_rank, time_ms FROM _rank_account WHERE trace = {trace} AND part IN (''compute'', ''wait'') ORDER BY ALL'
+    CASE
+        WHEN j.how = 'more'
+            THEN 'it has more work: balance the layers over the pipeline stages (Megatron: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers, --account-for-embedding-in-pipeline-split), or the micro-batches over the ranks'
+        WHEN j.how = 'some'
+            THEN 'its work is larger, not its device slower: even out the tokens of its experts (Megatron: --moe-router-load-balancing-type, --moe-aux-loss-coeff, --moe-expert-capacity-factor), the sequence lengths of its batch, or the layers of its stage'
+        WHEN j.how = 'all' AND len(j.ranks) > 1
+            THEN 'several ranks alike: a pipeline stage or group of experts with more work, else a node whose devices are slower (nvidia-smi -q -d CLOCK,PERFORMANCE,POWER there)'
+        ELSE 'the device is slower or shared: look at clocks and why they are low, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE,POWER,TEMPERATURE), and at other processes on it; if it stays, replace it. If its tensors are larger, it is uneven work'
+    END AS advice,
+    'SELECT rank, part, for_rank, cause_rank, time_ms, hidden_ms FROM _rank_account WHERE trace = {trace} AND part IN (''compute'', ''transfer'', ''wait'') ORDER BY ALL'
         AS evidence
-FROM slow AS s
-INNER JOIN _diagnosis_limits AS l ON l.trace = s.trace
-WHERE least(s.most_ms, s.excess_ms) > 0
+FROM judged AS j
+INNER JOIN _diagnosis_limits AS l ON l.trace = j.trace
+WHERE least(j.most_ms, j.excess_ms) > 0
