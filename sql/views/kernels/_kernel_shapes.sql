@@ -28,7 +28,7 @@ WITH
     )
 
 SELECT
-    d.trace, d.rank, d.class, d.name, d.dur_ns, s.sm_count,
+    d.trace, d.rank, d.class, d.name, d.device, d.ts_ns, d.dur_ns, d.flops, s.sm_count,
     CASE
         WHEN d.grid_x <= 0 OR d.grid_y <= 0 OR d.grid_z <= 0 THEN NULL
         WHEN i.event_id IS NULL THEN CAST(d.grid_x AS DOUBLE) * d.grid_y * d.grid_z

@@ -8,7 +8,8 @@
 --           more than 100 us of it in the gap, sync after such a call, else launch. After it is
 --           launch too. A gap before an event that had been launched is kernel_gap up to 10 us,
 --           else other. unknown: the launch is not in the trace. What a rank without a device does
---           between its calls is host.
+--           between its calls is host. thread: process and thread of the launch call, -1 where not
+--           known.
 WITH
     known AS (
         SELECT
@@ -36,11 +37,11 @@ WITH
     -- The last call that waits, and the last phase of data loading, that began before the launch.
     placed AS (
         SELECT
-            k.trace, k.rank, k.device, k.start_ns, k.end_ns, k.launched_ns,
+            k.trace, k.rank, k.device, k.thread, k.start_ns, k.end_ns, k.launched_ns,
             greatest(w.ts_ns, k.start_ns) AS sync_start_ns,
-            least(w.end_ns, k.launched_ns) AS sync_end_ns,
+            CASE WHEN w.end_ns IS NOT NULL THEN least(w.end_ns, k.launched_ns) END AS sync_end_ns,
             greatest(l.ts_ns, k.start_ns) AS load_start_ns,
-            least(l.end_ns, k.launched_ns) AS load_end_ns
+            CASE WHEN l.end_ns IS NOT NULL THEN least(l.end_ns, k.launched_ns) END AS load_end_ns
         FROM known AS k
         ASOF LEFT JOIN waiting AS w
             ON w.trace = k.trace AND w.rank = k.rank AND w.thread = k.thread
@@ -54,7 +55,7 @@ WITH
     -- start.
     bounded AS (
         SELECT
-            trace, rank, device, start_ns, end_ns, launched_ns,
+            trace, rank, device, thread, start_ns, end_ns, launched_ns,
             coalesce(sync_end_ns > sync_start_ns, FALSE) AS has_sync,
             CASE WHEN sync_end_ns > sync_start_ns THEN sync_start_ns ELSE start_ns END
                 AS sync_start_ns,
@@ -68,7 +69,7 @@ WITH
     -- Where both are in a gap, the call counts for what lies in both.
     cuts AS (
         SELECT
-            trace, rank, device, start_ns, end_ns, launched_ns, has_sync,
+            trace, rank, device, thread, start_ns, end_ns, launched_ns, has_sync,
             list_sort(list_distinct([
                 start_ns, sync_start_ns, sync_end_ns, load_start_ns, load_end_ns, launched_ns
             ])) AS bounds,
@@ -78,7 +79,7 @@ WITH
 
     pieces AS (
         SELECT
-            trace, rank, device, start_ns AS gap_start_ns, has_sync,
+            trace, rank, device, thread, start_ns AS gap_start_ns, has_sync,
             sync_start_ns, sync_end_ns, load_start_ns, load_end_ns,
             unnest(bounds[:-2]) AS start_ns, unnest(bounds[2:]) AS end_ns
         FROM cuts
@@ -86,7 +87,7 @@ WITH
 
     labelled AS (
         SELECT
-            trace, rank, device, gap_start_ns, has_sync, start_ns, end_ns,
+            trace, rank, device, thread, gap_start_ns, has_sync, start_ns, end_ns,
             CASE
                 WHEN start_ns >= sync_start_ns AND end_ns <= sync_end_ns THEN 'sync'
                 WHEN start_ns >= load_start_ns AND end_ns <= load_end_ns THEN 'data_loading'
@@ -97,7 +98,7 @@ WITH
 
     rests AS (
         SELECT
-            trace, rank, device, has_sync, start_ns, end_ns, part,
+            trace, rank, device, thread, has_sync, start_ns, end_ns, part,
             sum(CASE WHEN part = 'rest' THEN end_ns - start_ns ELSE 0 END) OVER (
                 PARTITION BY trace, rank, device, gap_start_ns
             ) AS rest_ns
@@ -111,10 +112,11 @@ SELECT
         WHEN rest_ns > 100000 THEN 'host'
         WHEN has_sync THEN 'sync'
         ELSE 'launch'
-    END AS part
+    END AS part,
+    thread
 FROM rests
 UNION ALL
-SELECT trace, rank, device, launched_ns, end_ns, 'launch'
+SELECT trace, rank, device, launched_ns, end_ns, 'launch', thread
 FROM known
 WHERE host_wait_ns > 0 AND end_ns > launched_ns
 UNION ALL
@@ -125,6 +127,7 @@ SELECT
         WHEN host_wait_ns IS NULL THEN 'unknown'
         WHEN gap_ns <= 10000 THEN 'kernel_gap'
         ELSE 'other'
-    END
+    END,
+    thread
 FROM known
 WHERE host_wait_ns IS NULL OR host_wait_ns = 0

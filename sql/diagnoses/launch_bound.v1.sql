@@ -1,0 +1,68 @@
+-- @diagnosis launch_bound
+-- @version  1
+-- @summary  The host launches kernels later than the devices could run them.
+-- @profilers kineto nsys
+-- @requires device_events launches _cost_bounds
+-- @reads    _idle_labels _diagnosis_limits
+-- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+--           | XLA launches whole programs, so that its device events have no launches of their own
+-- @gain     the part launch of step_account gone on all ranks: a rank loses that time, and of its
+--           exposed waiting for another rank no more than that one loses; the step loses what the
+--           rank loses that loses least
+-- @shown    idle_causes
+-- @caveat   Only gaps with no more than 100 us of other work of the host are launch; longer ones
+--           are host_stalls. A profiler that records the host makes launches slower.
+-- @source   step_account; by operator as in idle_causes
+WITH
+    labels AS (
+        SELECT trace, kind, name, sum(time_ms ORDER BY rank) AS time_ms
+        FROM _idle_labels
+        WHERE part = 'launch' AND kind = 'operator'
+        GROUP BY trace, kind, name
+        QUALIFY row_number() OVER (
+            PARTITION BY trace ORDER BY sum(time_ms ORDER BY rank) DESC, name
+        ) <= 3
+    ),
+
+    totals AS (
+        SELECT
+            trace, sum(time_ms ORDER BY rank) AS time_ms,
+            avg(spans_per_step ORDER BY rank) AS spans_per_step
+        FROM _idle_labels
+        WHERE part = 'launch' AND kind = 'all'
+        GROUP BY trace
+    ),
+
+    operators AS (
+        SELECT
+            l.trace,
+            string_agg(
+                printf('%s (%.0f %%)', l.name, 100 * l.time_ms / t.time_ms), ', '
+                ORDER BY l.time_ms DESC, l.name
+            ) AS names
+        FROM labels AS l
+        INNER JOIN totals AS t ON t.trace = l.trace
+        GROUP BY l.trace
+    )
+
+SELECT
+    b.trace,
+    printf(
+        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%), in %.0f gaps of %.1f us on average; the launching thread is %s then',
+        b.own_ms, 100 * b.own_ms / b.step_ms, t.spans_per_step,
+        1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
+        coalesce('in ' || o.names, 'in no operator')
+    ) AS finding,
+    {rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END} AS "where",
+    b.time_ms AS time_per_step_ms,
+    b.gain_ms,
+    [l.steps_limit, l.launches_limit, l.matches_limit] AS limits,
+    'record the step in CUDA graphs: torch.compile(mode="reduce-overhead"), torch.cuda.make_graphed_callables, in Megatron-LM its CUDA graph options; else launch fewer, larger kernels: fused or foreach optimizers, torch.compile, a larger micro-batch. Keep the host ahead: no synchronisation in the step'
+        AS advice,
+    'SELECT rank, kind, name, time_ms, spans_per_step FROM _idle_labels WHERE trace = {trace} AND part = ''launch'' ORDER BY time_ms DESC LIMIT 20'
+        AS evidence
+FROM _cost_bounds AS b
+INNER JOIN _diagnosis_limits AS l ON l.trace = b.trace
+INNER JOIN totals AS t ON t.trace = b.trace
+LEFT JOIN operators AS o ON o.trace = b.trace
+WHERE b.subject = 'part' AND b.key = 'launch' AND b.gain_ms > 0

@@ -1,0 +1,124 @@
+-- @view     _cost_bounds
+-- @summary  What a step could lose at most if a part of it alone were gone on all ranks.
+-- @materialize session
+-- @requires _rank_account
+-- @reads    _idle_labels _copy_costs _kernel_costs
+-- @caveat   subject: part of step_account, call (a call that waits, in an operator), copy (a
+--           direction, detail pageable), few_sms and kernel (by name), short; key and detail say
+--           which. A rank loses its own
+--           time, and of its exposed waiting for another rank, directly or for one that waits for
+--           it, no more than what that one loses itself; communication not matched over the ranks
+--           counts as such waiting. The step loses no more than the rank that loses least: gain_ms.
+--           time_ms is the mean over the ranks of what they lose.
+WITH
+    costs AS (
+        SELECT
+            trace, rank, 'part' AS subject, part AS key, '' AS detail,
+            sum(time_ms ORDER BY for_rank) AS time_ms
+        FROM _rank_account
+        WHERE part IN (
+            'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
+        )
+        GROUP BY trace, rank, part
+        UNION ALL
+        SELECT trace, rank, 'call', name, coalesce(operator, ''), time_ms
+        FROM _idle_labels
+        WHERE kind = 'call'
+        UNION ALL
+        SELECT
+            c.trace, c.rank, 'copy', coalesce(c.direction, ''),
+            CASE WHEN c.pageable THEN 'pageable' ELSE '' END, least(c.exposed_ms, a.time_ms)
+        FROM _copy_costs AS c
+        INNER JOIN _rank_account AS a
+            ON a.trace = c.trace AND a.rank = c.rank AND a.part = 'copy'
+        WHERE c.exposed_ms > 0
+        UNION ALL
+        SELECT trace, rank, 'few_sms', name, '', low_ms
+        FROM _kernel_costs
+        WHERE low_ms > 0
+        UNION ALL
+        SELECT trace, rank, 'kernel', name, '', time_ms
+        FROM _kernel_costs
+        QUALIFY time_ms >= 0.3 * sum(time_ms) OVER (PARTITION BY trace, rank)
+        UNION ALL
+        -- Each short kernel costs what the shortest kernel of the rank takes.
+        SELECT
+            trace, rank, 'short', 'kernels', '',
+            sum(short_per_step) * min(least_ns) / 1e6
+        FROM _kernel_costs
+        GROUP BY trace, rank
+        HAVING sum(short_per_step) > 0
+    ),
+
+    ranks AS (
+        SELECT
+            trace, rank, any_value(step_ms) AS step_ms,
+            coalesce(sum(time_ms) FILTER (WHERE part = 'unmatched'), 0) AS unmatched_ms
+        FROM _rank_account
+        GROUP BY trace, rank
+    ),
+
+    waits AS (
+        SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
+        FROM _rank_account
+        WHERE part = 'wait' AND cause_rank <> rank
+        GROUP BY trace, rank, cause_rank
+    ),
+
+    -- The most of a cost on one rank, and on another one than that.
+    tops AS (
+        SELECT
+            trace, subject, key, detail,
+            array_agg({rank: rank, time_ms: time_ms} ORDER BY time_ms DESC, rank) AS most,
+            count(*) AS rank_count, avg(time_ms ORDER BY rank) AS own_ms
+        FROM costs
+        GROUP BY trace, subject, key, detail
+    ),
+
+    caused AS (
+        SELECT
+            c.trace, c.subject, c.key, c.detail, w.rank,
+            sum(least(w.wait_ms, c.time_ms) ORDER BY c.rank) AS wait_ms
+        FROM costs AS c
+        INNER JOIN waits AS w ON w.trace = c.trace AND w.cause_rank = c.rank
+        GROUP BY c.trace, c.subject, c.key, c.detail, w.rank
+    ),
+
+    losses AS (
+        SELECT
+            t.trace, t.subject, t.key, t.detail, r.rank, r.step_ms,
+            coalesce(c.time_ms, 0) AS own_ms,
+            least(
+                r.step_ms,
+                coalesce(c.time_ms, 0) + coalesce(w.wait_ms, 0) + least(
+                    r.unmatched_ms,
+                    CASE WHEN t.most[1].rank <> r.rank THEN t.most[1].time_ms
+                        ELSE coalesce(t.most[2].time_ms, 0)
+                    END
+                )
+            ) AS loss_ms
+        FROM tops AS t
+        INNER JOIN ranks AS r ON r.trace = t.trace
+        LEFT JOIN costs AS c
+            ON c.trace = t.trace
+            AND c.rank = r.rank
+            AND c.subject = t.subject
+            AND c.key = t.key
+            AND c.detail = t.detail
+        LEFT JOIN caused AS w
+            ON w.trace = t.trace
+            AND w.rank = r.rank
+            AND w.subject = t.subject
+            AND w.key = t.key
+            AND w.detail = t.detail
+    )
+
+SELECT
+    trace, subject, key, nullif(detail, '') AS detail, avg(step_ms ORDER BY rank) AS step_ms,
+    avg(loss_ms ORDER BY rank) AS time_ms, min(loss_ms) AS gain_ms,
+    avg(own_ms ORDER BY rank) AS own_ms, max(own_ms) AS most_ms,
+    arg_max(rank, {own_ms: own_ms, rank: -rank}) AS most_rank,
+    CAST(count(*) FILTER (WHERE own_ms > 0) AS BIGINT) AS having_count,
+    CAST(count(*) AS BIGINT) AS rank_count
+FROM losses
+GROUP BY trace, subject, key, detail
