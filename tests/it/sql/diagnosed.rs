@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::sql::jobs::plan::{Cause, JOBS, Planted};
 use crate::sql::jobs::{Job, Sim};
-use crate::support::{Csv, Place, examples, folders, in_parallel, name, selected};
+use crate::support::{Csv, Place, examples, in_parallel, selected};
 
 /// Diagnoses that blame a rank.
 const BLAMING: [&str; 3] = ["slow_rank", "late_rank", "uneven_all_to_all"];
@@ -117,12 +117,9 @@ fn the_planted_cause_comes_first_and_gains_what_it_costs() {
 
 #[test]
 fn the_parts_of_every_example_are_its_steps() {
-    let counts = std::sync::Mutex::new(0);
-    let failures = in_parallel(&folders(&examples()), |folder| {
-        let (unequal, steps) = unequal_steps(&Place::of(folder));
-        *counts.lock().expect("no thread panics while it adds") += steps;
-        unequal.into_iter().map(|u| format!("{}: {u}", name(folder))).collect()
-    });
-    assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n"));
-    assert!(counts.into_inner().expect("no thread panics while it adds") > 20);
+    let place = Place::new();
+    place.run(&["ingest", &examples().to_string_lossy(), "-q"]).done();
+    let (unequal, steps) = unequal_steps(&place);
+    assert!(unequal.is_empty(), "{} wrong:\n{}", unequal.len(), unequal.join("\n"));
+    assert!(steps > 20, "{steps} steps");
 }

@@ -8,6 +8,8 @@ pub type PerRank = [i64; RANKS];
 /// The differences between the jobs.
 #[derive(Clone, Copy)]
 pub struct Plan {
+    /// Steps before the first that is recorded, in which the ranks fall into their rhythm.
+    pub early_steps: i64,
     /// Time of a kernel of each rank, in thousandths of what the others take.
     pub pace: PerRank,
     /// The same of the kernels of experts; the tokens that come to the rank grow with it.
@@ -51,6 +53,7 @@ pub enum Sync {
 }
 
 pub const EVEN: Plan = Plan {
+    early_steps: 0,
     pace: [1000; RANKS],
     experts: [1000; RANKS],
     sleep_ns: [0; RANKS],
@@ -86,6 +89,7 @@ pub const UNEVEN_EXPERTS: Plan =
 
 /// Nothing is wrong: calls are short or hidden, and the host is ahead of the devices.
 pub const HEALTHY: Plan = Plan {
+    early_steps: 4,
     load_ns: [50_000; RANKS],
     exchange_bytes: MB / 4,
     gradient_bytes: [16 * MB, 12 * MB, 8 * MB, MB],

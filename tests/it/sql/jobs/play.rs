@@ -101,7 +101,14 @@ impl Sim {
             calls: Vec::new(),
             steps: Vec::new(),
         };
-        (0..STEPS).for_each(|step| sim.play_step(step));
+        for step in 0..plan.early_steps + STEPS {
+            if step == plan.early_steps {
+                sim.rows = from_fn(|_| String::new());
+                sim.calls.clear();
+                sim.steps.clear();
+            }
+            sim.play_step(step);
+        }
         sim
     }
 
