@@ -6,7 +6,8 @@
 -- @reads    _diagnosis_limits kernel_times
 -- @gain     the most that another rank waits, exposed, for this one, directly or for one that waits
 --           for it, and transfers, exposed, beyond what this one does; not more than its compute is
---           longer than the median of the ranks
+--           longer than the median of the ranks, nor than any other rank so waits and transfers,
+--           for whomever: a rank that waits less holds the step
 -- @shown    straggler_by_rank
 -- @param    alike_ratio DOUBLE 0.8 | Ranks whose compute is longer by at least this share of that
 --           of the slowest are one finding, as the ranks of a stage.
@@ -24,7 +25,10 @@ WITH
         SELECT
             trace, rank,
             coalesce(sum(time_ms) FILTER (WHERE part = 'compute'), 0) AS compute_ms,
-            coalesce(sum(time_ms) FILTER (WHERE part = 'transfer'), 0) AS transfer_ms
+            coalesce(sum(time_ms) FILTER (WHERE part = 'transfer'), 0) AS transfer_ms,
+            coalesce(
+                sum(time_ms ORDER BY part, for_rank) FILTER (WHERE part IN ('wait', 'unmatched')), 0
+            ) AS slack_ms
         FROM _rank_account
         GROUP BY trace, rank
     ),
@@ -78,24 +82,29 @@ WITH
         GROUP BY s.trace, s.named_rank, w.rank
     ),
 
-    -- While the slow rank still computes, the others expose transfer that it hides.
+    -- While the slow rank still computes, the others expose transfer that it hides. A step cannot
+    -- become shorter than what any other rank does without waiting.
     lost AS (
         SELECT
-            s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms, count(*) AS rank_count,
-            max(w.wait_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS most_ms
+            s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms,
+            count(w.rank) AS rank_count,
+            max(w.wait_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS most_ms,
+            min(p.slack_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS least_ms,
+            arg_min(p.rank, p.slack_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS next_rank
         FROM sets AS s
-        INNER JOIN waited AS w ON w.trace = s.trace AND w.named_rank = s.named_rank
-        INNER JOIN parts AS p ON p.trace = w.trace AND p.rank = w.rank
-        WHERE NOT list_contains(s.ranks, w.rank)
+        INNER JOIN parts AS p ON p.trace = s.trace AND NOT list_contains(s.ranks, p.rank)
+        LEFT JOIN waited AS w
+            ON w.trace = s.trace AND w.named_rank = s.named_rank AND w.rank = p.rank
         GROUP BY s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms
     ),
 
     found AS (
-        SELECT trace, named_rank, ranks, compute_ms, excess_ms, rank_count, most_ms
+        SELECT
+            trace, named_rank, ranks, compute_ms, excess_ms, rank_count, most_ms,
+            least(most_ms, least_ms, excess_ms) AS gain_ms,
+            CASE WHEN least_ms < 0.9 * least(most_ms, excess_ms) THEN next_rank END AS next_rank
         FROM lost
-        QUALIFY row_number() OVER (
-            PARTITION BY trace ORDER BY least(most_ms, excess_ms) DESC, named_rank
-        ) <= 3
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY gain_ms DESC, named_rank) <= 3
     ),
 
     kernels AS (
@@ -136,7 +145,7 @@ WITH
     judged AS (
         SELECT
             f.trace, f.named_rank, f.ranks, f.compute_ms, f.excess_ms, f.rank_count, f.most_ms,
-            r.kernel, r.events_ratio,
+            f.gain_ms, f.next_rank, r.kernel, r.events_ratio,
             CASE
                 WHEN r.events_ratio >= 1.02 THEN 'more'
                 WHEN r.longer_ratio < 0.9 THEN 'some'
@@ -149,7 +158,7 @@ WITH
 SELECT
     j.trace,
     printf(
-        '%s %s %.1f %% longer than the median rank (%.3f ms against %.3f ms of a step)%s; %s for it',
+        '%s %s %.1f %% longer than the median rank (%.3f ms against %.3f ms of a step)%s; %s for it%s',
         CASE
             WHEN len(j.ranks) = 1 THEN 'rank ' || j.named_rank
             WHEN len(j.ranks) > 8 THEN len(j.ranks) || ' ranks, most rank ' || j.named_rank || ','
@@ -164,11 +173,12 @@ SELECT
             WHEN 'some' THEN ', in some kernels only, most in ' || left(j.kernel, 60)
             ELSE ''
         END,
-        CASE WHEN j.rank_count = 1 THEN 'one other waits' ELSE j.rank_count || ' others wait' END
+        CASE WHEN j.rank_count = 1 THEN 'one other waits' ELSE j.rank_count || ' others wait' END,
+        CASE WHEN j.next_rank IS NULL THEN '' ELSE '; without it rank ' || j.next_rank || ' holds the step' END
     ) AS finding,
     {rank: j.named_rank, kernel: CASE WHEN j.how = 'some' THEN j.kernel END} AS "where",
     j.most_ms AS time_per_step_ms,
-    least(j.most_ms, j.excess_ms) AS gain_ms,
+    j.gain_ms,
     [l.steps_limit, l.clocks_limit, l.matches_limit] AS limits,
     CASE
         WHEN j.how = 'more'
@@ -183,4 +193,4 @@ SELECT
         AS evidence
 FROM judged AS j
 INNER JOIN _diagnosis_limits AS l ON l.trace = j.trace
-WHERE least(j.most_ms, j.excess_ms) > 0
+WHERE j.gain_ms > 0
