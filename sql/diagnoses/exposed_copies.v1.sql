@@ -42,7 +42,7 @@ SELECT
             printf(', %.1f MiB at %.1f GB/s', c.bytes_per_step / 1048576, c.rate_gb_per_s), ''
         )
     ) AS finding,
-    {rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END, kind: b.key}
+    {rank: CASE WHEN b.is_of_one THEN b.most_rank END, kind: b.key}
         AS "where",
     b.time_ms AS time_per_step_ms,
     b.gain_ms,

@@ -65,14 +65,14 @@ WITH
 SELECT
     b.trace,
     printf(
-        'the host does other work than launching: %.3f ms of a step idle (%.1f %%), in %.1f gaps, the longest %.3f ms; %.0f %% of it in no operator (Python, garbage collection, logging, a checkpoint)%s%s%s',
-        b.own_ms, 100 * b.own_ms / b.step_ms, t.spans_per_step, t.longest_ms,
+        'the host does other work than launching: %.3f ms of a step idle (%.1f %%)%s, in %.1f gaps, the longest %.3f ms; %.0f %% of it in no operator (Python, garbage collection, logging, a checkpoint)%s%s%s',
+        b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text, t.spans_per_step, t.longest_ms,
         greatest(coalesce(s.without_pct, 100), 0),
         coalesce(', most in the operator ' || s.operator_text, ''),
         coalesce(', the range ' || s.range_text, ''), coalesce(', the phase ' || s.phase_text, '')
     ) AS finding,
     {
-        rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END, phase: s.phase,
+        rank: CASE WHEN b.is_of_one THEN b.most_rank END, phase: s.phase,
         operator: s.operator
     } AS "where",
     b.time_ms AS time_per_step_ms,

@@ -28,11 +28,11 @@ WITH
 SELECT
     b.trace,
     printf(
-        '%s%s holds up the host %.1f times in a step; the device is idle %.3f ms of it after that (%.1f %%), at most %.3f ms at once',
+        '%s%s holds up the host %.1f times in a step; the device is idle %.3f ms of it after that (%.1f %%)%s, at most %.3f ms at once',
         b.key, coalesce(' in ' || b.detail, ' outside of operators'), c.calls_per_step, b.own_ms,
-        100 * b.own_ms / b.step_ms, c.longest_ms
+        100 * b.own_ms / b.step_ms, b.ranks_text, c.longest_ms
     ) AS finding,
-    {rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END, operator: b.detail}
+    {rank: CASE WHEN b.is_of_one THEN b.most_rank END, operator: b.detail}
         AS "where",
     b.time_ms AS time_per_step_ms,
     b.gain_ms,

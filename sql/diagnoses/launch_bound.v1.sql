@@ -48,12 +48,12 @@ WITH
 SELECT
     b.trace,
     printf(
-        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%), in %.0f gaps of %.1f us on average; the launching thread is %s then',
-        b.own_ms, 100 * b.own_ms / b.step_ms, t.spans_per_step,
+        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then',
+        b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text, t.spans_per_step,
         1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
         coalesce('in ' || o.names, 'in no operator')
     ) AS finding,
-    {rank: CASE WHEN b.having_count = 1 AND b.rank_count > 1 THEN b.most_rank END} AS "where",
+    {rank: CASE WHEN b.is_of_one THEN b.most_rank END} AS "where",
     b.time_ms AS time_per_step_ms,
     b.gain_ms,
     [l.steps_limit, l.launches_limit, l.matches_limit] AS limits,

@@ -45,11 +45,33 @@ WITH
         WHERE w.is_counted AND least(s.end_ns, w.end_ns) > greatest(s.start_ns, w.start_ns)
     ),
 
+    -- Spans that follow each other are one.
+    joined AS (
+        SELECT
+            trace, rank, device_key, part, end_ns - start_ns AS time_ns,
+            sum(CASE WHEN is_next THEN 0 ELSE 1 END) OVER (
+                PARTITION BY trace, rank, device_key, part ORDER BY start_ns
+                ROWS UNBOUNDED PRECEDING
+            ) AS place
+        FROM (
+            SELECT
+                trace, rank, device_key, part, start_ns, end_ns,
+                coalesce(start_ns = lag(end_ns) OVER (
+                    PARTITION BY trace, rank, device_key, part ORDER BY start_ns
+                ), FALSE) AS is_next
+            FROM cut
+        )
+    ),
+
     totals AS (
         SELECT
-            trace, rank, part, sum(end_ns - start_ns) AS time_ns, count(*) AS span_count,
-            max(end_ns - start_ns) AS longest_ns
-        FROM cut
+            trace, rank, part, sum(time_ns) AS time_ns, count(*) AS span_count,
+            max(time_ns) AS longest_ns
+        FROM (
+            SELECT trace, rank, device_key, part, place, sum(time_ns) AS time_ns
+            FROM joined
+            GROUP BY trace, rank, device_key, part, place
+        )
         GROUP BY trace, rank, part
     ),
 
@@ -164,9 +186,12 @@ WITH
     calls AS (
         SELECT
             s.trace, s.rank, 'sync' AS part, 'call' AS kind, s.name, h.name AS operator,
-            sum(s.time_ns) AS time_ns, count(DISTINCT s.call_ns) AS span_count,
-            max(s.time_ns) AS longest_ns
-        FROM synced AS s
+            sum(s.time_ns) AS time_ns, count(*) AS span_count, max(s.time_ns) AS longest_ns
+        FROM (
+            SELECT trace, rank, name, event_id, call_ns, sum(time_ns) AS time_ns
+            FROM synced
+            GROUP BY trace, rank, name, event_id, call_ns
+        ) AS s
         LEFT JOIN host_events AS h ON h.trace = s.trace AND h.event_id = s.event_id
         GROUP BY s.trace, s.rank, s.name, h.name
     ),

@@ -9,7 +9,8 @@
 --           time, and of its exposed waiting for another rank, directly or for one that waits for
 --           it, no more than what that one loses itself; communication not matched over the ranks
 --           counts as such waiting. The step loses no more than the rank that loses least: gain_ms.
---           time_ms is the mean over the ranks of what they lose.
+--           time_ms is the mean over the ranks of what they lose, own_ms that of
+--           their own time alone. is_of_one: more than three quarters of it are of most_rank.
 WITH
     costs AS (
         SELECT
@@ -111,14 +112,26 @@ WITH
             AND w.subject = t.subject
             AND w.key = t.key
             AND w.detail = t.detail
+    ),
+
+    sums AS (
+        SELECT
+            trace, subject, key, detail, avg(step_ms ORDER BY rank) AS step_ms,
+            avg(loss_ms ORDER BY rank) AS time_ms, min(loss_ms) AS gain_ms,
+            avg(own_ms ORDER BY rank) AS own_ms, max(own_ms) AS most_ms,
+            arg_max(rank, {own_ms: own_ms, rank: -rank}) AS most_rank,
+            CAST(count(*) FILTER (WHERE own_ms > 0) AS BIGINT) AS having_count,
+            CAST(count(*) AS BIGINT) AS rank_count
+        FROM losses
+        GROUP BY trace, subject, key, detail
     )
 
 SELECT
-    trace, subject, key, nullif(detail, '') AS detail, avg(step_ms ORDER BY rank) AS step_ms,
-    avg(loss_ms ORDER BY rank) AS time_ms, min(loss_ms) AS gain_ms,
-    avg(own_ms ORDER BY rank) AS own_ms, max(own_ms) AS most_ms,
-    arg_max(rank, {own_ms: own_ms, rank: -rank}) AS most_rank,
-    CAST(count(*) FILTER (WHERE own_ms > 0) AS BIGINT) AS having_count,
-    CAST(count(*) AS BIGINT) AS rank_count
-FROM losses
-GROUP BY trace, subject, key, detail
+    trace, subject, key, nullif(detail, '') AS detail, step_ms, time_ms, gain_ms, own_ms, most_ms,
+    most_rank, having_count, rank_count,
+    rank_count > 1 AND most_ms > 0.75 * own_ms * rank_count AS is_of_one,
+    CASE WHEN rank_count > 1
+        THEN printf(' as mean over the ranks, up to %.3f ms (rank %d)', most_ms, most_rank)
+        ELSE ''
+    END AS ranks_text
+FROM sums
