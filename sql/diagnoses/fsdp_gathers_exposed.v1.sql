@@ -3,8 +3,8 @@
 -- @summary  FSDP gathers parameters too late: all-gathers have no compute beside them that hides
 --           them.
 -- @profilers kineto nsys
--- @requires fsdp_steps _rank_account
--- @reads    _fsdp_calls _account_windows _diagnosis_limits busy_intervals
+-- @requires _rank_account
+-- @reads    fsdp_steps _fsdp_calls _account_windows _diagnosis_limits busy_intervals
 -- @gain     transfer of its all-gathers without compute beside it, without the first of each step,
 --           which nothing comes before; mean over the ranks with FSDP; of a rank not more than its
 --           exposed transfer

@@ -3,8 +3,8 @@
 -- @summary  Gradients are reduced at the end of the backward pass of FSDP with nothing beside that
 --           hides it.
 -- @profilers kineto nsys
--- @requires fsdp_steps _rank_account
--- @reads    _fsdp_calls _account_windows _diagnosis_limits busy_intervals
+-- @requires _rank_account
+-- @reads    fsdp_steps _fsdp_calls _account_windows _diagnosis_limits busy_intervals
 -- @gain     transfer without compute beside it of the last reductions of each step: those from
 --           whose start to the end of the last one devices compute for less than half of the time;
 --           mean over the ranks with FSDP; of a rank not more than its exposed transfer

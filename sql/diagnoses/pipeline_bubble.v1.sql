@@ -12,7 +12,7 @@
 -- @check    coalesce((SELECT max(pp) FROM cards), 2) > 1
 --           | the card states one pipeline stage (pp = 1)
 -- @check    (SELECT count(*) FROM cards WHERE pp > 1)
---           + (SELECT count(*) FROM process_groups WHERE dim = 'pp')
+--           + (SELECT count(*) FROM process_groups WHERE dim = 'pp' AND group_size > 1)
 --           + (SELECT count(*) FROM _range_meanings WHERE is_stage) > 0
 --           | nothing says that there is a pipeline: no card with pp, no process group for it, no
 --           range that marks a stage
