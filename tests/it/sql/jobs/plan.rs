@@ -29,7 +29,7 @@ pub struct Plan {
     /// Time that a byte takes between the odd ranks of data parallelism, of what it takes
     /// elsewhere.
     pub odd_link: i64,
-    /// Tensor-parallel calls of 4 KB before the optimizer, one after the other.
+    /// Reduce-scatters of 4 KB before the optimizer, one after the other.
     pub small_calls: i64,
     /// Time of the host before it launches a layer.
     pub host_ns: i64,
@@ -175,8 +175,8 @@ pub const JOBS: [Planted; 16] = [
     },
     Planted {
         name: "small_calls",
-        plan: Plan { small_calls: 60, ..HEALTHY },
-        causes: &[one("small_calls", &[("kind", "all_reduce")])],
+        plan: Plan { small_calls: 40, ..HEALTHY },
+        causes: &[one("small_calls", &[("kind", "reduce_scatter")])],
     },
     Planted {
         name: "launch_bound",

@@ -147,7 +147,7 @@ impl Sim {
         }
         let differentiated: PerRank = from_fn(|r| self.free[&(r, COMPUTE)]);
         for _ in 0..self.plan.small_calls {
-            scattered = self.collective(Group::Tp, 4096, scattered);
+            scattered = self.collective(Group::Dp, 4096, scattered);
         }
         self.compute("adam_kernel", 500_000, 1, self.plan.pace, scattered);
         for r in 0..RANKS {
