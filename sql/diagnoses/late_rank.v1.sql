@@ -7,7 +7,7 @@
 -- @gain     the most that another rank waits, exposed, for this one, directly or for one that waits
 --           for it, and transfers, exposed, beyond what this one does; not more than its idle time
 --           by host, data loading, synchronisation and launches is longer than the median of the
---           ranks, nor than any other rank so waits and transfers, for whomever: a rank that waits
+--           others, nor than any other rank so waits and transfers, for whomever: a rank that waits
 --           less holds the step
 -- @shown    idle_causes
 -- @check    (SELECT count(DISTINCT rank) FROM _rank_account) > 1 | a single rank was ingested
@@ -16,7 +16,7 @@
 -- @check    (SELECT count(*) FROM _rank_account WHERE part IN ('host', 'data_loading', 'sync',
 --           'launch', 'kernel_gap')) > 0
 --           | no launch of a device event was recorded, so that nothing says why a device idles
--- @caveat   Where fewer than three steps count, how much later than the median rank it begins the
+-- @caveat   Where fewer than three steps count, how much later than the median of the others it begins the
 --           first of them counts as idle time: why, lies before it. Of a rank without a device,
 --           what its host computes between the calls is idle time of the host.
 -- @source   waiting goes back as in straggler_by_rank; idle time as in step_account
@@ -69,22 +69,30 @@ WITH
     ),
 
     medians AS (
-        SELECT trace, median(idle_ms) AS median_ms
-        FROM totals
-        GROUP BY trace
+        SELECT t.trace, t.rank, median(o.idle_ms) AS median_ms
+        FROM totals AS t
+        INNER JOIN totals AS o ON o.trace = t.trace AND o.rank <> t.rank
+        WHERE EXISTS (
+            SELECT 1
+            FROM _rank_account AS w
+            WHERE w.trace = t.trace AND w.part = 'wait' AND w.cause_rank = t.rank
+        )
+        GROUP BY t.trace, t.rank
     ),
 
     part_medians AS (
-        SELECT trace, part, median(time_ms) AS median_ms
-        FROM idle
-        GROUP BY trace, part
+        SELECT i.trace, i.rank, i.part, median(o.time_ms) AS median_ms
+        FROM idle AS i
+        INNER JOIN medians AS m ON m.trace = i.trace AND m.rank = i.rank
+        INNER JOIN idle AS o ON o.trace = i.trace AND o.part = i.part AND o.rank <> i.rank
+        GROUP BY i.trace, i.rank, i.part
     ),
 
     -- The part of which it has most more than the others.
     parts AS (
         SELECT i.trace, i.rank, i.part, i.time_ms, m.median_ms
         FROM idle AS i
-        INNER JOIN part_medians AS m ON m.trace = i.trace AND m.part = i.part
+        INNER JOIN part_medians AS m ON m.trace = i.trace AND m.rank = i.rank AND m.part = i.part
         QUALIFY row_number() OVER (
             PARTITION BY i.trace, i.rank ORDER BY i.time_ms - m.median_ms DESC, i.part
         ) = 1
@@ -130,7 +138,7 @@ WITH
                 WHEN w.least_ms < 0.9 * least(w.most_ms, t.idle_ms - m.median_ms) THEN w.next_rank
             END AS next_rank
         FROM totals AS t
-        INNER JOIN medians AS m ON m.trace = t.trace
+        INNER JOIN medians AS m ON m.trace = t.trace AND m.rank = t.rank
         INNER JOIN parts AS p ON p.trace = t.trace AND p.rank = t.rank
         INNER JOIN waited AS w ON w.trace = t.trace AND w.rank = t.rank
         WHERE t.idle_ms > m.median_ms AND w.most_ms > 0
@@ -140,7 +148,7 @@ WITH
 SELECT
     l.trace,
     printf(
-        'rank %d loses %.3f ms of a step to its host, the median rank %.3f ms; %.3f ms of the difference is %s; %s for it, up to %.3f ms%s',
+        'rank %d loses %.3f ms of a step to its host, the median of the others %.3f ms; %.3f ms of the difference is %s; %s for it, up to %.3f ms%s',
         l.rank, l.idle_ms, l.median_ms, l.part_ms,
         CASE l.part
             WHEN 'data_loading' THEN 'data loading'

@@ -10,7 +10,7 @@
 -- @param    reachable_ratio DOUBLE 0.6 | Share of the bandwidth of the link, as bus bandwidth, that
 --           large calls are held to reach.
 -- @param    large_bytes BIGINT 4194304 | Calls of this size or more are large, where their fit does
---           not say it (four times n_half).
+--           not say it (five times n_half).
 -- @reason   (SELECT why FROM _size_reasons WHERE spoken = 'call')
 --           | no call of more than one rank states a size above 0 and has a duration above 0
 -- @check    (SELECT count(*) FROM cards WHERE scale_up_gbit_per_s > 0 OR scale_out_gbit_per_s > 0)
@@ -31,7 +31,7 @@ WITH
                 WHEN x.group_size > 1 THEN b.factor * (x.group_size - 1) / x.group_size
             END * x.message_bytes * x.calls AS bus_bytes,
             coalesce(
-                CASE WHEN f.flag IS NULL THEN 4 * f.n_half_bytes END, CAST($large_bytes AS DOUBLE)
+                CASE WHEN f.flag IS NULL THEN 5 * f.n_half_bytes END, CAST($large_bytes AS DOUBLE)
             ) AS large_bytes
         FROM _exposed_transfers AS x
         INNER JOIN bus_factors AS b ON b.collective = x.collective

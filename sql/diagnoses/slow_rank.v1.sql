@@ -6,7 +6,8 @@
 -- @reads    _diagnosis_limits kernel_times
 -- @gain     the most that another rank waits, exposed, for this one, directly or for one that waits
 --           for it, and transfers, exposed, beyond what this one does; not more than its compute is
---           longer than the median of the ranks, nor than any other rank so waits and transfers,
+--           longer than the median of the others (than the mean, where it has more work, which would
+--           be spread over all), nor than any other rank so waits and transfers,
 --           for whomever: a rank that waits less holds the step
 -- @shown    straggler_by_rank
 -- @param    alike_ratio DOUBLE 0.8 | Ranks whose compute is longer by at least this share of that
@@ -33,12 +34,6 @@ WITH
         GROUP BY trace, rank
     ),
 
-    medians AS (
-        SELECT trace, median(compute_ms) AS median_ms
-        FROM parts
-        GROUP BY trace
-    ),
-
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
         FROM _rank_account
@@ -46,18 +41,29 @@ WITH
         GROUP BY trace, rank, cause_rank
     ),
 
-    causes AS (
-        SELECT p.trace, p.rank, p.compute_ms, p.transfer_ms, p.compute_ms - m.median_ms AS excess_ms
+    -- Of those that others wait for: how long the others compute.
+    medians AS (
+        SELECT
+            p.trace, p.rank, median(o.compute_ms) AS median_ms,
+            (sum(o.compute_ms ORDER BY o.rank) + any_value(p.compute_ms)) / (count(*) + 1) AS mean_ms
         FROM parts AS p
-        INNER JOIN medians AS m ON m.trace = p.trace
+        INNER JOIN parts AS o ON o.trace = p.trace AND o.rank <> p.rank
+        WHERE EXISTS (SELECT 1 FROM waits AS w WHERE w.trace = p.trace AND w.cause_rank = p.rank)
+        GROUP BY p.trace, p.rank
+    ),
+
+    causes AS (
+        SELECT p.trace, p.rank, p.compute_ms, p.transfer_ms, p.compute_ms - m.median_ms AS excess_ms,
+            p.compute_ms - m.mean_ms AS above_mean_ms
+        FROM parts AS p
+        INNER JOIN medians AS m ON m.trace = p.trace AND m.rank = p.rank
         WHERE p.compute_ms > m.median_ms
-            AND EXISTS (SELECT 1 FROM waits AS w WHERE w.trace = p.trace AND w.cause_rank = p.rank)
     ),
 
     -- Ranks about as slow as the slowest are one finding, named after it.
     slow AS (
         SELECT
-            trace, rank, compute_ms, transfer_ms, excess_ms,
+            trace, rank, compute_ms, transfer_ms, excess_ms, above_mean_ms,
             CASE
                 WHEN excess_ms >= $alike_ratio * max(excess_ms) OVER (PARTITION BY trace)
                     THEN first_value(rank) OVER (PARTITION BY trace ORDER BY excess_ms DESC, rank)
@@ -70,7 +76,7 @@ WITH
         SELECT
             trace, named_rank, array_agg(rank ORDER BY rank) AS ranks,
             max(compute_ms) AS compute_ms, max(excess_ms) AS excess_ms,
-            min(transfer_ms) AS transfer_ms
+            max(above_mean_ms) AS above_mean_ms, min(transfer_ms) AS transfer_ms
         FROM slow
         GROUP BY trace, named_rank
     ),
@@ -86,7 +92,7 @@ WITH
     -- become shorter than what any other rank does without waiting.
     lost AS (
         SELECT
-            s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms,
+            s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms, s.above_mean_ms,
             count(w.rank) AS rank_count,
             max(w.wait_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS most_ms,
             min(p.slack_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS least_ms,
@@ -95,13 +101,13 @@ WITH
         INNER JOIN parts AS p ON p.trace = s.trace AND NOT list_contains(s.ranks, p.rank)
         LEFT JOIN waited AS w
             ON w.trace = s.trace AND w.named_rank = s.named_rank AND w.rank = p.rank
-        GROUP BY s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms
+        GROUP BY s.trace, s.named_rank, s.ranks, s.compute_ms, s.excess_ms, s.above_mean_ms
     ),
 
     found AS (
         SELECT
-            trace, named_rank, ranks, compute_ms, excess_ms, rank_count, most_ms,
-            least(most_ms, least_ms, excess_ms) AS gain_ms,
+            trace, named_rank, ranks, compute_ms, excess_ms, above_mean_ms, rank_count,
+            most_ms, least(most_ms, least_ms, excess_ms) AS gain_ms,
             CASE WHEN least_ms < 0.9 * least(most_ms, excess_ms) THEN next_rank END AS next_rank
         FROM lost
         QUALIFY row_number() OVER (PARTITION BY trace ORDER BY gain_ms DESC, named_rank) <= 3
@@ -145,7 +151,12 @@ WITH
     judged AS (
         SELECT
             f.trace, f.named_rank, f.ranks, f.compute_ms, f.excess_ms, f.rank_count, f.most_ms,
-            f.gain_ms, f.next_rank, r.kernel, r.events_ratio,
+            -- Uneven work is spread, a slow device is made like the others.
+            CASE
+                WHEN r.events_ratio >= 1.02 OR r.longer_ratio < 0.9 THEN least(f.gain_ms, f.above_mean_ms)
+                ELSE f.gain_ms
+            END AS gain_ms,
+            f.next_rank, r.kernel, r.events_ratio,
             CASE
                 WHEN r.events_ratio >= 1.02 THEN 'more'
                 WHEN r.longer_ratio < 0.9 THEN 'some'
@@ -158,7 +169,7 @@ WITH
 SELECT
     j.trace,
     printf(
-        '%s %s %.1f %% longer than the median rank (%.3f ms against %.3f ms of a step)%s; %s for it%s',
+        '%s %s %.1f %% longer than the median of the others (%.3f ms against %.3f ms of a step)%s; %s for it%s',
         CASE
             WHEN len(j.ranks) = 1 THEN 'rank ' || j.named_rank
             WHEN len(j.ranks) > 8 THEN len(j.ranks) || ' ranks, most rank ' || j.named_rank || ','

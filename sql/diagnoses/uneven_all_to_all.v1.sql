@@ -5,8 +5,9 @@
 -- @profilers kineto nsys xla
 -- @requires collectives collective_calls _rank_account
 -- @reads    _waits _account_windows _diagnosis_limits busy_intervals process_groups
--- @gain     what a rank waits, exposed, in uneven calls for the rank with most bytes, and of their
---           exposed transfer what is above an even share of the bytes; of the rank that loses most
+-- @gain     what a rank waits, exposed, in uneven calls for the rank with most bytes, as far as
+--           that one has more than the mean of the ranks, and of their exposed transfer what is
+--           above an even share of the bytes; of the rank that loses most
 -- @shown    all_to_all_imbalance_ratio
 -- @param    uneven_ratio DOUBLE 1.1 | A call is uneven from this largest / mean of the bytes of its
 --           ranks on.
@@ -46,7 +47,10 @@ WITH
                     >= coalesce(max(out_bytes) / nullif(avg(out_bytes), 0), 1)
                     THEN min(rank) FILTER (WHERE in_bytes = most_in)
                 ELSE min(rank) FILTER (WHERE out_bytes = most_out)
-            END AS hot_rank
+            END AS hot_rank,
+            coalesce(max(in_bytes) / nullif(avg(in_bytes), 0), 1)
+                >= coalesce(max(out_bytes) / nullif(avg(out_bytes), 0), 1) AS by_sent,
+            max(in_bytes) AS most_in, max(out_bytes) AS most_out
         FROM (
             SELECT
                 trace, source, collective_id, rank, in_bytes, out_bytes,
@@ -58,19 +62,30 @@ WITH
     ),
 
     uneven AS (
-        SELECT trace, source, collective_id, ratio, hot_rank
+        SELECT
+            trace, source, collective_id, ratio, hot_rank, by_sent,
+            CASE WHEN by_sent THEN most_in ELSE most_out END AS most_bytes
         FROM calls
         WHERE ratio >= $uneven_ratio
     ),
 
-    -- Waits for the rank with most, and the part of the transfer that even bytes would not need.
+    -- Waits for the rank with most, as far as it has more than the mean, and the part of the
+    -- transfer that even bytes would not need.
     marks AS (
         SELECT
             s.trace, s.rank, s.device_key, s.pg_id, u.hot_rank, u.ratio,
-            greatest(s.in_bytes, s.out_bytes) AS most_bytes,
+            u.most_bytes,
             unnest([
                 {
-                    weight: CASE WHEN w.last_rank = u.hot_rank AND s.rank <> u.hot_rank THEN 1.0 ELSE 0.0 END,
+                    weight: CASE
+                        WHEN w.last_rank = u.hot_rank AND s.rank <> u.hot_rank
+                            THEN least(1.0, coalesce(
+                                (u.most_bytes - u.most_bytes / u.ratio)
+                                / nullif(u.most_bytes - CASE WHEN u.by_sent THEN s.in_bytes ELSE s.out_bytes END, 0),
+                                1.0
+                            ))
+                        ELSE 0.0
+                    END,
                     start_ns: s.ts_ns, end_ns: s.transfer_ns, is_wait: TRUE
                 },
                 {

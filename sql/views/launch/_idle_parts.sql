@@ -34,13 +34,14 @@ WITH
         WHERE phase = 'data_loading'
     ),
 
-    -- The last call that waits, and the last phase of data loading, that began before the launch.
+    -- The last call that waits, and the last phase of data loading, that began before the launch;
+    -- NULL where there is none, as least and greatest pass over NULL.
     placed AS (
         SELECT
             k.trace, k.rank, k.device, k.thread, k.start_ns, k.end_ns, k.launched_ns,
-            greatest(w.ts_ns, k.start_ns) AS sync_start_ns,
+            CASE WHEN w.ts_ns IS NOT NULL THEN greatest(w.ts_ns, k.start_ns) END AS sync_start_ns,
             CASE WHEN w.end_ns IS NOT NULL THEN least(w.end_ns, k.launched_ns) END AS sync_end_ns,
-            greatest(l.ts_ns, k.start_ns) AS load_start_ns,
+            CASE WHEN l.ts_ns IS NOT NULL THEN greatest(l.ts_ns, k.start_ns) END AS load_start_ns,
             CASE WHEN l.end_ns IS NOT NULL THEN least(l.end_ns, k.launched_ns) END AS load_end_ns
         FROM known AS k
         ASOF LEFT JOIN waiting AS w
