@@ -7,7 +7,8 @@
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @reason   (SELECT CASE WHEN count(*) = 0 THEN 'no range of the host says that data is loaded' END
---           FROM phases WHERE phase = 'data_loading') | no range of the host says that data is loaded
+--           FROM phases WHERE phase = 'data_loading')
+--           | no range of the host says that data is loaded
 -- @gain     the part data_loading of step_account gone on all ranks: a rank loses that time, and of
 --           its exposed waiting for another rank no more than that one loses; the step loses what
 --           the rank loses that loses least

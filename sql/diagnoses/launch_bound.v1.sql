@@ -6,9 +6,10 @@
 -- @reads    _idle_labels _diagnosis_limits
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
--- @gain     the part launch of step_account gone on all ranks: a rank loses that time, and of its
---           exposed waiting for another rank no more than that one loses; the step loses what the
---           rank loses that loses least
+-- @gain     the part launch of step_account gone on all ranks, and with it the part kernel_gap
+--           where that is the smaller of the two (else it counts in short_kernels): a rank loses
+--           that time, and of its exposed waiting for another rank no more than that one loses; the
+--           step loses what the rank loses that loses least
 -- @shown    idle_causes
 -- @caveat   Only gaps with no more than 100 us of other work of the host are launch; longer ones
 --           are host_stalls. A profiler that records the host makes launches slower.
@@ -48,14 +49,18 @@ WITH
 SELECT
     b.trace,
     printf(
-        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then',
+        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then%s',
         b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text, t.spans_per_step,
         1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
-        coalesce('in ' || o.names, 'in no operator')
+        coalesce('in ' || o.names, 'in no operator'),
+        CASE WHEN k.own_ms <= b.own_ms
+            THEN printf('; %.3f ms more between kernels that were launched', k.own_ms)
+            ELSE ''
+        END
     ) AS finding,
     {rank: CASE WHEN b.is_of_one THEN b.most_rank END} AS "where",
-    b.time_ms AS time_per_step_ms,
-    b.gain_ms,
+    CASE WHEN k.own_ms <= b.own_ms THEN a.time_ms ELSE b.time_ms END AS time_per_step_ms,
+    CASE WHEN k.own_ms <= b.own_ms THEN a.gain_ms ELSE b.gain_ms END AS gain_ms,
     [l.steps_limit, l.launches_limit, l.matches_limit] AS limits,
     'record the step in CUDA graphs: torch.compile(mode="reduce-overhead"), torch.cuda.make_graphed_callables, in Megatron-LM its CUDA graph options; else launch fewer, larger kernels: fused or foreach optimizers, torch.compile, a larger micro-batch. Keep the host ahead: no synchronisation in the step'
         AS advice,
@@ -64,5 +69,8 @@ SELECT
 FROM _cost_bounds AS b
 INNER JOIN _diagnosis_limits AS l ON l.trace = b.trace
 INNER JOIN totals AS t ON t.trace = b.trace
+LEFT JOIN _cost_bounds AS a ON a.trace = b.trace AND a.subject = 'launches'
+LEFT JOIN _cost_bounds AS k
+    ON k.trace = b.trace AND k.subject = 'part' AND k.key = 'kernel_gap'
 LEFT JOIN operators AS o ON o.trace = b.trace
 WHERE b.subject = 'part' AND b.key = 'launch' AND b.gain_ms > 0

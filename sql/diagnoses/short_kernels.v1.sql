@@ -7,10 +7,11 @@
 -- @reads    _idle_labels _diagnosis_limits
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA fuses kernels itself, and its events are operations
--- @gain     all kernels below 10 us fused into others: of the part kernel_gap of step_account (gaps
---           up to 10 us before kernels that were launched) not more gaps than there are such
---           kernels, and for each of them the shortest kernel of its rank, which bounds what
---           beginning one takes; the step loses of both what the rank loses that loses least
+-- @gain     all kernels below 10 us fused into others: for each of them what the shortest kernel of
+--           its rank takes, at most 1 us, which bounds what beginning one takes; and of the part
+--           kernel_gap of step_account (gaps up to 10 us before kernels that were launched) not
+--           more gaps than there are such kernels, where kernel_gap is more than launch (else it
+--           counts in launch_bound); the step loses of both what the rank loses that loses least
 -- @shown    short_kernels_summary
 -- @caveat   Idle time for which launches do not keep up is launch_bound, and not in the gain.
 -- @source   step_account
@@ -43,7 +44,10 @@ WITH
     bounds AS (
         SELECT
             f.trace, f.step_ms, c.short_per_step, c.short_ms, c.kernels_per_step, f.gain_ms AS fixed_ms,
-            f.time_ms AS fixed_time_ms, coalesce(least(1, c.short_per_step / g.gaps_per_step), 0) AS gap_share,
+            f.time_ms AS fixed_time_ms, CASE WHEN coalesce(h.own_ms, 0) < k.own_ms
+                THEN coalesce(least(1, c.short_per_step / g.gaps_per_step), 0)
+                ELSE 0
+            END AS gap_share,
             coalesce(k.gain_ms, 0) AS gap_ms, coalesce(k.time_ms, 0) AS gap_time_ms,
             coalesce(k.own_ms, 0) AS gap_own_ms
         FROM _cost_bounds AS f
@@ -51,6 +55,8 @@ WITH
         LEFT JOIN gaps AS g ON g.trace = f.trace
         LEFT JOIN _cost_bounds AS k
             ON k.trace = f.trace AND k.subject = 'part' AND k.key = 'kernel_gap'
+        LEFT JOIN _cost_bounds AS h
+            ON h.trace = f.trace AND h.subject = 'part' AND h.key = 'launch'
         WHERE f.subject = 'short'
     ),
 

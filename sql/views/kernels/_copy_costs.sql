@@ -2,26 +2,12 @@
 -- @summary  Copies and sets of each rank by direction, of those that start in a step that counts:
 --           how many in a step, how many bytes, and how much of their time no kernel hides.
 -- @materialize session
--- @requires device_events busy_intervals _account_windows _rank_account
--- @reads    copies step_account
+-- @requires device_events busy_intervals _account_windows _account_shares
+-- @reads    copies
 -- @caveat   Of one step and one device, as _rank_account; copies at the same time count each.
 --           pageable: the name says that the memory of the host is not pinned. direction is set for
 --           sets, NULL where nothing says one.
 WITH
-    devices AS (
-        SELECT trace, rank, count(DISTINCT coalesce(device, -1)) AS device_count
-        FROM step_account
-        WHERE is_counted
-        GROUP BY trace, rank
-    ),
-
-    windows AS (
-        SELECT a.trace, a.rank, any_value(a.window_count) * any_value(d.device_count) AS share_count
-        FROM _rank_account AS a
-        INNER JOIN devices AS d ON d.trace = a.trace AND d.rank = a.rank
-        GROUP BY a.trace, a.rank
-    ),
-
     moves AS (
         SELECT trace, rank, device, direction, name ILIKE '%pageable%' AS pageable, bytes, ts_ns, dur_ns
         FROM copies
@@ -90,4 +76,4 @@ SELECT
     CAST(s.bytes AS DOUBLE) / s.dur_ns AS rate_gb_per_s,
     s.dur_ns / 1e6 / w.share_count AS time_ms, s.exposed_ns / 1e6 / w.share_count AS exposed_ms
 FROM sums AS s
-INNER JOIN windows AS w ON w.trace = s.trace AND w.rank = s.rank
+INNER JOIN _account_shares AS w ON w.trace = s.trace AND w.rank = s.rank

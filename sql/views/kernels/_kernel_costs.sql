@@ -2,27 +2,12 @@
 -- @summary  Kernels of class compute by name on each rank, of those that start in a step that
 --           counts: how many in a step, how long, and how much of that by what they lack.
 -- @materialize session
--- @requires _kernel_shapes _account_windows _rank_account
--- @reads    step_account
+-- @requires _kernel_shapes _account_windows _account_shares
 -- @caveat   Of one step and one device, as _rank_account; kernels at the same time count each.
 --           short: of less than 10 us. low_ms: of kernels of at least 10 us with blocks for less
 --           than half of the multiprocessors, the time x the share of multiprocessors without a
 --           block. low_coverage: their mean share with one, by time.
 WITH
-    devices AS (
-        SELECT trace, rank, count(DISTINCT coalesce(device, -1)) AS device_count
-        FROM step_account
-        WHERE is_counted
-        GROUP BY trace, rank
-    ),
-
-    windows AS (
-        SELECT a.trace, a.rank, any_value(a.window_count) * any_value(d.device_count) AS share_count
-        FROM _rank_account AS a
-        INNER JOIN devices AS d ON d.trace = a.trace AND d.rank = a.rank
-        GROUP BY a.trace, a.rank
-    ),
-
     kernels AS (
         SELECT
             k.trace, k.rank, k.name, k.dur_ns, k.flops,
@@ -62,4 +47,4 @@ SELECT
     s.low_ns / 1e6 / w.share_count AS low_ms, 1 - s.low_ns / nullif(s.few_ns, 0) AS low_coverage,
     s.known_ns / 1e6 / w.share_count AS known_ms
 FROM sums AS s
-INNER JOIN windows AS w ON w.trace = s.trace AND w.rank = s.rank
+INNER JOIN _account_shares AS w ON w.trace = s.trace AND w.rank = s.rank

@@ -2,7 +2,7 @@
 -- @summary  What the host does while a device is idle: the time of each part of idle time in a
 --           step, by operator, range and phase on the launching thread, and by call that waits.
 -- @materialize session
--- @requires _idle_parts _account_windows _rank_account
+-- @requires _idle_parts _account_windows _account_shares
 -- @reads    _blocking_calls host_ranges host_events steps phases
 -- @caveat   Mean over the steps that count and over the devices of a rank, as _rank_account. kind:
 --           all (name is NULL), operator (outermost ones), range (outermost annotations that are no
@@ -207,19 +207,10 @@ WITH
         UNION ALL
         SELECT trace, rank, part, kind, name, operator, time_ns, span_count, longest_ns
         FROM calls
-    ),
-
-    -- A nanosecond of all steps in milliseconds of one.
-    scales AS (
-        SELECT t.trace, t.rank, t.part, any_value(a.time_ms) / any_value(t.time_ns) AS scale
-        FROM totals AS t
-        INNER JOIN _rank_account AS a
-            ON a.trace = t.trace AND a.rank = t.rank AND a.part = t.part
-        GROUP BY t.trace, t.rank, t.part
     )
 
 SELECT
-    r.trace, r.rank, r.part, r.kind, r.name, r.operator, r.time_ns * s.scale AS time_ms,
-    r.span_count * s.scale * 1e6 AS spans_per_step, r.longest_ns / 1e6 AS longest_ms
+    r.trace, r.rank, r.part, r.kind, r.name, r.operator, r.time_ns / 1e6 / s.share_count AS time_ms,
+    CAST(r.span_count AS DOUBLE) / s.share_count AS spans_per_step, r.longest_ns / 1e6 AS longest_ms
 FROM rows AS r
-INNER JOIN scales AS s ON s.trace = r.trace AND s.rank = r.rank AND s.part = r.part
+INNER JOIN _account_shares AS s ON s.trace = r.trace AND s.rank = r.rank

@@ -4,23 +4,33 @@
 -- @requires _rank_account
 -- @reads    _idle_labels _copy_costs _kernel_costs
 -- @caveat   subject: part of step_account, call (a call that waits, in an operator), copy (a
---           direction, detail pageable), few_sms and kernel (by name), short; key and detail say
---           which. A rank loses its own
---           time, and of its exposed waiting for another rank, directly or for one that waits for
---           it, no more than what that one loses itself; communication not matched over the ranks
---           counts as such waiting. The step loses no more than the rank that loses least: gain_ms.
---           time_ms is the mean over the ranks of what they lose, own_ms that of
---           their own time alone. is_of_one: more than three quarters of it are of most_rank.
+--           direction, detail pageable), launches (launch and kernel_gap together), few_sms and
+--           kernel (by name), short; key and detail say which. A rank loses its own time, and of
+--           its exposed waiting for another rank, directly or for one that waits for it, no more
+--           than what that one loses itself; communication not matched over the ranks counts as
+--           such waiting. The step loses no more than the rank that loses least: gain_ms. time_ms
+--           is the mean over the ranks of what they lose, own_ms that of their own time alone.
+--           is_of_one: more than three quarters of it are of most_rank.
 WITH
-    costs AS (
+    accounts AS MATERIALIZED (
+        SELECT trace, rank, step_ms, part, for_rank, cause_rank, time_ms
+        FROM _rank_account
+    ),
+
+    costs AS MATERIALIZED (
         SELECT
             trace, rank, 'part' AS subject, part AS key, '' AS detail,
             sum(time_ms ORDER BY for_rank) AS time_ms
-        FROM _rank_account
+        FROM accounts
         WHERE part IN (
             'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
         )
         GROUP BY trace, rank, part
+        UNION ALL
+        SELECT trace, rank, 'launches', 'launch, kernel_gap', '', sum(time_ms ORDER BY part)
+        FROM accounts
+        WHERE part IN ('launch', 'kernel_gap')
+        GROUP BY trace, rank
         UNION ALL
         SELECT trace, rank, 'call', name, coalesce(operator, ''), time_ms
         FROM _idle_labels
@@ -30,7 +40,7 @@ WITH
             c.trace, c.rank, 'copy', coalesce(c.direction, ''),
             CASE WHEN c.pageable THEN 'pageable' ELSE '' END, least(c.exposed_ms, a.time_ms)
         FROM _copy_costs AS c
-        INNER JOIN _rank_account AS a
+        INNER JOIN accounts AS a
             ON a.trace = c.trace AND a.rank = c.rank AND a.part = 'copy'
         WHERE c.exposed_ms > 0
         UNION ALL
@@ -42,10 +52,10 @@ WITH
         FROM _kernel_costs
         QUALIFY time_ms >= 0.3 * sum(time_ms) OVER (PARTITION BY trace, rank)
         UNION ALL
-        -- Each short kernel costs what the shortest kernel of the rank takes.
+        -- Each short kernel costs what the shortest of the rank takes, up to 1 us.
         SELECT
             trace, rank, 'short', 'kernels', '',
-            sum(short_per_step) * min(least_ns) / 1e6
+            sum(short_per_step ORDER BY name) * least(min(least_ns), 1000) / 1e6
         FROM _kernel_costs
         GROUP BY trace, rank
         HAVING sum(short_per_step) > 0
@@ -55,13 +65,13 @@ WITH
         SELECT
             trace, rank, any_value(step_ms) AS step_ms,
             coalesce(sum(time_ms) FILTER (WHERE part = 'unmatched'), 0) AS unmatched_ms
-        FROM _rank_account
+        FROM accounts
         GROUP BY trace, rank
     ),
 
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
-        FROM _rank_account
+        FROM accounts
         WHERE part = 'wait' AND cause_rank <> rank
         GROUP BY trace, rank, cause_rank
     ),
