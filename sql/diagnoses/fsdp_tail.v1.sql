@@ -74,7 +74,7 @@ SELECT
     printf(
         'at the end of the backward pass of FSDP gradients are reduced with no compute beside for %.3f ms of a step (%.1f calls%s)',
         t.exposed_ms, t.calls,
-        CASE WHEN t.bytes IS NULL THEN '' ELSE printf(', %.1f MB', t.bytes / 1e6) END
+        CASE WHEN t.bytes IS NULL THEN '' ELSE printf(', %.3f MB', t.bytes / 1e6) END
     ) AS finding,
     {kind: 'reduce_scatter', phase: 'backward'} AS "where",
     t.exposed_ms AS time_per_step_ms,

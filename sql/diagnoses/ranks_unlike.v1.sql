@@ -5,7 +5,8 @@
 -- @requires kernel_times
 -- @reads    steps cards process_groups collectives ranks
 -- @param    unlike_count_ratio DOUBLE 0.1 | A rank is unlike the others if its number of compute
---           kernels in a step is off their median by more than this share of it.
+--           kernels in a step is off their median by more than this share of it, and by more than
+--           one.
 -- @param    unlike_time_ratio DOUBLE 0.2 | Likewise if more than this share of its compute time is
 --           in kernels, by name, that at most half of the others run.
 -- @gain     none: what it costs is in the compute of those ranks, and in the waiting for them
@@ -94,7 +95,8 @@ WITH
             trace, rank, stage, rank_count, kernels, median_kernels, foreign_ratio, step_count,
             median_steps,
             CASE
-                WHEN abs(kernels - median_kernels) > $unlike_count_ratio * median_kernels THEN 'count'
+                WHEN abs(kernels - median_kernels) > greatest($unlike_count_ratio * median_kernels, 1)
+                    THEN 'count'
                 WHEN foreign_ratio > $unlike_time_ratio THEN 'names'
             END AS how
         FROM compared
@@ -129,7 +131,7 @@ SELECT
     CASE w.how
         WHEN 'count'
             THEN printf(
-                'rank %d runs %.0f compute kernels%s, the median of its %d ranks %.0f', w.rank, w.kernels,
+                'rank %d runs %.1f compute kernels%s, the median of its %d ranks %.1f', w.rank, w.kernels,
                 CASE WHEN w.step_count IS NULL THEN '' ELSE ' in a step' END, w.rank_count, w.median_kernels
             )
         ELSE printf(
