@@ -6,6 +6,8 @@
 //! - `tests/golden/derived/<table>/` are derived tables, and `tests/golden/views/_<view>/` helpers;
 //!   the header of the file says which columns are compared.
 //! - `tests/golden/views/<view>/<case>.csv` is what a report shows of a view, in its order.
+//! - `tests/golden/diagnoses/<diagnosis>/<case>.csv` is what a diagnosis finds, the header alone
+//!   where that is nothing, or `<case>.reason` why it is not looked for.
 //! - `tests/golden/comparisons/<comparison>/<base>+<test>.csv` is what a comparison of two cases
 //!   says (`metric_results.csv` of a case holds its metrics); without rows `.reason`, and why.
 //!
@@ -27,6 +29,7 @@ enum Kind {
     Metric,
     Derived,
     View,
+    Diagnosis,
     Comparison,
 }
 
@@ -35,10 +38,10 @@ struct Golden {
     file: PathBuf,
     /// The fixture; of a comparison several, joined by `+`.
     fixture: String,
-    /// Parameters of the metric or comparison.
+    /// Parameters of the metric, diagnosis or comparison.
     params: Vec<String>,
     kind: Kind,
-    /// The metric, table, view or comparison.
+    /// The metric, table, view, diagnosis or comparison.
     subject: String,
 }
 
@@ -51,6 +54,7 @@ fn all() -> Vec<Golden> {
         let kind = match file.strip_prefix(&root).ok().and_then(|f| f.iter().next()) {
             Some(folder) if folder == "derived" => Kind::Derived,
             Some(folder) if folder == "views" => Kind::View,
+            Some(folder) if folder == "diagnoses" => Kind::Diagnosis,
             Some(folder) if folder == "comparisons" => Kind::Comparison,
             _ => Kind::Metric,
         };
@@ -102,9 +106,9 @@ impl Golden {
             Ok(stdout) => Run { code: 0, stdout, stderr: String::new() },
             Err(stderr) => Run { code: 1, stdout: String::new(), stderr },
         };
-        let sheet = |params: &[(&str, Value)]| {
-            // Another form than that of the file is never written into it.
-            of(match tables.sheet(&self.subject, params) {
+        // Another form than that of the file is never written into it.
+        let rows = |answer: Result<Result<String, String>, String>| {
+            of(match answer {
                 Ok(Ok(csv)) if self.is("csv") => Ok(csv),
                 Ok(Err(reason)) if self.is("reason") => Ok(reason + "\n"),
                 Ok(Ok(csv)) => Err(format!("it has rows:\n{csv}")),
@@ -112,6 +116,7 @@ impl Golden {
                 Err(error) => Err(error),
             })
         };
+        let sheet = |params: &[(&str, Value)]| rows(tables.sheet(&self.subject, params));
         match self.kind {
             Kind::Metric => {
                 let data = data.to_string_lossy();
@@ -121,6 +126,12 @@ impl Golden {
             }
             _ if self.names_its_columns() => of(tables.select(&self.subject, columns)),
             Kind::Comparison => sheet(&self.comparison_params()),
+            Kind::Diagnosis => {
+                let directory = data.join(format!("trace={}", self.fixture));
+                let pairs = self.params.iter().filter_map(|p| p.split_once('='));
+                let params = pairs.map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+                rows(tables.findings(&directory, &self.subject, &params))
+            }
             Kind::Derived | Kind::View => sheet(&[]),
         }
     }
@@ -167,7 +178,9 @@ fn every_case_gives_its_known_answer() {
     let failures = in_parallel(&cases, |(fixture, goldens)| {
         let data = tempfile::tempdir().expect("a temporary folder");
         fixture.split('+').for_each(|f| build(f, data.path()));
-        let tables = Tables::open(data.path());
+        let has_diagnoses = goldens.iter().any(|g| g.kind == Kind::Diagnosis);
+        let open = if has_diagnoses { Tables::of_diagnoses } else { Tables::open };
+        let tables = open(data.path());
         fixture.split('+').for_each(|f| tables.add_results(f, &metric_results(f)));
         goldens.iter().flat_map(|g| g.failures(data.path(), &tables)).collect()
     });
@@ -196,6 +209,32 @@ fn every_metric_and_every_fixture_has_a_case() {
         folders(&project().join("tests/fixtures")).iter().map(|f| name(f)).collect();
     let fixtures: BTreeSet<&str> = fixtures.iter().map(String::as_str).collect();
     assert_eq!(used, fixtures, "a fixture without a case, or a case without a fixture");
+}
+
+/// Every diagnosis has a case in which it finds something, and one in which it does not or is not
+/// looked for.
+#[test]
+fn every_diagnosis_has_cases() {
+    let all = all();
+    let cases = |finds: bool| -> BTreeSet<String> {
+        let of = |g: &&Golden| {
+            let text = std::fs::read_to_string(&g.file).expect("the expected file can be read");
+            g.kind == Kind::Diagnosis && finds == (g.is("csv") && text.lines().count() > 1)
+        };
+        all.iter().filter(of).map(|g| g.subject.clone()).collect()
+    };
+    let names: BTreeSet<String> = files(&project().join("sql/diagnoses"))
+        .iter()
+        .filter_map(|file| name(file).split('.').next().map(str::to_owned))
+        .collect();
+    assert!(!names.is_empty());
+    for (finds, what) in [(true, "that finds something"), (false, "that finds nothing")] {
+        let cases = cases(finds);
+        let lacking: Vec<&String> = names.difference(&cases).collect();
+        assert!(lacking.is_empty(), "no case {what}: {lacking:?}");
+        let unknown: Vec<&String> = cases.difference(&names).collect();
+        assert!(unknown.is_empty(), "cases of no diagnosis: {unknown:?}");
+    }
 }
 
 /// Views whose rows are one for each trace.

@@ -2,8 +2,10 @@
 
 mod agreement;
 mod catalogue;
+mod diagnosed;
 mod fits;
 mod golden;
+mod jobs;
 mod kernel_classes;
 mod known;
 mod properties;

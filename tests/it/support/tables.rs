@@ -4,11 +4,14 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use ccl_sql::engine::diagnose::diagnose;
+use ccl_sql::engine::metric::Params;
 use ccl_sql::engine::{Engine, ResultRow, Settings, directories, rows};
 use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
 use ccl_sql::sql_text::{sql_name, sql_string};
 use ccl_sql::store::Store;
+use ccl_sql::store::manifest::Manifest;
 use duckdb::arrow::array::RecordBatch;
 use duckdb::types::Value as SqlValue;
 use serde_json::Value;
@@ -84,12 +87,21 @@ impl Tables {
     /// # Panics
     /// When DuckDB does not start.
     pub fn open(data: &Path) -> Self {
+        Self::keeping(data, &[])
+    }
+
+    /// The same, for diagnoses: views that several of them read are made once.
+    pub fn of_diagnoses(data: &Path) -> Self {
+        Self::keeping(data, &registry().diagnoses().collect::<Vec<_>>())
+    }
+
+    fn keeping(data: &Path, files: &[&SqlFile]) -> Self {
         let registry = registry();
         let store = Store::new(data);
         let folders = directories(&store, &store.traces()).expect("the traces are there");
         let settings = Settings { threads: 1, ..Settings::default() };
         let engine = Engine::open(&folders, registry, &settings).expect("DuckDB starts");
-        Self { engine }
+        Self { engine: engine.keeping(files) }
     }
 
     /// Columns (a list, as SQL) of a table or view as the program would print them in CSV, in a
@@ -117,6 +129,37 @@ impl Tables {
         let bytes = Grid::of_rows(&columns, rows.rows).bytes(Format::Csv, 0);
         let text = String::from_utf8(bytes.map_err(|e| e.to_string())?);
         Ok(Ok(text.map_err(|e| e.to_string())?))
+    }
+
+    /// What a diagnosis finds in the one trace, which lies in `directory`, as CSV: `where` and
+    /// `limits` are JSON; or why it is not looked for; or the error.
+    pub fn findings(
+        &self,
+        directory: &Path,
+        name: &str,
+        params: &Params,
+    ) -> Result<Result<String, String>, String> {
+        let file = registry().diagnosis(name);
+        let file = file.ok_or_else(|| format!("there is no diagnosis `{name}`"))?;
+        let manifest = Manifest::read(directory).map_err(|e| e.to_string())?;
+        let said = diagnose(&self.engine, &manifest, file, params).map_err(|e| e.to_string())?;
+        if let Some(reason) = said.reason {
+            return Ok(Err(reason));
+        }
+        let mut out = "finding,where,time_per_step_ms,gain_ms,limits\n".to_owned();
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let number = |ms: Option<f64>| ms.map_or_else(String::new, |ms| Value::from(ms).to_string());
+        for found in said.findings {
+            let fields = [
+                quoted(&found.finding),
+                quoted(&Value::Object(found.place).to_string()),
+                number(found.time_per_step_ms),
+                number(found.gain_ms),
+                quoted(&Value::from(found.limits).to_string()),
+            ];
+            out += &(fields.join(",") + "\n");
+        }
+        Ok(Ok(out))
     }
 
     /// Whether the tables hold what a file cannot do without.
