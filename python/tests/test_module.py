@@ -197,8 +197,8 @@ def test_tables_are_let_go(data: Path) -> None:
 def test_what_to_fix_first_is_a_table(data: Path) -> None:
     found = ccl_sql.diagnose("llama-tiny-fsdp2-tp2-4", data=data)
     first = found[0]
-    assert (first["diagnosis"], first["where"]) == ("slow_rank", {"rank": 2})
-    assert 0.25 < first["gain_ms"] < 0.27
+    assert (first["diagnosis"], first["where"]["rank"]) == ("slow_rank", 2)
+    assert 0.19 < first["gain_ms"] < 0.27
     assert first["limits"] == ["2 steps count"]
     gains = [row["gain_ms"] for row in found if row["gain_ms"] is not None]
     assert gains == sorted(gains, reverse=True)

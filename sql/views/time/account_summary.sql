@@ -18,9 +18,14 @@
 -- @column   num_ranks BIGINT value count | Ranks.
 -- @source   step_account
 WITH
+    accounts AS MATERIALIZED (
+        SELECT trace, rank, per, step_ms, part, for_rank, cause_rank, time_ms, hidden_ms
+        FROM _rank_account
+    ),
+
     ranks AS (
         SELECT DISTINCT trace, rank, per, step_ms
-        FROM _rank_account
+        FROM accounts
     ),
 
     totals AS (
@@ -34,7 +39,7 @@ WITH
         SELECT
             trace, rank, part, sum(time_ms ORDER BY for_rank) AS time_ms,
             sum(hidden_ms ORDER BY for_rank) AS hidden_ms
-        FROM _rank_account
+        FROM accounts
         GROUP BY trace, rank, part
     ),
 
@@ -48,7 +53,7 @@ WITH
 
     causes AS (
         SELECT trace, cause_rank, sum(time_ms ORDER BY rank, for_rank) AS sum_ms
-        FROM _rank_account
+        FROM accounts
         WHERE part = 'wait' AND cause_rank IS NOT NULL
         GROUP BY trace, cause_rank
         QUALIFY row_number() OVER (

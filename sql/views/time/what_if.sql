@@ -19,6 +19,11 @@
 -- @caveat   Upper bounds of the gain: what becomes faster may uncover what it hid.
 -- @source   step_account
 WITH
+    accounts AS MATERIALIZED (
+        SELECT trace, rank, per, step_ms, part, for_rank, cause_rank, time_ms
+        FROM _rank_account
+    ),
+
     rank_times AS (
         SELECT
             trace, rank, per, any_value(step_ms) AS step_ms,
@@ -30,7 +35,7 @@ WITH
             coalesce(
                 sum(time_ms ORDER BY part) FILTER (WHERE part IN ('launch', 'kernel_gap')), 0
             ) AS launch_ms
-        FROM _rank_account
+        FROM accounts
         GROUP BY trace, rank, per
     ),
 
@@ -46,7 +51,7 @@ WITH
     -- How long each rank waits for a rank, directly or for one that waits for it itself.
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
-        FROM _rank_account
+        FROM accounts
         WHERE part = 'wait' AND cause_rank <> rank
         GROUP BY trace, rank, cause_rank
     ),

@@ -61,7 +61,11 @@ pub fn text(comparison: &Comparison) -> String {
     for test in 0..tests {
         let of = if tests == 1 { String::new() } else { format!(": {}", names[test + 1]) };
         let Some(sheet) = comparison.sheet(test, "Change_Account") else { continue };
-        section(&mut out, &format!("WHAT CHANGED{of}"), &changed(sheet, [&names[0], &names[test + 1]]));
+        section(
+            &mut out,
+            &format!("WHAT CHANGED{of}"),
+            &changed(sheet, [&names[0], &names[test + 1]]),
+        );
     }
     let (times, caption) = if is_stepped(comparison) {
         (&STEP_TIMES, "What the devices do with their time in a step, mean over ranks.")
