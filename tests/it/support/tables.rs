@@ -148,7 +148,8 @@ impl Tables {
         }
         let mut out = "finding,where,time_per_step_ms,gain_ms,limits\n".to_owned();
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-        let number = |ms: Option<f64>| ms.map_or_else(String::new, |ms| Value::from(ms).to_string());
+        let number =
+            |ms: Option<f64>| ms.map_or_else(String::new, |ms| Value::from(ms).to_string());
         for found in said.findings {
             let fields = [
                 quoted(&found.finding),
