@@ -9,8 +9,8 @@
 -- @check    (SELECT count(DISTINCT rank) FROM _clock_shifts) > 1 | a single rank was ingested
 -- @check    (SELECT count(*) FROM _clock_offsets) > 0
 --           | no call that all ranks leave together is matched over the ranks
--- @caveat   Found where an offset exceeds both its uncertainty and the median lag of the calls: only
---           then do offsets matter.
+-- @caveat   Found where an offset exceeds both its uncertainty and the median lag of the calls:
+--           only then do offsets matter.
 -- @source   clock_offsets
 WITH
     offsets AS (

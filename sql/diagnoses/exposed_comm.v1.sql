@@ -11,7 +11,8 @@
 --           | no compute on a device was recorded, beside which communication could hide
 -- @caveat   All dimensions may hide behind the same compute: their gains do not add up. Where the
 --           compute needs what the call brings, as in tensor parallelism, only a part of the bound
---           can be had, by cutting calls and compute into pieces. Calls of small_calls are left out.
+--           can be had, by cutting calls and compute into pieces. Calls of small_calls are left
+--           out.
 -- @source   metrics 2.E; what a call needs once all ranks are there is transfer, as in step_account
 WITH
     shares AS (
@@ -26,6 +27,7 @@ WITH
             AND f.group_size IS NOT DISTINCT FROM x.group_size
             AND f.link IS NOT DISTINCT FROM x.link
             AND f.sizes > 1
+            AND coalesce(f.flag NOT LIKE '%low_r2%', TRUE)
         -- Many small calls are to be fused, see small_calls.
         WHERE NOT (
             x.calls >= 2 AND x.is_matched AND NOT x.uneven AND x.message_bytes > 0

@@ -16,9 +16,9 @@
 -- @check    (SELECT count(*) FROM _rank_account WHERE part IN ('host', 'data_loading', 'sync',
 --           'launch', 'kernel_gap')) > 0
 --           | no launch of a device event was recorded, so that nothing says why a device idles
--- @caveat   Where fewer than three steps count, how much later than the median of the others it begins the
---           first of them counts as idle time: why, lies before it. Of a rank without a device,
---           what its host computes between the calls is idle time of the host.
+-- @caveat   Where fewer than three steps count, how much later than the median of the others it
+--           begins the first of them counts as idle time: why, lies before it. Of a rank without a
+--           device, what its host computes between the calls is idle time of the host.
 -- @source   waiting goes back as in straggler_by_rank; idle time as in step_account
 WITH
     ranks AS (

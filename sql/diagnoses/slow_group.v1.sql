@@ -5,9 +5,9 @@
 -- @profilers kineto nsys xla
 -- @requires _exposed_transfers
 -- @reads    _diagnosis_limits hockney_fits _group_names
--- @gain     exposed transfer of the calls of the group, above what the other groups need (the median
---           of their mean transfers; without other groups what the fit says); mean over the ranks
---           of the group, for which the others wait
+-- @gain     exposed transfer of the calls of the group, above what the other groups need (the
+--           median of their mean transfers; without other groups what the fit says); mean over the
+--           ranks of the group, for which the others wait
 -- @shown    collective_sizes
 -- @param    slow_ratio DOUBLE 1.5 | How many times what the others need, or what the fit says, a
 --           call must take.
@@ -16,7 +16,8 @@
 -- @check    (SELECT count(*) FROM _exposed_transfers WHERE is_matched AND message_bytes > 0) > 0
 --           | no matched call states its size
 -- @caveat   Groups are compared that serve the same dimension over the same kind of link. Against
---           the fit only where it rests on three sizes; an uneven all_to_all is in none.
+--           the fit only where it rests on three sizes and is sound but for sizes off the line; an
+--           uneven all_to_all is in none.
 -- @source   Hockney model, as in hockney_fits
 WITH
     calls AS (
@@ -41,7 +42,7 @@ WITH
             g.trace, g.collective, g.group_key, g.dim, g.group_size, g.message_bytes, g.link,
             g.one_ms, median(o.one_ms) AS others_ms, count(o.one_ms) AS other_count,
             any_value(CASE
-                WHEN f.sizes >= 3 AND f.samples >= 5
+                WHEN f.sizes >= 3 AND coalesce(f.flag = 'theil_sen_differs', TRUE)
                     THEN (f.alpha_us * 1e3 + f.beta_s_per_gb * g.message_bytes) / 1e6
             END) AS fit_ms
         FROM groups AS g

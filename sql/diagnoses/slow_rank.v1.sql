@@ -6,9 +6,9 @@
 -- @reads    _diagnosis_limits kernel_times
 -- @gain     the most that another rank waits, exposed, for this one, directly or for one that waits
 --           for it, and transfers, exposed, beyond what this one does; not more than its compute is
---           longer than the median of the others (than the mean, where it has more work, which would
---           be spread over all), nor than any other rank so waits and transfers,
---           for whomever: a rank that waits less holds the step
+--           longer than the median of the others (than the mean, where it has more work, which
+--           would be spread over all), nor than any other rank so waits and transfers, for
+--           whomever: a rank that waits less holds the step
 -- @shown    straggler_by_rank
 -- @param    alike_ratio DOUBLE 0.8 | Ranks whose compute is longer by at least this share of that
 --           of the slowest are one finding, as the ranks of a stage.

@@ -1,6 +1,7 @@
 -- @diagnosis small_calls
 -- @version  1
--- @summary  Many calls are so small that what each costs by itself is more than what its bytes cost.
+-- @summary  Many calls are so small that what each costs by itself is more than what its bytes
+--           cost.
 -- @profilers kineto nsys xla
 -- @requires _exposed_transfers hockney_fits
 -- @reads    _diagnosis_limits _size_reasons
@@ -14,7 +15,8 @@
 --           | no kind of call has two sizes with a cost that is not by its bytes, so that there is
 --           no fit
 -- @caveat   Calls of tensor, context, expert and pipeline parallelism depend on each other through
---           compute and cannot be fused: they are left out. So can be calls of unknown dimension.
+--           compute and cannot be fused: they are left out. Calls of unknown dimension may
+--           be such, too. A fit that explains less than 0.8 of the variance does not count.
 -- @source   Hockney model, as in hockney_fits
 WITH
     small AS (
@@ -32,6 +34,7 @@ WITH
             AND f.group_size IS NOT DISTINCT FROM x.group_size
             AND f.link IS NOT DISTINCT FROM x.link
         WHERE f.sizes > 1
+            AND coalesce(f.flag NOT LIKE '%low_r2%', TRUE)
             AND x.message_bytes > 0
             AND x.message_bytes < f.n_half_bytes
             AND x.is_matched
