@@ -2,8 +2,7 @@
 -- @version  1
 -- @summary  Allocations failed for want of memory.
 -- @profilers memory
--- @requires memory_events
--- @reads    _memory_levels _memory_reasons
+-- @reads    memory_events _memory_levels _memory_reasons
 -- @gain     none: it is no time of a step
 -- @shown    memory_oom
 -- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events')

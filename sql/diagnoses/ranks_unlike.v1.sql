@@ -167,8 +167,8 @@ SELECT
             THEN 'if these ranks should run one model, compare its code paths and versions: uneven sharding (embedding tables, experts, layers of stages), work on one rank alone (logging, checkpoints, metrics), a graph break or recompilation (TORCH_LOGS=recompiles,graph_breaks), another batch'
         ELSE 'if these ranks should run one model, compare versions of libraries and devices; autotuning that ends differently on each rank (torch.backends.cudnn.benchmark, torch.compile max-autotune) is evened out by one cache for all (TORCHINDUCTOR_CACHE_DIR, torch.backends.cudnn.deterministic)'
     END AS advice,
-    'SELECT name, rank, sum(events) AS events, sum(dur_ns) AS dur_ns FROM kernel_times WHERE trace = {trace} AND class = ''compute'' GROUP BY name, rank QUALIFY min(events) OVER (PARTITION BY name) <> max(events) OVER (PARTITION BY name) OR count(*) OVER (PARTITION BY name) < '
-        || w.rank_count || ' ORDER BY name, rank' AS evidence
+    'SELECT name, rank_count, by_rank FROM (SELECT name, count(DISTINCT rank) AS rank_count, map_from_entries(list_sort(array_agg(DISTINCT (rank, events)))) AS by_rank, min(events) AS least, max(events) AS most FROM (SELECT name, rank, sum(events) AS events FROM kernel_times WHERE trace = {trace} AND class = ''compute'' GROUP BY name, rank) GROUP BY name) WHERE least <> most OR rank_count < '
+        || w.rank_count || ' ORDER BY rank_count, name' AS evidence
 FROM worst AS w
 LEFT JOIN sends AS s ON s.trace = w.trace
 QUALIFY row_number() OVER (PARTITION BY w.trace ORDER BY w.how, len(w.unlike_ranks) DESC, w.rank) <= 3
