@@ -164,19 +164,19 @@ pub const JOBS: [Planted; 16] = [
         plan: Plan { odd_link: 3, ..LARGE },
         causes: &[Cause {
             diagnosis: "slow_group",
-            place: &[("kind", "reduce_scatter")],
+            place: &[("group", "mesh_dp [1, 3, 5, 7]"), ("kind", "reduce_scatter")],
             without: LARGE,
         }],
     },
     Planted {
         name: "exposed_comm",
         plan: Plan { gradient_bytes: [12 * MB, 12 * MB, 48 * MB, 96 * MB], ..HEALTHY },
-        causes: &[one("exposed_comm", &[("kind", "reduce_scatter")])],
+        causes: &[one("exposed_comm", &[("group", "mesh_dp"), ("kind", "reduce_scatter")])],
     },
     Planted {
         name: "small_calls",
         plan: Plan { small_calls: 40, ..HEALTHY },
-        causes: &[one("small_calls", &[("kind", "reduce_scatter")])],
+        causes: &[one("small_calls", &[("group", "mesh_dp"), ("kind", "reduce_scatter")])],
     },
     Planted {
         name: "launch_bound",
@@ -191,7 +191,7 @@ pub const JOBS: [Planted; 16] = [
     Planted {
         name: "host_item",
         plan: Plan { sync: Some(Sync::Item), ..HEALTHY },
-        causes: &[one("host_sync", &[])],
+        causes: &[one("host_sync", &[("operator", "aten::item")])],
     },
     Planted {
         name: "uneven_experts",
@@ -205,7 +205,7 @@ pub const JOBS: [Planted; 16] = [
     Planted {
         name: "pageable_copies",
         plan: Plan { copy_bytes: 20 * MB, ..HEALTHY },
-        causes: &[one("exposed_copies", &[])],
+        causes: &[one("exposed_copies", &[("kind", "h2d")])],
     },
     Planted {
         name: "host_stall",
