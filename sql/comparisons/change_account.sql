@@ -9,9 +9,9 @@
 -- @param    test VARCHAR NULL | Trace that is compared with it.
 -- @column   part VARCHAR dim - | Part of the step, as in step_account.
 -- @column   item VARCHAR dim - | What it is of: a kernel; kind, dimension and size of calls; the
---           rank that is waited for; rest: what of the part lies in none of the others (what runs at
---           the same time counts once in the part, and once in each kernel or call). NULL: the part
---           as a whole.
+--           rank that is waited for; rest: what of the part lies in none of the others (what runs
+--           at the same time counts once in the part, and once in each kernel or call). NULL: the
+--           part as a whole.
 -- @column   effect VARCHAR dim - | count: more or fewer of them; duration: each is longer or
 --           shorter; replaced: the kernels of a class that only one of the runs has; added or gone:
 --           only the test or only the baseline has it; time: neither can be told apart.

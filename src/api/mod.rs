@@ -131,8 +131,9 @@ impl Data {
     /// `ccl-sql metric`: `["--trace", "run_a", "-p", "min_calls=5"]`.
     ///
     /// A row per trace and metric: `trace`, `metric`, `version`, `value`, `text` (a value that is
-    /// no number), `unit`, `reason` (why there is no value), `answer` (words beside it), `warnings`,
-    /// `details` and `params` (JSON), `sql_sha256`, `fingerprint` (of the bytes of the trace).
+    /// no number), `unit`, `reason` (why there is no value), `answer` (words beside it),
+    /// `warnings`, `details` and `params` (JSON), `sql_sha256`, `fingerprint` (of the bytes of the
+    /// trace).
     ///
     /// # Errors
     /// `metric-unknown`, `param-invalid`, `trace-unknown`, and those of an ingest where a trace is

@@ -1,8 +1,8 @@
 //! The header of an SQL file: one `-- @tag` a line, then one `SELECT`.
 //!
 //! Grammar (see `sql/README.md`): the first tag is `@metric`, `@view`, `@derived`, `@comparison` or
-//! `@diagnosis` with the name; then the tags below in any order. A line of `--` and at least four blanks
-//! continues the tag above. Comments after the header belong to the query.
+//! `@diagnosis` with the name; then the tags below in any order. A line of `--` and at least four
+//! blanks continues the tag above. Comments after the header belong to the query.
 
 use crate::error::{Error, Result};
 use crate::sql_text::sql_string;

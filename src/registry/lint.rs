@@ -175,8 +175,8 @@ impl<'a> Lint<'a> {
         true
     }
 
-    /// A metric or diagnosis is `<name>.v<N>.sql`, anything else `<name>.sql`; the project's own files lie in
-    /// the folder of their area or subject.
+    /// A metric or diagnosis is `<name>.v<N>.sql`, anything else `<name>.sql`; the project's own
+    /// files lie in the folder of their area or subject.
     fn path(&mut self) {
         let h = self.header();
         let wanted = if matches!(h.kind, Kind::Metric | Kind::Diagnosis) {

@@ -10,7 +10,7 @@ use crate::report::grid::Grid;
 use crate::report::grid::format::Format;
 use crate::report::grid::value::cut;
 use crate::report::sheet::Sheet;
-use crate::report::text::section::Block;
+use crate::report::text::block::Block;
 use crate::report::text::text_block;
 
 /// Labels wider than this stand above the tables only.

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::section::{Block, Section};
 use crate::engine::diagnose::Finding;
 use crate::registry::units::{human, plain_text};
 use crate::report::diagnosis::{Diagnosis, place};
+use crate::report::text::block::{Block, Section};
 
 /// Words for the parts of a step.
 const PARTS: [(&str, &str); 14] = [

@@ -1,12 +1,14 @@
 //! Reports as plain text and as Markdown.
 
+mod block;
 pub mod changes;
 mod diagnosis;
 mod section;
 
 use unicode_width::UnicodeWidthStr;
 
-use self::section::{Block, Section, sections};
+use self::block::{Block, Section};
+use self::section::sections;
 use crate::registry::units::plain_text;
 use crate::report::diagnosis::Diagnosis;
 use crate::report::document::Document;
@@ -45,7 +47,8 @@ pub fn markdown(document: &Document) -> String {
     out
 }
 
-/// What is wrong with a trace, as plain text; with the bounds of `--what-if`, where they are wanted.
+/// What is wrong with a trace, as plain text; with the bounds of `--what-if`, where they are
+/// wanted.
 pub fn diagnosis(trace: &str, of: &Diagnosis, what_if: bool) -> String {
     let title = plain_text(trace);
     let mut out = format!("\n\n{title}\n{}\n", "=".repeat(title.width()));

@@ -8,39 +8,11 @@ use crate::report::document::Document;
 use crate::report::headline::Tile;
 use crate::report::metric::Metric;
 use crate::report::sheet::Sheet;
+use crate::report::text::block::{Block, Section};
 use crate::report::text::diagnosis;
 
 /// Most rows of a table in a report for people; the JSON report and the workbook have all.
 const MOST_ROWS: usize = 64;
-
-/// A heading with the blocks below it.
-#[derive(Debug, Clone)]
-pub struct Section {
-    /// Heading.
-    pub title: String,
-    /// Blocks below the heading.
-    pub blocks: Vec<Block>,
-}
-
-/// A part of a section.
-#[derive(Debug, Clone)]
-pub enum Block {
-    /// Names with values, and a remark on each.
-    Facts(Vec<[String; 3]>),
-    /// A table.
-    Table {
-        /// A sentence about the table.
-        caption: String,
-        /// Headings.
-        headings: Vec<String>,
-        /// Whether a column is aligned to the right.
-        numbers: Vec<bool>,
-        /// Cells.
-        rows: Vec<Vec<String>>,
-    },
-    /// A sentence.
-    Note(String),
-}
 
 /// The outline of a numbered section: the section of its metrics, its title, its views, and the
 /// nested details of metrics that stand in it as tables.
