@@ -28,6 +28,8 @@
 -- @caveat   Kernels are matched by name, calls by kind, dimension and size, ranks by number. What
 --           cannot be matched has a row of its own. A count that changes is told by the time that
 --           one took in the baseline, a time that changes by the number in the test.
+-- @caveat   Of transfers what is exposed counts: a call that compute hides takes no time of a step,
+--           and one that it hides now is shorter.
 -- @source   account_summary of both runs
 WITH
     accounts AS MATERIALIZED (

@@ -167,7 +167,7 @@ pub enum Command {
     /// List metrics, diagnoses, traces, tables or functions
     #[command(after_help = "Example: ccl-sql list metrics")]
     List(ListArgs),
-    /// Print the definition of a metric, diagnosis, view, table or function, or what a trace is
+    /// Print what a metric, diagnosis, view, table, function or trace is
     #[command(after_help = "Example: ccl-sql show comm_comp_overlap")]
     Show(ShowArgs),
     /// Give a trace another name; the old one still finds it

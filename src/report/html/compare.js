@@ -400,7 +400,7 @@ function whatChanged() {
     id: "changed",
     title: "What changed in a step",
     nav: "What changed",
-    summary: "All bars sum to the change of the mean step time.",
+    summary: "All bars sum to the change of the mean step time. The axis may begin above zero.",
     sheets: known.map(({sheet}) => sheet),
     make: (part) => waterfall(part, known),
   });
@@ -452,18 +452,22 @@ function falls(sheet) {
 }
 
 function waterfallOption(bars, test) {
-  const names = bars.map((b) => (b.what === "base" ? runName(runs[0]) : b.what));
+  const names = bars.map((b) => b.what);
+  names[0] = runs[0].label;
   names[names.length - 1] = test;
   const values = (pick) => bars.map((b) => (pick(b) ? Math.abs(b.to - b.from) : 0));
-  return lyingBars({
+  // From zero on, small changes of a long step would be no wider than a line.
+  const ends = bars.flatMap((b) => (b.total ? [b.to] : [b.from, b.to]));
+  const [least, most] = [Math.min(...ends), Math.max(...ends)];
+  const option = lyingBars({
     categories: names,
     stack: true,
     unit: "ms",
     series: [
       {name: "", colour: "transparent", values: bars.map((b) => Math.min(b.from, b.to))},
       {name: "step", colour: palette.idle, values: values((b) => b.total)},
-      {name: "longer", colour: palette.worse, values: values((b) => !b.total && b.to > b.from)},
-      {name: "shorter", colour: palette.better, values: values((b) => !b.total && b.to < b.from)},
+      {name: "longer", colour: palette.series[1], values: values((b) => !b.total && b.to > b.from)},
+      {name: "shorter", colour: palette.copy, values: values((b) => !b.total && b.to < b.from)},
     ],
     tooltip: (i) => {
       const {from, to, total} = bars[i];
@@ -474,6 +478,8 @@ function waterfallOption(bars, test) {
       ]);
     },
   });
+  const min = Math.max(0, least - (most - least));
+  return {...option, xAxis: {...option.xAxis, min}};
 }
 
 /** A place that `fill(place, comparison)` fills for one test at a time, and a choice of tests. */

@@ -99,7 +99,7 @@ fn slips_get_the_nearest_name() {
     assert_snapshot!(shown(&place.run(&["show", "collectivs"]), &place), @r"
     exit code 1
     --- stderr
-    error[metric-unknown]: there is no metric, view, table, function or trace `collectivs`
+    error[metric-unknown]: there is no metric, diagnosis, view, table, function or trace `collectivs`
     hint: did you mean `collectives`?
     ");
     let run = place.run(&["metric", "straggler_lag", "-p", "aling=true"]);

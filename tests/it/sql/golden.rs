@@ -20,7 +20,8 @@ use duckdb::types::Value;
 
 use crate::support::fixtures::{build, metric_results};
 use crate::support::{
-    Run, Tables, files, folders, in_parallel, name, project, rows_differ, run, selected, settled,
+    Run, Tables, files, folders, in_parallel, name, project, registry, rows_differ, run, selected,
+    settled,
 };
 
 /// Kind of the thing that a case asks.
@@ -89,7 +90,8 @@ impl Golden {
             "ranking" => vec![("metrics", text("avg_step_time,iter_time,wall_time_s"))],
             _ => ["base", "test"].into_iter().zip(self.fixtures().into_iter().map(text)).collect(),
         };
-        if !self.subject.starts_with("nccl") && self.subject != "ranking" {
+        let file = registry().comparison(&self.subject);
+        if file.is_some_and(|f| f.header.params.iter().any(|p| p.name == "threshold")) {
             out.push(("threshold", Value::Double(1.0)));
         }
         for (name, value) in self.params.iter().filter_map(|p| p.split_once('=')) {
