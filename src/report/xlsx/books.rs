@@ -104,8 +104,6 @@ pub fn report_files(document: &Document) -> Result<Vec<(String, Vec<u8>)>> {
 /// Pages of a comparison that are shown, and their tabs.
 const SHOWN: [&str; 10] = [
     DASHBOARD,
-    "Change_Account",
-    "Change_ByRank",
     "GPU_Summary_Cmp",
     "GPU_ByRank_Cmp",
     "Kernel_Cmp",
@@ -113,6 +111,8 @@ const SHOWN: [&str; 10] = [
     "NCCL_ImplSync_Cmp",
     "NCCL_Long_Cmp",
     "Metrics_Cmp",
+    "Change_Account",
+    "Change_ByRank",
 ];
 
 /// Pages with the rows behind a comparison: tab where they are hidden, tab in the workbook of their

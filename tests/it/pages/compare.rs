@@ -237,6 +237,8 @@ fn workbooks_have_their_pages_and_the_same_bytes() {
             ("NCCL_ImplSync_Cmp", false),
             ("NCCL_Long_Cmp", false),
             ("Metrics_Cmp", false),
+            ("Change_Account", false),
+            ("Change_ByRank", false),
             ("Runs", false),
             ("GPU_Summary_Raw", true),
             ("GPU_AllRanks_Raw", true),
