@@ -43,6 +43,9 @@ pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
     Errors(errors).result()
 }
 
+/// A trace, and what is wrong with it.
+pub type Diagnosed = (Manifest, Diagnosis);
+
 /// What the diagnoses say of each trace; the errors of those that failed, which say so too.
 ///
 /// # Errors
@@ -50,7 +53,7 @@ pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
 pub fn diagnosed(
     context: &Context,
     args: &DiagnoseArgs,
-) -> Result<(Vec<(Manifest, Diagnosis)>, Vec<Error>), Errors> {
+) -> Result<(Vec<Diagnosed>, Vec<Error>), Errors> {
     let report = &args.report;
     let traces = traces(context, &report.wanted(), &report.reading)?;
     let diagnoses: Vec<&SqlFile> = context.registry.diagnoses().collect();

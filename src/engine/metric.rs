@@ -217,6 +217,9 @@ pub fn run(
     Ok(out)
 }
 
+/// Values of parameters by name.
+pub(super) type Bound<'h> = Vec<(&'h str, SqlValue)>;
+
 /// Values of the parameters of a file, by name, and their JSON forms.
 ///
 /// # Errors
@@ -224,7 +227,7 @@ pub fn run(
 pub(super) fn bound<'h>(
     header: &'h Header,
     params: &Params,
-) -> Result<(Vec<(&'h str, SqlValue)>, Map<String, Value>)> {
+) -> Result<(Bound<'h>, Map<String, Value>)> {
     let (mut bound, mut shown) = (Vec::new(), Map::new());
     for param in &header.params {
         let text = params.get(&param.name).or(param.default.as_ref());
