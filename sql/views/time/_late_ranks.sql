@@ -117,7 +117,8 @@ WITH
             ) AS excess_ms,
             -- What bounds all parts together.
             CASE
-                WHEN h.rank IS NULL OR p.part = 'start' THEN p.time_ms
+                WHEN h.rank IS NULL THEN p.time_ms
+                WHEN p.part = 'start' THEN greatest(p.time_ms - p.median_ms, 0)
                 WHEN p.part = 'sync' THEN p.time_ms * h.waits_ratio
             END AS own_bound_ms,
             h.work_ms
@@ -176,7 +177,10 @@ WITH
 SELECT
     g.trace, g.rank, p.part, p.time_ms, p.excess_ms, g.idle_ms, g.median_ms, g.late_ms,
     g.rank_count, g.most_ms, g.gain_ms, g.next_rank,
-    coalesce(p.excess_ms / nullif(g.parts_ms, 0), 0) * g.gain_ms AS share_ms
+    -- Beyond the excess of the parts, by what they have besides.
+    coalesce(p.excess_ms / nullif(g.parts_ms, 0), 0) * least(g.parts_ms, g.gain_ms)
+        + coalesce((p.time_ms - p.excess_ms) / nullif(g.idle_ms - g.parts_ms, 0), 0)
+        * greatest(g.gain_ms - g.parts_ms, 0) AS share_ms
 FROM gains AS g
 INNER JOIN parts AS p ON p.trace = g.trace AND p.rank = g.rank
 WHERE g.gain_ms > 0
