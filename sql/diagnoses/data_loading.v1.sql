@@ -3,7 +3,7 @@
 -- @summary  Devices are idle while the host loads data.
 -- @profilers kineto nsys
 -- @requires device_events launches _cost_bounds
--- @reads    phases _idle_labels _rank_account _diagnosis_limits host_events
+-- @reads    phases _idle_labels _rank_account _host_work _diagnosis_limits host_events
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @reason   (SELECT CASE WHEN count(*) = 0 THEN 'no range of the host says that data is loaded' END
@@ -13,7 +13,8 @@
 --           its exposed waiting for another rank no more than that one loses; the step loses what
 --           the rank loses that loses least
 -- @shown    idle_causes
--- @caveat   Data that is loaded in a range which does not say so is in host_stalls.
+-- @caveat   What the step loses as one rank alone loads longer than the others is in late_rank, and
+--           not here. Data that is loaded in a range which does not say so is in host_stalls.
 -- @source   step_account
 WITH
     loaders AS (
@@ -34,6 +35,17 @@ WITH
         GROUP BY a.trace
     ),
 
+    -- Whether the hosts of most ranks load at least half as long as that of the rank that idles
+    -- most for it: then the others hide it behind their waiting.
+    hosts AS (
+        SELECT b.trace, median(o.load_ms) >= any_value(m.load_ms) / 2 AS is_alike
+        FROM _cost_bounds AS b
+        INNER JOIN _host_work AS m ON m.trace = b.trace AND m.rank = b.most_rank
+        INNER JOIN _host_work AS o ON o.trace = b.trace AND o.rank <> b.most_rank
+        WHERE b.subject = 'part' AND b.key = 'data_loading' AND m.load_ms > 0
+        GROUP BY b.trace
+    ),
+
     totals AS (
         SELECT trace, max(longest_ms) AS longest_ms
         FROM _idle_labels
@@ -44,7 +56,7 @@ WITH
 SELECT
     b.trace,
     printf(
-        'devices wait for data: %.3f ms of a step idle (%.1f %%)%s, the longest time at once %.3f ms%s',
+        'devices wait for data: %.3f ms of a step idle (%.1f %%)%s%s, the longest time at once %.3f ms%s',
         b.own_ms, 100 * b.own_ms / b.step_ms,
         CASE WHEN b.rank_count > 1
             THEN printf(
@@ -54,13 +66,20 @@ SELECT
             )
             ELSE ''
         END,
+        CASE WHEN h.is_alike AND b.own_ms < b.most_ms / 2
+            THEN ' (the others load as well, hidden behind their waiting)'
+            ELSE ''
+        END,
         coalesce(t.longest_ms, 0),
         CASE WHEN d.is_single THEN '; the DataLoader runs in the training process (num_workers=0)'
             ELSE ''
         END
     ) AS finding,
     {
-        rank: CASE WHEN b.rank_count > 1 AND r.ranks NOT LIKE '%,%' THEN b.most_rank END,
+        rank: CASE
+            WHEN b.rank_count > 1 AND r.ranks NOT LIKE '%,%' AND h.is_alike IS NOT TRUE
+                THEN b.most_rank
+        END,
         phase: 'data_loading'
     } AS "where",
     b.time_ms AS time_per_step_ms,
@@ -76,5 +95,6 @@ FROM _cost_bounds AS b
 INNER JOIN _diagnosis_limits AS l ON l.trace = b.trace
 LEFT JOIN ranks AS r ON r.trace = b.trace
 LEFT JOIN totals AS t ON t.trace = b.trace
+LEFT JOIN hosts AS h ON h.trace = b.trace
 LEFT JOIN loaders AS d ON d.trace = b.trace
 WHERE b.subject = 'part' AND b.key = 'data_loading' AND b.gain_ms > 0

@@ -5,9 +5,11 @@
 -- @profilers kineto nsys xla
 -- @requires _exposed_transfers
 -- @reads    _diagnosis_limits hockney_fits _group_names
--- @gain     exposed transfer of the calls of the group, above what the other groups need (the
---           median of their mean transfers; without other groups what the fit says); mean over the
---           ranks of the group, for which the others wait
+-- @gain     what the group exposes of these calls in a step, all sizes together, less what the
+--           other groups like it expose of theirs (their median), not more than its transfers are
+--           longer than they need (the median of the mean transfers of the others; without other
+--           groups what the fit says, and all that is exposed); mean over the ranks of the group,
+--           for which the others wait
 -- @shown    collective_sizes
 -- @param    slow_ratio DOUBLE 1.5 | How many times what the others need, or what the fit says, a
 --           call must take.
@@ -15,7 +17,8 @@
 --           | no call of two ranks or more is matched over them
 -- @check    (SELECT count(*) FROM _exposed_transfers WHERE is_matched AND message_bytes > 0) > 0
 --           | no matched call states its size
--- @caveat   Groups are compared that serve the same dimension over the same kind of link. Against
+-- @caveat   What such calls push back of other sizes or kinds is not in the gain. Groups are
+--           compared that serve the same dimension over the same kind of link. Against
 --           the fit only where it rests on three sizes and is sound but for sizes off the line; an
 --           uneven all_to_all is in none.
 -- @source   Hockney model, as in hockney_fits
@@ -31,7 +34,9 @@ WITH
     groups AS (
         SELECT
             trace, collective, group_key, any_value(pg_desc) AS pg_desc, dim, group_size,
-            message_bytes, link, sum(transfer_ms ORDER BY rank) / sum(calls ORDER BY rank) AS one_ms
+            message_bytes, link,
+            sum(transfer_ms ORDER BY rank) / sum(calls ORDER BY rank) AS one_ms,
+            sum(exposed_ms ORDER BY rank) / sum(calls ORDER BY rank) AS one_exposed_ms
         FROM calls
         GROUP BY trace, collective, group_key, dim, group_size, message_bytes, link
     ),
@@ -41,6 +46,7 @@ WITH
         SELECT
             g.trace, g.collective, g.group_key, g.dim, g.group_size, g.message_bytes, g.link,
             g.one_ms, median(o.one_ms) AS others_ms, count(o.one_ms) AS other_count,
+            coalesce(median(o.one_exposed_ms), 0) AS others_exposed_ms,
             any_value(CASE
                 WHEN f.sizes >= 3 AND coalesce(f.flag = 'theil_sen_differs', TRUE)
                     THEN (f.alpha_us * 1e3 + f.beta_s_per_gb * g.message_bytes) / 1e6
@@ -67,7 +73,7 @@ WITH
     slow AS (
         SELECT
             trace, collective, group_key, dim, group_size, message_bytes, link, one_ms,
-            coalesce(others_ms, fit_ms) AS needed_ms, other_count
+            coalesce(others_ms, fit_ms) AS needed_ms, others_exposed_ms, other_count
         FROM needed
         WHERE one_ms > $slow_ratio * coalesce(others_ms, fit_ms)
     ),
@@ -87,10 +93,8 @@ WITH
             sum(c.transfer_ms ORDER BY s.collective, s.message_bytes) AS transfer_ms,
             sum(c.calls * s.needed_ms ORDER BY s.collective, s.message_bytes) AS needed_ms,
             sum(c.exposed_ms ORDER BY s.collective, s.message_bytes) AS exposed_ms,
-            sum(
-                least(c.exposed_ms, greatest(c.transfer_ms - c.calls * s.needed_ms, 0))
-                ORDER BY s.collective, s.message_bytes
-            ) AS gain_ms
+            sum(c.calls * s.others_exposed_ms ORDER BY s.collective, s.message_bytes)
+                AS others_exposed_ms
         FROM slow AS s
         INNER JOIN calls AS c
             ON c.trace = s.trace
@@ -103,6 +107,7 @@ WITH
         GROUP BY c.trace, c.rank, s.group_key, against_groups, fit_kind, fit_bytes
     ),
 
+    -- A slow call pushes back those behind it on its stream: sizes are not bounded one by one.
     found AS (
         SELECT
             trace, group_key, against_groups, any_value(pg_desc) AS pg_desc,
@@ -110,7 +115,9 @@ WITH
             min(kind) AS kind, max(message_bytes) AS message_bytes,
             avg(calls ORDER BY rank) AS calls, avg(transfer_ms ORDER BY rank) AS transfer_ms,
             avg(needed_ms ORDER BY rank) AS needed_ms, avg(exposed_ms ORDER BY rank) AS exposed_ms,
-            avg(gain_ms ORDER BY rank) AS gain_ms
+            avg(
+                least(exposed_ms - others_exposed_ms, transfer_ms - needed_ms) ORDER BY rank
+            ) AS gain_ms
         FROM per_rank
         GROUP BY trace, group_key, against_groups, fit_kind, fit_bytes
     )

@@ -2,13 +2,16 @@
 -- @summary  What a step could lose at most if a part of it alone were gone on all ranks.
 -- @materialize session
 -- @requires _rank_account
--- @reads    _idle_labels _copy_costs _kernel_costs
+-- @reads    _idle_labels _copy_costs _kernel_costs _late_ranks
 -- @caveat   subject: part of step_account, call (a call that waits, in an operator), copy (a
 --           direction, detail pageable), launches (launch and kernel_gap together), few_sms and
 --           kernel (by name), short; key and detail say which. A rank loses its own time, and of
 --           its exposed waiting for another rank, directly or for one that waits for it, no more
---           than what that one loses itself; communication not matched over the ranks counts as
---           such waiting. The step loses no more than the rank that loses least: gain_ms. time_ms
+--           than what that one loses: its own time, and of its waiting for third ranks no more than
+--           their own; communication not matched over the ranks counts as such waiting. The step
+--           loses no more than the rank that loses least: gain_ms. Of launch, host, data_loading
+--           and sync, what the step loses by a late rank alone is not counted (share_ms of
+--           _late_ranks); of a call its share of sync. time_ms
 --           is the mean over the ranks of what they lose, own_ms that of their own time alone.
 --           is_of_one: more than three quarters of it are of most_rank.
 WITH
@@ -17,24 +20,38 @@ WITH
         FROM _rank_account
     ),
 
-    costs AS MATERIALIZED (
+    -- Parts without what late_rank says of them; below a nanosecond nothing is left.
+    parts AS MATERIALIZED (
         SELECT
-            trace, rank, 'part' AS subject, part AS key, '' AS detail,
-            sum(time_ms ORDER BY for_rank) AS time_ms
-        FROM accounts
-        WHERE part IN (
-            'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
-        )
-        GROUP BY trace, rank, part
+            a.trace, a.rank, a.part, a.time_ms - coalesce(l.share_ms, 0) AS time_ms,
+            1 - coalesce(l.share_ms, 0) / a.time_ms AS left_ratio
+        FROM (
+            SELECT trace, rank, part, sum(time_ms ORDER BY for_rank) AS time_ms
+            FROM accounts
+            WHERE part IN (
+                'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
+            )
+            GROUP BY trace, rank, part
+        ) AS a
+        LEFT JOIN _late_ranks AS l
+            ON l.trace = a.trace AND l.rank = a.rank AND l.part = a.part
+        WHERE a.time_ms - coalesce(l.share_ms, 0) >= 1e-6
+    ),
+
+    costs AS MATERIALIZED (
+        SELECT trace, rank, 'part' AS subject, part AS key, '' AS detail, time_ms
+        FROM parts
         UNION ALL
         SELECT trace, rank, 'launches', 'launch, kernel_gap', '', sum(time_ms ORDER BY part)
-        FROM accounts
+        FROM parts
         WHERE part IN ('launch', 'kernel_gap')
         GROUP BY trace, rank
         UNION ALL
-        SELECT trace, rank, 'call', name, coalesce(operator, ''), time_ms
-        FROM _idle_labels
-        WHERE kind = 'call'
+        SELECT
+            l.trace, l.rank, 'call', l.name, coalesce(l.operator, ''), l.time_ms * p.left_ratio
+        FROM _idle_labels AS l
+        INNER JOIN parts AS p ON p.trace = l.trace AND p.rank = l.rank AND p.part = 'sync'
+        WHERE l.kind = 'call'
         UNION ALL
         SELECT
             c.trace, c.rank, 'copy', coalesce(c.direction, ''),
@@ -86,13 +103,51 @@ WITH
         GROUP BY trace, subject, key, detail
     ),
 
-    caused AS (
+    -- What a rank waits for others because of their own time.
+    direct AS (
         SELECT
-            c.trace, c.subject, c.key, c.detail, w.rank,
-            sum(least(w.wait_ms, c.time_ms) ORDER BY c.rank) AS wait_ms
+            c.trace, c.subject, c.key, c.detail, w.rank, w.cause_rank,
+            least(w.wait_ms, c.time_ms) AS wait_ms
         FROM costs AS c
         INNER JOIN waits AS w ON w.trace = c.trace AND w.cause_rank = c.rank
-        GROUP BY c.trace, c.subject, c.key, c.detail, w.rank
+    ),
+
+    -- What each rank loses so.
+    reached AS (
+        SELECT
+            coalesce(c.trace, d.trace) AS trace, coalesce(c.subject, d.subject) AS subject,
+            coalesce(c.key, d.key) AS key, coalesce(c.detail, d.detail) AS detail,
+            coalesce(c.rank, d.rank) AS rank,
+            coalesce(c.time_ms, 0) + coalesce(d.wait_ms, 0) AS time_ms
+        FROM costs AS c
+        FULL JOIN (
+            SELECT
+                trace, subject, key, detail, rank, sum(wait_ms ORDER BY cause_rank) AS wait_ms
+            FROM direct
+            GROUP BY trace, subject, key, detail, rank
+        ) AS d
+            ON d.trace = c.trace
+            AND d.rank = c.rank
+            AND d.subject = c.subject
+            AND d.key = c.key
+            AND d.detail = c.detail
+    ),
+
+    -- Waiting for a rank is also for those that it waits for, but for the one itself that waits.
+    caused AS (
+        SELECT
+            r.trace, r.subject, r.key, r.detail, w.rank,
+            sum(least(w.wait_ms, r.time_ms - coalesce(d.wait_ms, 0)) ORDER BY r.rank) AS wait_ms
+        FROM reached AS r
+        INNER JOIN waits AS w ON w.trace = r.trace AND w.cause_rank = r.rank
+        LEFT JOIN direct AS d
+            ON d.trace = r.trace
+            AND d.rank = r.rank
+            AND d.cause_rank = w.rank
+            AND d.subject = r.subject
+            AND d.key = r.key
+            AND d.detail = r.detail
+        GROUP BY r.trace, r.subject, r.key, r.detail, w.rank
     ),
 
     losses AS (
