@@ -10,10 +10,10 @@
 --           exposed waiting for another rank no more than that one loses; the step loses what the
 --           rank loses that loses least
 -- @shown    idle_causes
--- @caveat   What the step loses as the host of one rank alone is late is in late_rank, and not here. A
---           gap is host where more than 100 us of it pass before the launch call, no call waits
---           for the device and no data is loaded. What the host does without an operator is Python
---           or other code that the trace does not name.
+-- @caveat   What the step loses as the host of one rank alone is late is in late_rank, and not
+--           here. A gap is host where more than 100 us of it pass before the launch call, no call
+--           waits for the device and no data is loaded. What the host does without an operator is
+--           Python or other code that the trace does not name.
 -- @source   step_account
 WITH
     totals AS (

@@ -18,9 +18,10 @@
 --           'launch', 'kernel_gap')) > 0
 --           | no launch of a device event was recorded, so that nothing says why a device idles
 -- @caveat   What the hosts of the others do for as long is not late, though only this device idles
---           for it, as the others wait meanwhile. Where fewer than three steps count, how much later than the median of the others it
---           begins the first of them counts as idle time: why, lies before it. Of a rank without a
---           device, what its host computes between the calls is idle time of the host.
+--           for it, as the others wait meanwhile. Where fewer than three steps count, how much
+--           later than the median of the others it begins the first of them counts as idle time:
+--           why, lies before it. Of a rank without a device, what its host computes between the
+--           calls is idle time of the host.
 -- @source   waiting goes back as in straggler_by_rank; idle time as in step_account
 WITH
     -- The part of which it has most more than the others.

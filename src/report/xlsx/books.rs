@@ -33,7 +33,8 @@ const COLLECTIVE: [&str; 7] = [
     "nccl_long",
 ];
 
-/// The one workbook of a report: what to fix first, then facts about the run, sheets with a row for each event last.
+/// The one workbook of a report: what to fix first, then facts about the run, sheets with a row for
+/// each event last.
 ///
 /// # Errors
 /// `io` when it cannot be built.
