@@ -6,6 +6,7 @@ mod connect;
 pub mod diagnose;
 pub mod interrupt;
 pub mod json;
+pub mod kept;
 mod lacking;
 pub mod metric;
 mod probe;

@@ -312,6 +312,13 @@ impl Manifest {
     }
 }
 
+/// A hash over the manifest of a directory: it says of which bytes the tables were made, by which
+/// version and when they were derived anew. None where there is none.
+pub fn stamp(directory: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(directory.join(FILE)).ok()?;
+    Some(crate::hash::sha256_text(&text))
+}
+
 /// The name that a directory gives its trace.
 pub fn name_of(directory: &Path) -> Option<String> {
     directory.file_name()?.to_str()?.strip_prefix("trace=").map(str::to_owned)
