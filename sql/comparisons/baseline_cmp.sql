@@ -5,7 +5,8 @@
 -- @param    threshold DOUBLE 1 | Changes up to this many percent are Similar.
 -- @null     no metric has a value in both
 -- @caveat   The spread is 1.4826 times the median distance of the baseline's values from their
---           median: a few outliers do not move it. A run of the same kind leaves the band by chance
+--           median: a few outliers do not move it; where more than half of them are equal, 1.2533
+--           times their mean distance. A run of the same kind leaves the band by chance
 --           in 2 of 100 cases where the baseline has 10 runs, and in 8 where it has 5.
 -- @column   metric VARCHAR dim - | Metric.
 -- @column   version BIGINT value - | Its version.
@@ -19,8 +20,8 @@
 --           median; NULL for fewer than five runs.
 -- @column   high DOUBLE value - | The same above it.
 -- @column   test DOUBLE value - | Value of the run.
--- @column   change_pct DOUBLE value pct | (test - median) / |median| x 100; 0 where both are 0, NULL
---           where only the median is.
+-- @column   change_pct DOUBLE value pct | (test - median) / |median| x 100; 0 where both are 0,
+--           NULL where only the median is.
 -- @column   is_outside BOOLEAN value - | Whether the value lies outside of the band; NULL for fewer
 --           than five runs.
 -- @column   status VARCHAR value - | Better or Worse by the better direction. Similar: up to the
@@ -40,7 +41,11 @@ WITH
             place, any_value(metric) AS metric, any_value(version) AS version,
             any_value(unit) AS unit, any_value(better) AS better, count(*) AS run_count,
             any_value(median) AS median,
-            CASE WHEN count(*) >= 5 THEN 1.4826 * median(abs(value - median)) END AS spread
+            CASE
+                WHEN count(*) < 5 THEN NULL
+                WHEN median(abs(value - median)) > 0 THEN 1.4826 * median(abs(value - median))
+                ELSE sqrt(pi() / 2) * avg(abs(value - median))
+            END AS spread
         FROM base
         GROUP BY place
     ),
@@ -70,4 +75,6 @@ SELECT
         ELSE 'Worse'
     END AS status
 FROM judged
-ORDER BY abs(change_pct) DESC NULLS FIRST, place
+ORDER BY
+    CASE status WHEN 'Worse' THEN 1 WHEN 'Better' THEN 2 WHEN 'Similar' THEN 4 ELSE 3 END,
+    abs(change_pct) DESC NULLS FIRST, place

@@ -42,6 +42,17 @@ pub fn run(context: &Context, args: &HistoryArgs) -> Result<(), Errors> {
         .into_iter()
         .map(|series| history(context, args, series, &files, &params, &mut errors))
         .collect::<Result<Vec<History>>>()?;
+    for (at, file) in files.iter().enumerate() {
+        let is_known = |history: &History| {
+            let rows = history.rows(&history.metrics[at]);
+            rows.iter().any(|row| !history.sheet.cell(row, "value").is_null())
+        };
+        if !all.iter().any(is_known) {
+            let message = format!("metric `{}` has no value on any run", file.id());
+            let hint = format!("`ccl-sql show {}` says what it needs", file.header.name);
+            errors.push(Error::new("metric-not-applicable", message).hint(hint));
+        }
+    }
     let bytes = match format {
         Format::Json => pretty(&History::json(&all)),
         Format::Html => html::history_page(&History::json(&all)).into_bytes(),

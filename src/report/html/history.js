@@ -43,7 +43,7 @@ function changesOf(history, metric, rows) {
           " from ",
           name(sheet.at(row, "trace")),
           ` on: ${human(before, metric.unit)} to ${human(level, metric.unit)}` +
-            (pct === null ? "" : `, ${human(pct, "pct")}`),
+            (pct === null ? "" : `, ${pct > 0 ? "+" : ""}${human(pct, "pct")}`),
         ),
       );
     }
@@ -86,8 +86,6 @@ function historyOption(history, metric, rows) {
     yAxis: {
       type: "value",
       scale: true,
-      name: metric.metric,
-      nameTextStyle: {align: "left"},
       axisLabel: {formatter: (v) => short(v, metric.unit)},
     },
     tooltip: {
@@ -98,7 +96,7 @@ function historyOption(history, metric, rows) {
         return tip(sheet.at(row, "trace"), [
           ["recorded", plain(sheet.at(row, "recorded") || "n/a")],
           [metric.metric, at("value"), palette.series[0]],
-          ["level", at("level"), palette.accent],
+          ["level", at("level"), palette.text],
           ["band", missing(sheet.at(row, "low")) ? "n/a" : `${at("low")} to ${at("high")}`],
         ]);
       },
@@ -111,8 +109,8 @@ function historyOption(history, metric, rows) {
         {...band, areaStyle: {color: palette.grid, opacity: 0.8}},
       ),
       line("level", levels, {
-        lineStyle: {color: palette.accent, width: 2},
-        itemStyle: {color: palette.accent},
+        lineStyle: {color: palette.text, width: 2},
+        itemStyle: {color: palette.text},
         markLine: {symbol: "none", silent: true, label: {formatter: "{b}"}, data: marks},
       }),
       {
@@ -142,8 +140,8 @@ function metricSection(history, metric, id) {
   const title =
     histories.length > 1 ? `${metric.metric} of ${plain(history.series)}` : metric.metric;
   if (!rows.length) return leave(null, title, sheet.reason || "no run has a value");
-  const better = metric.better ? ` ${metric.better} is better.` : "";
-  const part = section(`metric-${id}`, title, sentence(metric.summary) + sentence(better));
+  const better = metric.better ? ` The ${metric.better} the better.` : "";
+  const part = section(`metric-${id}`, title, sentence(metric.summary) + better);
   const item = plot({
     id: `plot-${id}`,
     height: () => 320,

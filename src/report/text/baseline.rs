@@ -9,6 +9,7 @@ use crate::report::baseline::{Baseline, Test};
 use crate::report::grid::format::Format;
 use crate::report::grid::table::{Layout, texts};
 use crate::report::grid::value::printable;
+use crate::report::text::history::change;
 
 /// Runs against a series for people.
 pub fn text(baseline: &Baseline, layout: Layout) -> String {
@@ -37,13 +38,12 @@ fn of_test(test: &Test, layout: Layout) -> String {
             Value::Null => String::new(),
             _ => format!("{} to {}", value("low"), value("high")),
         };
-        let change = sheet.cell(row, "change_pct").as_f64();
         vec![
             text(row, "metric"),
             value("median"),
             band,
             value("test"),
-            change.map_or_else(|| "from 0".to_owned(), |pct| format!("{pct:+.2} %")),
+            change(sheet.cell(row, "change_pct")),
             text(row, "status"),
         ]
     });

@@ -79,8 +79,10 @@ fn of_metric(history: &History, metric: &Header, layout: Layout) -> String {
 }
 
 /// A change in percent.
-fn change(value: &Value) -> String {
-    value.as_f64().map_or_else(|| "from 0".to_owned(), |pct| format!("{pct:+.2} %"))
+pub(super) fn change(value: &Value) -> String {
+    // What rounds to nothing has no sign.
+    let rounded = value.as_f64().map(|pct| if pct.abs() < 0.005 { 0.0 } else { pct });
+    rounded.map_or_else(|| "from 0".to_owned(), |pct| format!("{pct:+.2} %"))
 }
 
 /// The changes of a metric, or why there are none.
