@@ -60,7 +60,8 @@ impl<'a, 'c> Across<'a, 'c> {
     fn open(&self) -> Result<Engine<'c>> {
         let directories: Vec<PathBuf> =
             self.selections.iter().map(|s| s.directory.clone()).collect();
-        let settings = self.context.settings();
+        let rows = self.selections.iter().fold(0, |sum: u64, s| sum.saturating_add(s.rows));
+        let settings = self.context.settings().for_rows(rows);
         let engine = Engine::open(&directories, &self.context.registry, &settings)?;
         let engine = engine.keeping(&self.files);
         engine.lock_down()?;

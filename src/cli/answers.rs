@@ -201,7 +201,9 @@ impl<'a, 'c> Batch<'a, 'c> {
             Some(engine) => engine,
             None => {
                 let registry = &self.context.registry;
-                let settings = self.context.settings();
+                let rows = |directory: &PathBuf| Some(Manifest::parse(directory).ok()?.row_count());
+                let most = self.directories.iter().map(|d| rows(d).unwrap_or(u64::MAX)).max();
+                let settings = self.context.settings().for_rows(most.unwrap_or(0));
                 let files: Vec<&SqlFile> =
                     self.files.iter().chain(self.views).chain(self.diagnoses).copied().collect();
                 let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
@@ -322,7 +324,11 @@ fn profilers(manifest: &Manifest) -> Vec<Source> {
 pub fn selection(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Selection {
     let several = manifest.kinds().len() > 1;
     let source = mode.source().or(profilers(manifest).first().copied().filter(|_| several));
-    Selection { directory: directory.to_owned(), source: source.map(|source| source.to_string()) }
+    Selection {
+        directory: directory.to_owned(),
+        source: source.map(|source| source.to_string()),
+        rows: manifest.row_count(),
+    }
 }
 
 /// Takes the value of a result away, as the trace lacks the profiler that was asked for.

@@ -59,7 +59,11 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
         board.add(&document, &format!("reports/{name}"), results);
     }
     drop(batch);
-    let all = directories.into_iter().map(|directory| Selection { directory, source: None });
+    let all = directories.into_iter().map(|directory| Selection {
+        directory,
+        source: None,
+        rows: u64::MAX,
+    });
     let mut all = Across::new(context, all.collect(), board.results(), Vec::new());
     let document = board.json(registry, &mut all)?;
     let pages = [

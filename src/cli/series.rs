@@ -81,7 +81,7 @@ fn members(context: &Context) -> Result<Vec<Member>> {
     for (directory, manifest) in context.store.manifests() {
         // One that needs to be derived anew, or cannot be read, is found out when it is asked.
         if manifest.check_version().is_ok() {
-            selections.push(Selection { directory, source: None });
+            selections.push(Selection { directory, source: None, rows: u64::MAX });
         }
     }
     let mut all = Across::new(context, selections, Vec::new(), Vec::new());

@@ -50,7 +50,7 @@ pub struct MetricResult {
     /// Hash over the bytes that the trace was made from.
     pub trace_fingerprint: String,
     /// The row of the query.
-    #[serde(with = "crate::engine::kept::arrow_text")]
+    #[serde(with = "crate::engine::arrow_text")]
     pub batch: Option<RecordBatch>,
 }
 

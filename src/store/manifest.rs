@@ -285,6 +285,11 @@ impl Manifest {
         write().map_err(|e| crate::error::io(&path, &e))
     }
 
+    /// Rows of all tables.
+    pub fn row_count(&self) -> u64 {
+        self.rows.values().sum()
+    }
+
     /// Profilers that its files are of, each once. An execution trace counts where it lies alone:
     /// beside a trace it only tells more of that.
     pub fn kinds(&self) -> Vec<Source> {

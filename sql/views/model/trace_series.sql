@@ -17,16 +17,23 @@ WITH
             coalesce(
                 json_extract_string(card, '$.series'), json_extract_string(card, '$.workload.series')
             ) AS series,
-            epoch_ns(
-                try_cast(
-                    coalesce(
-                        json_extract_string(card, '$.recorded'),
-                        json_extract_string(card, '$.workload.recorded')
-                    ) AS TIMESTAMP
-                )
-            ) AS recorded_ns
+            coalesce(
+                json_extract_string(card, '$.recorded'),
+                json_extract_string(card, '$.workload.recorded')
+            ) AS recorded
         FROM cards
         QUALIFY row_number() OVER (PARTITION BY trace ORDER BY path) = 1
+    ),
+
+    dated AS (
+        SELECT
+            trace, series,
+            CASE
+                WHEN regexp_matches(recorded, ':[0-9.]+ *(Z|[+-][0-9]{2}(:?[0-9]{2})?)$')
+                    THEN epoch_ns(try_cast(recorded AS TIMESTAMPTZ))
+                ELSE epoch_ns(try_cast(recorded AS TIMESTAMP))
+            END AS recorded_ns
+        FROM said
     ),
 
     -- Clocks that count from the start of a machine or of a trace are below the year 2001.
@@ -49,5 +56,5 @@ SELECT
         WHEN c.first_ns IS NOT NULL THEN 'clock'
     END AS recorded_by
 FROM traces_known AS t
-LEFT JOIN said AS s ON s.trace = t.trace
+LEFT JOIN dated AS s ON s.trace = t.trace
 LEFT JOIN clocks AS c ON c.trace = t.trace

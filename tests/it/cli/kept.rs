@@ -42,7 +42,8 @@ fn an_answer_is_kept_until_something_changes() {
         place.write(
             "own/own.v1.sql",
             format!(
-                "-- @metric own\n-- @version 1\n-- @summary Own.\n-- @requires traces _own\n\
+                "-- @metric own\n-- @version 1\n-- @summary Own.\n-- @area speed\n-- @grain trace\n\
+                 -- @requires traces _own\n\
                  -- @column trace VARCHAR dim - | Trace.\n\
                  -- @column own_count BIGINT value count | Own.\n-- @value own_count\n\
                  -- @source own\n{metric}\n"
