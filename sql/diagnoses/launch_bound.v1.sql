@@ -34,11 +34,13 @@ WITH
         GROUP BY trace
     ),
 
-    -- Of which in calls that launch a graph.
-    graphs AS (
-        SELECT trace, sum(time_ms ORDER BY rank, name) AS time_ms
+    -- Of which in calls that take long by themselves.
+    calls AS (
+        SELECT
+            trace, sum(time_ms ORDER BY rank, name) AS time_ms,
+            arg_max(name, {time_ms: time_ms, name: name}) AS name
         FROM _idle_labels
-        WHERE part = 'launch' AND kind = 'call' AND name LIKE '%GraphLaunch%'
+        WHERE part = 'launch' AND kind = 'call'
         GROUP BY trace
     ),
 
@@ -61,7 +63,13 @@ SELECT
         b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text, t.spans_per_step,
         1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
         coalesce('in ' || o.names, 'in no operator'),
-        coalesce(printf('; %.3f ms of it pass while a graph is launched', g.time_ms / b.having_count), ''),
+        CASE WHEN c.time_ms >= t.time_ms / 10
+            THEN printf(
+                '; %.3f ms of it pass in calls of 100 us and more, most in %s',
+                c.time_ms / b.having_count, c.name
+            )
+            ELSE ''
+        END,
         CASE WHEN k.own_ms <= b.own_ms
             THEN printf('; %.3f ms more between kernels that were launched', k.own_ms)
             ELSE ''
@@ -72,8 +80,10 @@ SELECT
     CASE WHEN k.own_ms <= b.own_ms THEN a.gain_ms ELSE b.gain_ms END AS gain_ms,
     [l.steps_limit, l.launches_limit, l.matches_limit] AS limits,
     CASE
-        WHEN g.time_ms > t.time_ms / 2
+        WHEN c.time_ms > t.time_ms / 2 AND c.name LIKE '%GraphLaunch%'
             THEN 'make the graph cheaper to launch: fewer nodes (fused kernels, no nodes without work), a replay or cudaGraphUpload before it is needed, and launch it while the device still computes what comes before'
+        WHEN c.time_ms > t.time_ms / 2
+            THEN 'single launches take long: a first call loads its kernels, so warm up with all shapes before the steps (or CUDA_MODULE_LOADING=EAGER); else look at what holds the call up (nsys with osrt, perf): other threads that launch, cores that are taken'
         ELSE 'record the step in CUDA graphs: torch.compile(mode="reduce-overhead"), torch.cuda.make_graphed_callables, in Megatron-LM its CUDA graph options; else launch fewer, larger kernels: fused or foreach optimizers, torch.compile, a larger micro-batch. Keep the host ahead: no synchronisation in the step'
     END AS advice,
     'SELECT rank, kind, name, time_ms, spans_per_step FROM _idle_labels WHERE trace = {trace} AND part = ''launch'' ORDER BY time_ms DESC LIMIT 20'
@@ -85,5 +95,5 @@ LEFT JOIN _cost_bounds AS a ON a.trace = b.trace AND a.subject = 'launches'
 LEFT JOIN _cost_bounds AS k
     ON k.trace = b.trace AND k.subject = 'part' AND k.key = 'kernel_gap'
 LEFT JOIN operators AS o ON o.trace = b.trace
-LEFT JOIN graphs AS g ON g.trace = b.trace
+LEFT JOIN calls AS c ON c.trace = b.trace
 WHERE b.subject = 'part' AND b.key = 'launch' AND b.gain_ms > 0

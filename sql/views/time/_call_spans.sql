@@ -14,7 +14,7 @@ WITH
         SELECT
             trace, rank, place, is_counted,
             -- What the host launches before the first start on its devices is of the trace too.
-            CASE WHEN per = 'trace' THEN 0 ELSE start_ns END AS start_ns,
+            CASE WHEN per = 'trace' THEN CAST(-1e18 AS BIGINT) ELSE start_ns END AS start_ns,
             CASE WHEN per = 'step' THEN end_ns END AS end_ns
         FROM _account_windows
     ),

@@ -64,10 +64,11 @@ WITH
         SELECT
             t.trace, t.rank,
             sum(greatest(t.idle_ns - m.idle_ns, 0)) AS idle_ns,
-            sum(greatest(t.load_ns - m.load_ns, 0)) AS load_ns,
-            sum(greatest(t.host_ns - m.host_ns, 0)) AS host_ns,
-            sum(greatest(t.sync_ns - m.sync_ns, 0)) AS sync_ns,
-            sum(greatest(t.launch_ns - m.launch_ns, 0)) AS launch_ns,
+            sum(greatest(t.load_ns - m.load_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns) AS load_ns,
+            sum(greatest(t.host_ns - m.host_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns) AS host_ns,
+            sum(greatest(t.sync_ns - m.sync_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns) AS sync_ns,
+            sum(greatest(t.launch_ns - m.launch_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns)
+                AS launch_ns,
             sum(
                 CASE
                     WHEN t.work_ns IS NULL OR m.work_ns IS NULL
