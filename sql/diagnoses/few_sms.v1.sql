@@ -3,7 +3,7 @@
 -- @summary  A kernel has blocks for less than half of the multiprocessors.
 -- @profilers kineto nsys
 -- @requires device_events _kernel_costs _cost_bounds
--- @reads    _diagnosis_limits _shape_reasons
+-- @reads    _wording _diagnosis_limits _shape_reasons
 -- @reason   (SELECT why FROM _shape_reasons)
 --           | whole CUDA graphs were traced, or no kernel that takes time states a usable number of
 --           blocks
@@ -31,8 +31,9 @@ WITH
 SELECT
     b.trace,
     printf(
-        '%s has blocks for %.0f %% of the multiprocessors; it takes %.3f ms of a step (%.1f %%), %.0f calls',
-        left(b.key, 80), 100 * k.coverage, k.few_ms, 100 * k.few_ms / b.step_ms, k.kernels_per_step
+        '%s has blocks for %.0f %% of the multiprocessors; it takes %.3f ms %s (%.1f %%), %.0f calls',
+        left(b.key, 80), 100 * k.coverage, k.few_ms, w.of_what, 100 * k.few_ms / b.step_ms,
+        k.kernels_per_step
     ) AS finding,
     {kernel: b.key} AS "where",
     greatest(b.time_ms, k.few_ms) AS time_per_step_ms,
@@ -44,6 +45,7 @@ SELECT
         AS evidence
 FROM _cost_bounds AS b
 INNER JOIN kernels AS k ON k.trace = b.trace AND k.name = b.key
+INNER JOIN _wording AS w ON w.trace = b.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = b.trace
 WHERE b.subject = 'few_sms' AND b.gain_ms > 0
 QUALIFY row_number() OVER (PARTITION BY b.trace ORDER BY b.gain_ms DESC, b.key) <= 3

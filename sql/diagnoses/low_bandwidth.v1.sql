@@ -3,7 +3,7 @@
 -- @summary  Large calls use far less of the link than it gives by the workload card.
 -- @profilers kineto nsys xla
 -- @requires _exposed_transfers cards
--- @reads    _diagnosis_limits bus_factors hockney_fits _size_reasons
+-- @reads    _wording _diagnosis_limits _match_doubts bus_factors hockney_fits _size_reasons
 -- @gain     exposed transfer of these calls, above what they would need at the stated share
 --           (reachable_ratio) of the link; mean over the ranks that have such calls
 -- @shown    busbw_utilization_ratio
@@ -81,17 +81,17 @@ WITH
 SELECT
     f.trace,
     printf(
-        'large calls of %s%s in groups of %d reach %.1f GB/s on the bus, %.0f %% of the %.1f GB/s of the %s link; %.0f calls of %.1f MB in a step, %.3f ms exposed',
+        'large calls of %s%s in groups of %d reach %.1f GB/s on the bus, %.0f %% of the %.1f GB/s of the %s link; %.0f calls of %.1f MB %s, %.3f ms exposed',
         f.collective, coalesce(' of ' || f.group_name, ''), f.group_size, f.bus_bw_gb_per_s,
         100 * f.bus_bw_gb_per_s / f.link_bw_gb_per_s, f.link_bw_gb_per_s, f.link, f.calls,
-        f.mean_bytes / 1e6, f.exposed_ms
+        f.mean_bytes / 1e6, w.in_what, f.exposed_ms
     ) AS finding,
     {
         "group": f.group_name, kind: f.collective, size_bytes: CAST(round(f.mean_bytes) AS BIGINT)
     } AS "where",
     f.exposed_ms AS time_per_step_ms,
     f.gain_ms,
-    [l.steps_limit, l.matches_limit] AS limits,
+    [l.steps_limit, l.matches_limit, doubts.doubts_limit] AS limits,
     CASE f.link
         WHEN 'inter'
             THEN 'look at the network: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=NET,GRAPH (NET/IB or NET/Socket, GPU Direct RDMA, all cards in use), NCCL_IB_HCA, NCCL_SOCKET_IFNAME, NCCL_NET_GDR_LEVEL, ibstat; and nccl-tests on the same nodes'
@@ -100,7 +100,9 @@ SELECT
     'SELECT trace, collective, group_size, link, message_bytes, transfer_ns / 1e6 AS transfer_ms, bus_bw_gb_per_s, link_bw_gb_per_s FROM _bus_calls WHERE trace = {trace} ORDER BY message_bytes DESC, transfer_ns DESC LIMIT 50'
         AS evidence
 FROM found AS f
+INNER JOIN _wording AS w ON w.trace = f.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = f.trace
+LEFT JOIN _match_doubts AS doubts ON doubts.trace = f.trace
 WHERE f.gain_ms > 0
 QUALIFY row_number() OVER (
     PARTITION BY f.trace ORDER BY f.gain_ms DESC, f.collective, f.group_size, f.link

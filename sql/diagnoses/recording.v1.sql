@@ -5,10 +5,12 @@
 -- @profilers kineto nsys xla
 -- @requires ranks
 -- @reads    traces trace_findings metadata device_events collectives _account_windows
---           _launch_coverage _match_coverage
+--           _launch_coverage _match_coverage _match_doubts _windows
 -- @param    least_known_ratio DOUBLE 0.9 | Sizes of calls, launches and process groups are said to
 --           be missing where less than this share of them is known.
 -- @param    few_steps BIGINT 2 | Fewer steps that count are said to be few.
+-- @param    ahead_ratio DOUBLE 0.5 | Device work that ends after the last mark is said from this
+--           share of a step on.
 -- @param    lost_ratio DOUBLE 0.001 | Losses in reading are said from this share of the events on.
 -- @gain     none: it is no time of a step that another recording would not have
 -- @shown    trace_findings
@@ -37,6 +39,21 @@ WITH
             SELECT trace, rank, per, count(*) FILTER (WHERE is_counted) AS window_count
             FROM _account_windows
             GROUP BY trace, rank, per
+        )
+        GROUP BY trace
+    ),
+
+    -- How long after the end of its last step the last work of a rank ends, in its steps.
+    tails AS (
+        SELECT trace, max(late_ms) AS late_ms, max(late_ms / step_ms) AS ratio
+        FROM (
+            SELECT
+                w.trace, w.rank, (any_value(d.end_ns) - max(w.end_ns)) / 1e6 AS late_ms,
+                avg(w.end_ns - w.start_ns) FILTER (WHERE w.is_counted) / 1e6 AS step_ms
+            FROM _account_windows AS w
+            INNER JOIN _windows AS d ON d.trace = w.trace AND d.rank = w.rank
+            WHERE w.per = 'step' AND d.basis = 'device'
+            GROUP BY w.trace, w.rank
         )
         GROUP BY trace
     ),
@@ -102,15 +119,27 @@ WITH
                     END
                 },
                 {
-                    what: CASE
-                        WHEN t.rank_count < t.world_size
-                            AND (t.rank_count = 1 OR coalesce(m.match_coverage_ratio, 0) < $least_known_ratio)
-                            THEN t.rank_count || ' of ' || t.world_size || ' ranks are here'
+                    what: CASE WHEN e.ratio >= $ahead_ratio
+                        THEN printf('%.3f ms of work of the devices (%.1f steps) end after the last mark: the host runs ahead of them, and the steps are those of the host', e.late_ms, e.ratio)
+                    END,
+                    how: 'more steps, and a wait for the devices (torch.cuda.synchronize, block_until_ready) before the first and at the end of the last one'
+                },
+                {
+                    what: CASE WHEN t.rank_count < t.world_size
+                        THEN t.rank_count || ' of ' || t.world_size || ' ranks are here'
+                            || CASE
+                                WHEN coalesce(m.match_coverage_ratio, 0) = 0 THEN ', and no call is matched over them'
+                                ELSE ', and calls are matched over these alone'
+                            END
                     END,
                     how: CASE p.profiler
                         WHEN 'nsys' THEN 'a report for each rank (nsys profile -o rank%q{RANK})'
                         ELSE 'a file from each rank, of the same steps'
                     END
+                },
+                {
+                    what: doubts.doubts_limit,
+                    how: 'the same steps on all ranks, whole files, and a newer PyTorch, whose calls state their group and number'
                 },
                 {
                     what: CASE WHEN d.events IS NULL AND p.has_accelerator
@@ -183,12 +212,14 @@ WITH
         FROM traces AS t
         INNER JOIN profilers AS p ON p.trace = t.trace
         LEFT JOIN windows AS w ON w.trace = t.trace
+        LEFT JOIN tails AS e ON e.trace = t.trace
         LEFT JOIN devices AS d ON d.trace = t.trace
         LEFT JOIN calls AS c ON c.trace = t.trace
         LEFT JOIN options AS o ON o.trace = t.trace
         LEFT JOIN losses AS s ON s.trace = t.trace
         LEFT JOIN _launch_coverage AS l ON l.trace = t.trace
         LEFT JOIN _match_coverage AS m ON m.trace = t.trace
+        LEFT JOIN _match_doubts AS doubts ON doubts.trace = t.trace
     ),
 
     missing AS (

@@ -4,7 +4,7 @@
 --           part of what they do.
 -- @profilers kineto nsys
 -- @requires device_events _kernel_costs _cost_bounds
--- @reads    _idle_labels _diagnosis_limits
+-- @reads    _idle_labels _wording _diagnosis_limits
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA fuses kernels itself, and its events are operations
 -- @gain     all kernels below 10 us fused into others: for each of them what the shortest kernel of
@@ -73,8 +73,8 @@ WITH
 SELECT
     b.trace,
     printf(
-        '%.0f of %.0f kernels of a step take less than 10 us (%.1f us on average, %.3f ms of it), and %.3f ms of a step are gaps between kernels that were launched; most of them are %s',
-        b.short_per_step, b.kernels_per_step, 1e3 * b.short_ms / b.short_per_step, b.short_ms,
+        '%.0f of %.0f kernels %s take less than 10 us (%.1f us on average, %.3f ms of it), and %.3f ms are gaps between kernels that were launched; most of them are %s',
+        b.short_per_step, b.kernels_per_step, w.of_what, 1e3 * b.short_ms / b.short_per_step, b.short_ms,
         b.gap_own_ms, left(n.name, 80)
     ) AS finding,
     {kernel: n.name} AS "where",
@@ -87,5 +87,6 @@ SELECT
         AS evidence
 FROM bounds AS b
 INNER JOIN names AS n ON n.trace = b.trace
+INNER JOIN _wording AS w ON w.trace = b.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = b.trace
 WHERE b.gap_share * b.gap_ms + b.fixed_ms > 0

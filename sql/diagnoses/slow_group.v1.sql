@@ -4,7 +4,7 @@
 --           group size and message size, or than their fit says.
 -- @profilers kineto nsys xla
 -- @requires _exposed_transfers
--- @reads    _diagnosis_limits hockney_fits _group_names
+-- @reads    _wording _diagnosis_limits _match_doubts hockney_fits _group_names
 -- @gain     what the group exposes of these calls in a step, all sizes together, less what the
 --           other groups like it expose of theirs (their median), not more than its transfers are
 --           longer than they need (the median of the mean transfers of the others; without other
@@ -125,7 +125,7 @@ WITH
 SELECT
     f.trace,
     printf(
-        '%s of %s%s take %.1f times what %s (%.3f ms against %.3f ms of a step, %.0f calls); %.3f ms of it are exposed',
+        '%s of %s%s take %.1f times what %s (%.3f ms against %.3f ms %s, %.0f calls); %.3f ms of it are exposed',
         f.kinds, coalesce(f.pg_desc || ' ', 'a group '), coalesce(g.pg_ranks, 'that is not stated'),
         f.transfer_ms / f.needed_ms,
         CASE
@@ -133,7 +133,7 @@ SELECT
             WHEN f.other_count = 1 THEN 'the other group needs'
             ELSE f.other_count || ' other groups need'
         END,
-        f.transfer_ms, f.needed_ms, f.calls, f.exposed_ms
+        f.transfer_ms, f.needed_ms, w.of_what, f.calls, f.exposed_ms
     ) AS finding,
     {
         "group": coalesce(f.pg_desc || ' ', '') || g.pg_ranks, kind: f.kind,
@@ -142,7 +142,7 @@ SELECT
     f.exposed_ms AS time_per_step_ms,
     f.gain_ms,
     [
-        l.steps_limit, l.matches_limit,
+        l.steps_limit, l.matches_limit, doubts.doubts_limit,
         CASE WHEN f.against_groups AND f.other_count = 1 THEN 'only one other group is like it' END
     ] AS limits,
     CASE
@@ -154,7 +154,9 @@ SELECT
         AS evidence
 FROM found AS f
 LEFT JOIN _group_names AS g ON g.trace = f.trace AND g.pg_id = f.group_key
+INNER JOIN _wording AS w ON w.trace = f.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = f.trace
+LEFT JOIN _match_doubts AS doubts ON doubts.trace = f.trace
 WHERE f.gain_ms > 0
 QUALIFY row_number() OVER (
     PARTITION BY f.trace ORDER BY f.gain_ms DESC, f.group_key, f.kind, f.message_bytes

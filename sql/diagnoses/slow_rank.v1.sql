@@ -3,7 +3,7 @@
 -- @summary  A rank computes longer than the others, and they wait for it.
 -- @profilers kineto nsys xla
 -- @requires _rank_account
--- @reads    _diagnosis_limits kernel_times
+-- @reads    _wording _diagnosis_limits _match_doubts kernel_times
 -- @gain     the most that another rank waits, exposed, for this one, directly or for one that waits
 --           for it, and transfers, exposed, beyond what this one does; not more than its compute is
 --           longer than the median of the others (than the mean, where it has more work, which
@@ -169,7 +169,7 @@ WITH
 SELECT
     j.trace,
     printf(
-        '%s %s %.1f %% longer than the median of the others (%.3f ms against %.3f ms of a step)%s; %s for it%s',
+        '%s %s %.1f %% longer than the median of the others (%.3f ms against %.3f ms %s)%s; %s for it%s',
         CASE
             WHEN len(j.ranks) = 1 THEN 'rank ' || j.named_rank
             WHEN len(j.ranks) > 8 THEN len(j.ranks) || ' ranks, most rank ' || j.named_rank || ','
@@ -177,7 +177,7 @@ SELECT
         END,
         CASE WHEN len(j.ranks) = 1 THEN 'computes' ELSE 'compute up to' END,
         100 * j.excess_ms / nullif(j.compute_ms - j.excess_ms, 0), j.compute_ms,
-        j.compute_ms - j.excess_ms,
+        j.compute_ms - j.excess_ms, w.of_what,
         CASE j.how
             WHEN 'more' THEN printf(', with %.0f %% more kernels', 100 * (j.events_ratio - 1))
             WHEN 'all' THEN ', in all kernels alike'
@@ -190,7 +190,7 @@ SELECT
     {rank: j.named_rank, kernel: CASE WHEN j.how = 'some' THEN j.kernel END} AS "where",
     j.most_ms AS time_per_step_ms,
     j.gain_ms,
-    [l.steps_limit, l.clocks_limit, l.matches_limit] AS limits,
+    [l.steps_limit, l.clocks_limit, l.matches_limit, doubts.doubts_limit] AS limits,
     CASE
         WHEN j.how = 'more'
             THEN 'it has more work: balance the layers over the pipeline stages (Megatron: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers, --account-for-embedding-in-pipeline-split), or the micro-batches over the ranks'
@@ -203,5 +203,7 @@ SELECT
     'SELECT rank, part, for_rank, cause_rank, time_ms, hidden_ms FROM _rank_account WHERE trace = {trace} AND part IN (''compute'', ''transfer'', ''wait'') ORDER BY ALL'
         AS evidence
 FROM judged AS j
+INNER JOIN _wording AS w ON w.trace = j.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = j.trace
+LEFT JOIN _match_doubts AS doubts ON doubts.trace = j.trace
 WHERE j.gain_ms > 0

@@ -4,7 +4,7 @@
 --           cost.
 -- @profilers kineto nsys xla
 -- @requires _exposed_transfers hockney_fits
--- @reads    _diagnosis_limits _size_reasons
+-- @reads    _wording _diagnosis_limits _match_doubts _size_reasons
 -- @gain     (n - 1) x alpha of the Hockney fit for the n calls of one kind and process group in a
 --           step that are below n_half (alpha / beta): they become one; not more than their exposed
 --           transfer; of each rank, then the mean over the ranks that have such calls
@@ -75,8 +75,8 @@ WITH
 SELECT
     f.trace,
     printf(
-        '%.0f calls of %s%s in a step carry %.0f bytes each on average: of the %.1f us of one, %.1f us are no transfer of bytes; %.3f ms of them are exposed',
-        f.calls, f.collective, coalesce(' of ' || f.group_name, ''), f.mean_bytes,
+        '%.0f calls of %s%s %s carry %.0f bytes each on average: of the %.1f us of one, %.1f us are no transfer of bytes; %.3f ms of them are exposed',
+        f.calls, f.collective, coalesce(' of ' || f.group_name, ''), w.in_what, f.mean_bytes,
         1e3 * f.transfer_ms / f.calls, least(f.alpha_us, 1e3 * f.transfer_ms / f.calls), f.exposed_ms
     ) AS finding,
     {
@@ -85,7 +85,7 @@ SELECT
     f.exposed_ms AS time_per_step_ms,
     f.gain_ms,
     [
-        l.steps_limit, l.matches_limit,
+        l.steps_limit, l.matches_limit, doubts.doubts_limit,
         CASE WHEN f.flag IS NOT NULL THEN 'the fit is to be doubted: ' || f.flag END,
         CASE
             WHEN f.dim IS NULL
@@ -97,7 +97,9 @@ SELECT
     'SELECT collective, group_size, alpha_us, beta_s_per_gb, n_half_bytes, r2, samples, sizes, flag FROM hockney_fits WHERE trace = {trace} ORDER BY ALL'
         AS evidence
 FROM found AS f
+INNER JOIN _wording AS w ON w.trace = f.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = f.trace
+LEFT JOIN _match_doubts AS doubts ON doubts.trace = f.trace
 WHERE f.gain_ms > 0 AND f.calls > 0
 QUALIFY row_number() OVER (
     PARTITION BY f.trace ORDER BY f.gain_ms DESC, f.collective, f.group_name

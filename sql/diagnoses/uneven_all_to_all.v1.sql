@@ -4,7 +4,8 @@
 --           those with less wait for the one with most.
 -- @profilers kineto nsys xla
 -- @requires collectives collective_calls _rank_account
--- @reads    _waits _account_windows _diagnosis_limits busy_intervals process_groups
+-- @reads    _waits _account_windows _wording _diagnosis_limits _match_doubts busy_intervals
+--           process_groups
 -- @gain     what a rank waits, exposed, in uneven calls for the rank with most bytes, as far as
 --           that one has more than the mean of the ranks, and of their exposed transfer what is
 --           above an even share of the bytes; of the rank that loses most
@@ -177,8 +178,8 @@ WITH
 SELECT
     o.trace,
     printf(
-        'in %.0f all_to_all calls%s of a step the rank with most bytes has %.2f times the mean of the ranks (up to %.2f), %s; a rank loses up to %.3f ms by that',
-        o.calls, coalesce(' of ' || g.pg_desc, ''), h.mean_ratio, h.max_ratio,
+        'in %.0f all_to_all calls%s %s the rank with most bytes has %.2f times the mean of the ranks (up to %.2f), %s; a rank loses up to %.3f ms by that',
+        o.calls, coalesce(' of ' || g.pg_desc, ''), w.of_what, h.mean_ratio, h.max_ratio,
         CASE
             WHEN h.hot_count = 1 THEN 'always rank ' || h.hot_rank
             ELSE 'most often rank ' || h.hot_rank || ' of ' || h.hot_count
@@ -190,7 +191,7 @@ SELECT
     } AS "where",
     o.time_ms AS time_per_step_ms,
     o.gain_ms,
-    [l.steps_limit, l.clocks_limit, l.matches_limit] AS limits,
+    [l.steps_limit, l.clocks_limit, l.matches_limit, doubts.doubts_limit] AS limits,
     'send the ranks like amounts: experts: a loss or bias that balances them (Megatron: --moe-router-load-balancing-type, --moe-aux-loss-coeff, --moe-router-enable-expert-bias), a capacity (--moe-expert-capacity-factor), hot experts placed on different ranks or doubled; embedding tables: another sharding plan (TorchRec: EmbeddingShardingPlanner)'
         AS advice,
     'SELECT c.collective_id, c.step, c.rank, c.in_bytes, c.out_bytes, c.dur_ns / 1e6 AS duration_ms, w.wait_ns / 1e6 AS wait_ms, w.last_rank FROM collectives AS c LEFT JOIN _waits AS w ON w.trace = c.trace AND w.event_id = c.event_id AND w.aligned = w.by_itself WHERE c.trace = {trace} AND c.collective = ''all_to_all'' ORDER BY c.collective_id, c.rank'
@@ -198,6 +199,8 @@ SELECT
 FROM losses AS o
 INNER JOIN hot AS h ON h.trace = o.trace AND h.pg_id IS NOT DISTINCT FROM o.pg_id
 LEFT JOIN process_groups AS g ON g.trace = o.trace AND g.pg_id = o.pg_id
+INNER JOIN _wording AS w ON w.trace = o.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = o.trace
+LEFT JOIN _match_doubts AS doubts ON doubts.trace = o.trace
 WHERE o.gain_ms > 0
 QUALIFY row_number() OVER (PARTITION BY o.trace ORDER BY o.gain_ms DESC, o.pg_id) <= 3
