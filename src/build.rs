@@ -8,13 +8,14 @@ use std::process::Command;
 /// Digits of a commit that are shown.
 const DIGITS: usize = 12;
 
-fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(folder).expect("the folder sql/ can be listed");
+/// The files below a folder that end so.
+fn walk(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("the folder can be listed");
     for entry in entries {
-        let path = entry.expect("an entry of sql/ can be read").path();
+        let path = entry.expect("an entry of the folder can be read").path();
         if path.is_dir() {
-            walk(&path, out);
-        } else if path.extension().is_some_and(|e| e == "sql") {
+            walk(&path, ending, out);
+        } else if path.extension().is_some_and(|e| e == ending) {
             out.push(path);
         }
     }
@@ -95,6 +96,23 @@ fn commit(root: &Path) -> String {
     found.unwrap_or_default().chars().take(DIGITS).collect::<String>().to_ascii_lowercase()
 }
 
+/// A hash over the program's own text: what a program computed, another one may compute otherwise.
+fn sources(root: &Path) -> String {
+    println!("cargo::rerun-if-changed=src");
+    let mut files = Vec::new();
+    walk(&root.join("src"), "rs", &mut files);
+    files.sort();
+    let mut hasher = std::hash::DefaultHasher::new();
+    // Which DuckDB, which Arrow.
+    println!("cargo::rerun-if-changed=Cargo.toml");
+    files.push(root.join("Cargo.toml"));
+    for file in files {
+        let text = std::fs::read(&file).expect("a file of the program can be read");
+        std::hash::Hash::hash(&(file.strip_prefix(root).ok(), text), &mut hasher);
+    }
+    format!("{:016x}", std::hash::Hasher::finish(&hasher))
+}
+
 /// The library of `DUCKDB_LIB_DIR` is found there when the program starts, too.
 fn find_linked_engine() {
     let has = |variable: &str| std::env::var_os(variable).is_some();
@@ -113,8 +131,9 @@ fn main() {
     find_linked_engine();
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     println!("cargo::rustc-env=CCL_SQL_BUILD_COMMIT={}", commit(&root));
+    println!("cargo::rustc-env=CCL_SQL_BUILD_SOURCES={}", sources(&root));
     let mut files = Vec::new();
-    walk(&root.join("sql"), &mut files);
+    walk(&root.join("sql"), "sql", &mut files);
     files.sort();
     let mut code = String::from(
         "/// Every SQL file: its path from the project's root, its text.\n\

@@ -3,7 +3,7 @@
 -- @summary  Devices are idle while the host loads data.
 -- @profilers kineto nsys
 -- @requires device_events launches _cost_bounds
--- @reads    phases _idle_labels _rank_account _host_work _diagnosis_limits host_events
+-- @reads    phases _idle_labels _rank_account _diagnosis_limits host_events
 -- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @reason   (SELECT CASE WHEN count(*) = 0 THEN 'no range of the host says that data is loaded' END
@@ -35,14 +35,24 @@ WITH
         GROUP BY a.trace
     ),
 
+    loads AS (
+        SELECT trace, rank, sum(dur_ns) AS load_ns
+        FROM phases
+        WHERE phase = 'data_loading'
+        GROUP BY trace, rank
+    ),
+
     -- Whether the hosts of most ranks load at least half as long as that of the rank that idles
     -- most for it: then the others hide it behind their waiting.
     hosts AS (
-        SELECT b.trace, median(o.load_ms) >= any_value(m.load_ms) / 2 AS is_alike
+        SELECT
+            b.trace, median(coalesce(o.load_ns, 0)) >= any_value(m.load_ns) / 2 AS is_alike
         FROM _cost_bounds AS b
-        INNER JOIN _host_work AS m ON m.trace = b.trace AND m.rank = b.most_rank
-        INNER JOIN _host_work AS o ON o.trace = b.trace AND o.rank <> b.most_rank
-        WHERE b.subject = 'part' AND b.key = 'data_loading' AND m.load_ms > 0
+        INNER JOIN loads AS m ON m.trace = b.trace AND m.rank = b.most_rank
+        INNER JOIN (SELECT DISTINCT trace, rank FROM _rank_account) AS r
+            ON r.trace = b.trace AND r.rank <> b.most_rank
+        LEFT JOIN loads AS o ON o.trace = r.trace AND o.rank = r.rank
+        WHERE b.subject = 'part' AND b.key = 'data_loading'
         GROUP BY b.trace
     ),
 

@@ -34,6 +34,16 @@ WITH
         GROUP BY trace
     ),
 
+    -- Of which in calls that take long by themselves.
+    calls AS (
+        SELECT
+            trace, sum(time_ms ORDER BY rank, name) AS time_ms,
+            arg_max(name, {time_ms: time_ms, name: name}) AS name
+        FROM _idle_labels
+        WHERE part = 'launch' AND kind = 'call'
+        GROUP BY trace
+    ),
+
     operators AS (
         SELECT
             l.trace,
@@ -49,10 +59,17 @@ WITH
 SELECT
     b.trace,
     printf(
-        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then%s',
+        'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then%s%s',
         b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text, t.spans_per_step,
         1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
         coalesce('in ' || o.names, 'in no operator'),
+        CASE WHEN c.time_ms >= t.time_ms / 10
+            THEN printf(
+                '; %.3f ms of it pass in calls of 100 us and more, most in %s',
+                c.time_ms / b.having_count, c.name
+            )
+            ELSE ''
+        END,
         CASE WHEN k.own_ms <= b.own_ms
             THEN printf('; %.3f ms more between kernels that were launched', k.own_ms)
             ELSE ''
@@ -62,8 +79,13 @@ SELECT
     CASE WHEN k.own_ms <= b.own_ms THEN a.time_ms ELSE b.time_ms END AS time_per_step_ms,
     CASE WHEN k.own_ms <= b.own_ms THEN a.gain_ms ELSE b.gain_ms END AS gain_ms,
     [l.steps_limit, l.launches_limit, l.matches_limit] AS limits,
-    'record the step in CUDA graphs: torch.compile(mode="reduce-overhead"), torch.cuda.make_graphed_callables, in Megatron-LM its CUDA graph options; else launch fewer, larger kernels: fused or foreach optimizers, torch.compile, a larger micro-batch. Keep the host ahead: no synchronisation in the step'
-        AS advice,
+    CASE
+        WHEN c.time_ms > t.time_ms / 2 AND c.name LIKE '%GraphLaunch%'
+            THEN 'make the graph cheaper to launch: fewer nodes (fused kernels, no nodes without work), a replay or cudaGraphUpload before it is needed, and launch it while the device still computes what comes before'
+        WHEN c.time_ms > t.time_ms / 2
+            THEN 'single launches take long: a first call loads its kernels, so warm up with all shapes before the steps (or CUDA_MODULE_LOADING=EAGER); else look at what holds the call up (nsys with osrt, perf): other threads that launch, cores that are taken'
+        ELSE 'record the step in CUDA graphs: torch.compile(mode="reduce-overhead"), torch.cuda.make_graphed_callables, in Megatron-LM its CUDA graph options; else launch fewer, larger kernels: fused or foreach optimizers, torch.compile, a larger micro-batch. Keep the host ahead: no synchronisation in the step'
+    END AS advice,
     'SELECT rank, kind, name, time_ms, spans_per_step FROM _idle_labels WHERE trace = {trace} AND part = ''launch'' ORDER BY time_ms DESC LIMIT 20'
         AS evidence
 FROM _cost_bounds AS b
@@ -73,4 +95,5 @@ LEFT JOIN _cost_bounds AS a ON a.trace = b.trace AND a.subject = 'launches'
 LEFT JOIN _cost_bounds AS k
     ON k.trace = b.trace AND k.subject = 'part' AND k.key = 'kernel_gap'
 LEFT JOIN operators AS o ON o.trace = b.trace
+LEFT JOIN calls AS c ON c.trace = b.trace
 WHERE b.subject = 'part' AND b.key = 'launch' AND b.gain_ms > 0

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::cli::args::ProfileMode;
 use crate::cli::context::Context;
 use crate::cli::progress::Steps;
 use crate::engine::diagnose::{Diagnosed, diagnose};
+use crate::engine::kept::{self, Answer};
 use crate::engine::metric::{MetricResult, Params, run};
 use crate::engine::rows::{Rows, rows};
 use crate::engine::{Engine, Selection, interrupt};
@@ -19,6 +20,7 @@ use crate::report::document::Document;
 use crate::report::metric::Metric;
 use crate::report::sheet::{MOST_ROWS, Sheet};
 use crate::schema::source::{Source, joined};
+use crate::store::cache::Cache;
 use crate::store::manifest::{Manifest, identity};
 
 /// The reason why execution traces alone have no measured values.
@@ -105,12 +107,12 @@ impl<'a, 'c> Batch<'a, 'c> {
         let profilers = profilers(&manifest);
         let wanted = self.mode.source().or(profilers.first().copied());
         let selection = selection(directory, &manifest, self.mode);
-        let mut shown = false;
+        let cache = self.context.cache(directory);
+        let mut trace = Asking { manifest: &manifest, selection, shown: false, cache };
         let mut results = Vec::new();
         for file in self.files {
-            let mut outcome = self.ask(&selection, &manifest, file, &mut shown, |engine| {
-                run(engine, &manifest, file, self.params)
-            })?;
+            let mut outcome =
+                self.ask(&mut trace, file, |engine| run(engine, &manifest, file, self.params))?;
             if let (Ok(result), [Source::Et]) = (&mut outcome, &profilers[..])
                 && result.value.is_null()
             {
@@ -133,15 +135,12 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
         let mut all = Vec::new();
         for view in self.views {
-            all.push(self.ask(&selection, &manifest, view, &mut shown, |engine| {
-                rows(engine, view, &[], MOST_ROWS)
-            })?);
+            all.push(self.ask(&mut trace, view, |engine| rows(engine, view, &[], MOST_ROWS))?);
         }
         let mut diagnosed = Vec::new();
         for file in self.diagnoses {
-            let mut outcome = self.ask(&selection, &manifest, file, &mut shown, |engine| {
-                diagnose(engine, &manifest, file, self.params)
-            })?;
+            let mut outcome = self
+                .ask(&mut trace, file, |engine| diagnose(engine, &manifest, file, self.params))?;
             if let (Ok(one), Some(wanted)) = (&mut outcome, wanted)
                 && !sources.contains(&wanted)
             {
@@ -150,35 +149,50 @@ impl<'a, 'c> Batch<'a, 'c> {
             }
             diagnosed.push(outcome);
         }
+        trace.cache.save();
         Ok(Answers { results, rows: all, diagnosed, manifest })
     }
 
-    /// Asks the database, in which the trace is, for one file.
-    fn ask<T>(
+    /// The answer of one file: that which is kept, else that of the database with the trace.
+    fn ask<T: Answer>(
         &mut self,
-        selection: &Selection,
-        manifest: &Manifest,
+        trace: &mut Asking<'_>,
         file: &SqlFile,
-        shown: &mut bool,
         question: impl FnOnce(&Engine<'c>) -> Result<T>,
     ) -> Result<Result<T>> {
-        self.steps.next(&manifest.trace, &file.header.name);
+        self.steps.next(&trace.manifest.trace, &file.header.name);
         let began = Instant::now();
-        let engine = match self.engine.take() {
-            Some(engine) if *shown => engine,
-            other => self.show(other, selection)?,
-        };
-        *shown = true;
-        let outcome = question(&engine);
-        if outcome.is_ok() {
-            self.engine = Some(engine);
-        } else if self.context.interrupt.asked() {
-            return Err(interrupt::error());
+        let key = self.key(trace, file);
+        if let Some(answer) = kept::get(&trace.cache, &key, trace.manifest, file) {
+            return Ok(Ok(answer));
         }
-        // A database that failed once may be of no more use: the next question opens another.
-        *shown = outcome.is_ok();
-        self.say(&file.header.name, &manifest.trace, began);
+        let engine = match self.engine.take() {
+            Some(engine) if trace.shown => engine,
+            other => self.show(other, &trace.selection)?,
+        };
+        trace.shown = true;
+        let outcome = question(&engine);
+        match &outcome {
+            Ok(answer) => {
+                self.engine = Some(engine);
+                kept::put(&mut trace.cache, key, answer);
+            }
+            Err(_) if self.context.interrupt.asked() => return Err(interrupt::error()),
+            // A database that failed once may be of no more use: the next question opens another.
+            Err(_) => trace.shown = false,
+        }
+        self.say(&file.header.name, &trace.manifest.trace, began);
         Ok(outcome)
+    }
+
+    /// What the answer of a file is kept under.
+    fn key(&self, trace: &Asking<'_>, file: &SqlFile) -> String {
+        let params = file.header.params.iter().filter_map(|p| self.params.get_key_value(&p.name));
+        let params: Params = params.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let terms = json!({
+            "kind": file.header.kind.word(), "params": params, "source": trace.selection.source,
+        });
+        kept::key(&self.context.registry, file, &terms)
     }
 
     /// A database with the trace in its tables.
@@ -187,7 +201,9 @@ impl<'a, 'c> Batch<'a, 'c> {
             Some(engine) => engine,
             None => {
                 let registry = &self.context.registry;
-                let settings = self.context.settings();
+                let rows = |directory: &PathBuf| Some(Manifest::parse(directory).ok()?.row_count());
+                let most = self.directories.iter().map(|d| rows(d).unwrap_or(u64::MAX)).max();
+                let settings = self.context.settings().for_rows(most.unwrap_or(0));
                 let files: Vec<&SqlFile> =
                     self.files.iter().chain(self.views).chain(self.diagnoses).copied().collect();
                 let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
@@ -199,6 +215,15 @@ impl<'a, 'c> Batch<'a, 'c> {
         engine.show(vec![selection.clone()])?;
         Ok(engine)
     }
+}
+
+/// A trace while it is asked.
+struct Asking<'m> {
+    manifest: &'m Manifest,
+    selection: Selection,
+    /// Whether the database has it in its tables.
+    shown: bool,
+    cache: Cache,
 }
 
 /// The answers of a trace.
@@ -299,7 +324,11 @@ fn profilers(manifest: &Manifest) -> Vec<Source> {
 pub fn selection(directory: &Path, manifest: &Manifest, mode: ProfileMode) -> Selection {
     let several = manifest.kinds().len() > 1;
     let source = mode.source().or(profilers(manifest).first().copied().filter(|_| several));
-    Selection { directory: directory.to_owned(), source: source.map(|source| source.to_string()) }
+    Selection {
+        directory: directory.to_owned(),
+        source: source.map(|source| source.to_string()),
+        rows: manifest.row_count(),
+    }
 }
 
 /// Takes the value of a result away, as the trace lacks the profiler that was asked for.

@@ -68,6 +68,9 @@ pub struct Global {
     /// Results only: no summary, no warnings
     #[arg(short, long, global = true)]
     pub quiet: bool,
+    /// Compute every answer anew, and keep none
+    #[arg(long, global = true)]
+    pub no_cache: bool,
     /// Say more: every finding of an ingest
     #[arg(short, long, global = true)]
     pub verbose: bool,
@@ -161,6 +164,9 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads \
                             -o final_analysis_report.xlsx")]
     Compare(CompareArgs),
+    /// Follow metrics over the runs of a series: levels, noise, and where a level changes
+    #[command(after_help = "Example: ccl-sql history avg_step_time --series 'nightly-*'")]
+    History(HistoryArgs),
     /// Write a leaderboard over traces: a folder of pages that works from disk
     #[command(after_help = "Example: ccl-sql board -o board")]
     Board(ReportArgs),
@@ -393,12 +399,23 @@ pub struct DiagnoseArgs {
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Baseline: an ingested trace, or the folder of a run, which is ingested first where it is not
-    /// yet
+    /// yet; with --baseline a run as the others
     #[arg(value_name = "BASE", add = ArgValueCompleter::new(traces))]
     pub base: String,
     /// Runs to compare with it
-    #[arg(value_name = "TEST", required = true, add = ArgValueCompleter::new(traces))]
+    #[arg(
+        value_name = "TEST",
+        required_unless_present = "baseline",
+        add = ArgValueCompleter::new(traces)
+    )]
     pub tests: Vec<String>,
+    /// Compare each run with the median and the spread of a series, as --series of history names it
+    #[arg(long, value_name = "SERIES", conflicts_with = "rank_by")]
+    pub baseline: Option<String>,
+    /// The last N runs of the series only
+    #[arg(long, value_name = "N", requires = "baseline",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
     /// Changes up to PCT percent are Similar
     #[arg(long, value_name = "PCT", default_value_t = 1.0, value_parser = percent)]
     pub threshold: f64,
@@ -419,6 +436,30 @@ pub struct CompareArgs {
     /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// Options of `history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Metrics
+    #[arg(value_name = "METRIC", required = true, add = ArgValueCompleter::new(metrics))]
+    pub metrics: Vec<String>,
+    /// Runs whose card names this series, else those whose names fit; with * and ? [default: every
+    /// series that the cards name]
+    #[arg(long, value_name = "SERIES")]
+    pub series: Option<String>,
+    /// The last N runs only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
+    /// Changes of a level up to PCT percent are none
+    #[arg(long, value_name = "PCT", default_value_t = 1.0, value_parser = percent)]
+    pub threshold: f64,
+    /// Parameter of the metrics that have it
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub param: Vec<(String, String)>,
+    /// Only what this profiler recorded
+    #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
+    pub profile_mode: ProfileMode,
 }
 
 /// Things that can be listed.

@@ -1,11 +1,13 @@
 //! `board`: a static leaderboard over traces, with a report of each.
 
+use crate::cli::across::Across;
 use crate::cli::answers::{Asked, Batch};
 use crate::cli::args::ReportArgs;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Files, Names, Target, safe};
 use crate::cli::select::traces;
+use crate::engine::Selection;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
@@ -17,7 +19,7 @@ use crate::report::{Format, html, pretty};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
-    let (registry, settings) = (&context.registry, context.settings());
+    let registry = &context.registry;
     let Some(folder) = context.global.output.as_deref() else {
         return Err(Error::new("usage", "a leaderboard is a folder, and none is named")
             .hint("ccl-sql board -o DIR")
@@ -30,8 +32,9 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
             .into());
     }
     vacant(&folder.join("index.html"), context.global.force)?;
-    let shown = shown_metrics(registry, &settings)?;
-    let mut board = Board::new(registry, &settings, &shown)?;
+    let mut known = Across::none(context);
+    let shown = shown_metrics(registry, &mut known)?;
+    let mut board = Board::new(registry, &mut known, &shown)?;
     let files = board.files.clone();
     let params: Params = args.param.iter().cloned().collect();
     check_params(&files, &params)?;
@@ -56,7 +59,13 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
         board.add(&document, &format!("reports/{name}"), results);
     }
     drop(batch);
-    let document = board.json(registry, &settings, &directories)?;
+    let all = directories.into_iter().map(|directory| Selection {
+        directory,
+        source: None,
+        rows: u64::MAX,
+    });
+    let mut all = Across::new(context, all.collect(), board.results(), Vec::new());
+    let document = board.json(registry, &mut all)?;
     let pages = [
         ("board.json", pretty(&document)),
         ("metrics.html", definitions_page(registry, &files).into_bytes()),

@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::cli::across::Across;
 use crate::cli::answers::{Asked, Batch, selection};
 use crate::cli::args::CompareArgs;
+use crate::cli::baseline;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::limits::{Limit, crossed};
 use crate::cli::output::{Files, Names, Target, ending, form, safe, target};
 use crate::cli::select::each;
-use crate::engine::metric::{Params, check_params};
+use crate::engine::metric::{Params, check_params, result_rows};
 use crate::error::{Error, Result};
 use crate::input::place::absolute;
 use crate::registry::SqlFile;
-use crate::report::comparison::{Comparison, Side, Terms};
+use crate::report::comparison::{Comparison, Run, Terms, run_views, tabs};
 use crate::report::sheets::shown_metrics;
 use crate::report::text::changes;
 use crate::report::xlsx::books;
@@ -23,7 +25,10 @@ use crate::store::manifest::Manifest;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
-    let (registry, settings) = (&context.registry, context.settings());
+    if let Some(series) = &args.baseline {
+        return baseline::run(context, args, series);
+    }
+    let registry = &context.registry;
     let target = target(context)?;
     let is_folder = matches!(target, Target::Folder(_));
     let forms = [Format::Table, Format::Csv, Format::Json, Format::Html, Format::Xlsx];
@@ -36,8 +41,10 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     }
     let limits: Vec<Limit<'_>> =
         args.fail_on.iter().map(|text| Limit::parse(registry, text)).collect::<Result<_>>()?;
-    let mut files: Vec<&SqlFile> =
-        shown_metrics(registry, &settings)?.into_iter().map(|(_, file)| file).collect();
+    let mut files: Vec<&SqlFile> = shown_metrics(registry, &mut Across::none(context))?
+        .into_iter()
+        .map(|(_, file)| file)
+        .collect();
     let rank_by = args.rank_by.as_ref().map(|name| registry.metric(name)).transpose()?;
     files.extend(rank_by);
     files.extend(limits.iter().map(|limit| limit.file));
@@ -49,20 +56,28 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     out.prepare(&target)?;
     let (labels, traces) = runs(context, args)?;
     let directories = context.directories(&traces)?;
-    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
-    let asked = Asked { files: &files, ..Asked::default() };
-    let (mut sides, mut results, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let calls: &[&str] = if format == Format::Xlsx && is_folder { &books::CALL_VIEWS } else { &[] };
+    let views = run_views(registry, calls)?;
+    let mut batch =
+        Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
+    let asked = Asked { files: &files, views: &views, ..Asked::default() };
+    let (mut runs, mut selections) = (Vec::new(), Vec::new());
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
     for ((label, trace), directory) in labels.into_iter().zip(traces).zip(&directories) {
         let answers = batch.trace(directory)?;
         let fingerprint = answers.manifest.fingerprint();
-        let selection = selection(directory, &answers.manifest, args.profile_mode);
-        sides.push(Side { label, trace, fingerprint, selection });
-        results.extend(answers.known(asked, &mut errors).results);
+        selections.push(selection(directory, &answers.manifest, args.profile_mode));
+        let known = answers.known(asked, &mut errors);
+        results.extend(known.results);
+        runs.push(Run { label, trace, fingerprint, sheets: known.sheets });
     }
     drop(batch);
-    let calls: &[&str] = if format == Format::Xlsx && is_folder { &books::CALL_VIEWS } else { &[] };
-    let terms = Terms { threshold_pct: args.threshold, rank_by, calls };
-    let comparison = Comparison::new(registry, &settings, &sides, &files, &results, terms)?;
+    let tabs = tabs(registry)?;
+    let asked = tabs.iter().map(|(_, file)| *file).collect();
+    let mut all = Across::new(context, selections, result_rows(&files, &results), asked);
+    let terms = Terms { threshold_pct: args.threshold, rank_by };
+    let comparison = Comparison::new(registry, &mut all, &tabs, runs, terms)?;
+    drop(all);
     write(context, &comparison, &target, format, out)?;
     errors.extend(crossed(&comparison, &limits, &results));
     Errors(errors).result()

@@ -1,6 +1,6 @@
 //! The context that every command runs in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cli::args::Global;
 use crate::cli::printer::Printer;
@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::input::progress::Watcher;
 use crate::registry::Registry;
 use crate::store::Store;
-use crate::store::manifest::Manifest;
+use crate::store::cache::Cache;
+use crate::store::manifest::{self, Manifest};
 
 /// The options, the printer and the data directory that all commands share.
 pub struct Context {
@@ -52,6 +53,14 @@ impl Context {
             memory_limit: self.global.memory_limit.clone(),
             data: self.store.path.clone(),
             interrupt: self.interrupt.clone(),
+        }
+    }
+
+    /// The answers that are kept of a trace.
+    pub fn cache(&self, directory: &Path) -> Cache {
+        match manifest::stamp(directory).filter(|_| !self.global.no_cache) {
+            Some(stamp) => Cache::open(directory, &stamp),
+            None => Cache::default(),
         }
     }
 

@@ -95,8 +95,13 @@ impl<'c> Limit<'c> {
         )))
     }
 
+    /// The condition as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether a change in percent crosses the limit.
-    fn holds(&self, change: f64) -> bool {
+    pub fn holds(&self, change: f64) -> bool {
         // 1.1 against 1.0 is 10.000000000000009 %: what floats add is no change.
         if (change - self.percent).abs() <= 1e-9 * change.abs().max(1.0) {
             self.or_equal

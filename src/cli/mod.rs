@@ -4,8 +4,10 @@
 //! (the traces that are meant), `answers` and `results` (metrics over traces), `output` (the place
 //! and form of a result), and below these `context`, `printer`, `args`.
 
+mod across;
 mod answers;
 pub mod args;
+mod baseline;
 mod board;
 mod candidates;
 mod check;
@@ -14,6 +16,7 @@ mod completions;
 pub(crate) mod context;
 pub(crate) mod diagnose;
 pub(crate) mod errors;
+mod history;
 mod ingest;
 mod limits;
 pub(crate) mod list;
@@ -29,6 +32,7 @@ mod rename;
 mod report;
 pub(crate) mod results;
 mod select;
+mod series;
 mod shell;
 mod split;
 mod sql;
@@ -164,6 +168,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Report(args) => report::run(context, args)?,
         Command::Compare(args) => compare::run(context, args)?,
         Command::Diagnose(args) => diagnose::run(context, args)?,
+        Command::History(args) => history::run(context, args)?,
         Command::Board(args) => board::run(context, args)?,
         Command::List(args) => list::list(context, args)?,
         Command::Show(args) => list::show(context, args)?,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cli::across::Across;
 use crate::cli::answers::{Asked, Batch};
 use crate::cli::args::ReportArgs;
 use crate::cli::context::Context;
@@ -30,7 +31,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
             .hint("name one with --trace, or write all into a folder: -o DIR/")
             .into());
     }
-    let shown = shown_metrics(&context.registry, &context.settings())?;
+    let shown = shown_metrics(&context.registry, &mut Across::none(context))?;
     let files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
     let diagnoses: Vec<&SqlFile> = context.registry.diagnoses().collect();
     let params: Params = args.param.iter().cloned().collect();

@@ -280,7 +280,7 @@ fn unknown(word: &str, known: &[NamedTrace]) -> Error {
 }
 
 /// Whether a name fits a pattern: `*` is any text, `?` one byte.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+pub fn fits(pattern: &[u8], name: &[u8]) -> bool {
     // The place of the last star, and how much of the name it has taken.
     let (mut at, mut place, mut star) = (0, 0, None);
     while place < name.len() {

@@ -7,6 +7,9 @@ use duckdb::{Config, Connection};
 use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
 
+/// Traces with fewer rows in all their tables are small.
+pub const FEW_ROWS: u64 = 300_000;
+
 /// Limits of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -18,6 +21,16 @@ pub struct Settings {
     pub data: PathBuf,
     /// The means to stop the queries.
     pub interrupt: Interrupt,
+}
+
+impl Settings {
+    /// The limits for traces with so many rows: of few, one thread has less to do alone than with
+    /// others that it must meet. A number that the user gave stays.
+    #[must_use]
+    pub fn for_rows(self, rows: u64) -> Self {
+        let threads = if self.threads == 0 && rows < FEW_ROWS { 1 } else { self.threads };
+        Self { threads, ..self }
+    }
 }
 
 /// A connection in memory with the SQL functions. It loads no extension by itself. The caller names

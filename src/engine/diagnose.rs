@@ -1,5 +1,6 @@
 //! Diagnoses of a trace: what is wrong, how much it costs, and what to change.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::engine::metric::{Params, ask, bound, reason};
@@ -11,7 +12,7 @@ use crate::sql_text::sql_string;
 use crate::store::manifest::Manifest;
 
 /// One thing that is wrong with a trace.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Name of the diagnosis.
     pub diagnosis: String,
@@ -58,7 +59,7 @@ impl Finding {
 }
 
 /// What a diagnosis says of a trace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Diagnosed {
     /// Name of the diagnosis.
     pub diagnosis: String,

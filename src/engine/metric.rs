@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow::array::RecordBatch;
 use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::admit::explained;
@@ -22,7 +23,7 @@ use crate::store::manifest::Manifest;
 const COVERAGE_WARNING: f64 = 0.95;
 
 /// The result of a metric on a trace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MetricResult {
     /// Name of the metric.
     pub metric: String,
@@ -49,6 +50,7 @@ pub struct MetricResult {
     /// Hash over the bytes that the trace was made from.
     pub trace_fingerprint: String,
     /// The row of the query.
+    #[serde(with = "crate::engine::arrow_text")]
     pub batch: Option<RecordBatch>,
 }
 

@@ -2,10 +2,12 @@
 //! SQL functions, and the lock that metrics run behind.
 
 mod admit;
+mod arrow_text;
 mod connect;
 pub mod diagnose;
 pub mod interrupt;
 pub mod json;
+pub mod kept;
 mod lacking;
 pub mod metric;
 mod probe;
@@ -21,6 +23,7 @@ use duckdb::Connection;
 
 pub(crate) use self::admit::one_select;
 use self::admit::{explained, select_only};
+use self::connect::FEW_ROWS;
 pub use self::connect::{Settings, connect};
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
@@ -39,8 +42,8 @@ pub struct Engine<'r> {
     registry: &'r Registry,
     directories: Vec<PathBuf>,
     shown: RefCell<Vec<Selection>>,
-    /// Views whose rows are kept while a trace is shown, once they were asked for.
-    kept: BTreeSet<String>,
+    /// Views that several of the files asked for read.
+    shared: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
     /// The folder for rows that queries cannot hold in memory; declared after the connection, which
@@ -55,6 +58,8 @@ pub struct Selection {
     pub directory: PathBuf,
     /// The one profiler whose rows are wanted; None for all rows of the trace.
     pub source: Option<String>,
+    /// Rows of all its tables.
+    pub rows: u64,
 }
 
 /// A row of `metric_results`: trace, place, metric, version, unit, better direction, value.
@@ -96,20 +101,28 @@ impl<'r> Engine<'r> {
             shown: RefCell::new(
                 directories
                     .iter()
-                    .map(|d| Selection { directory: d.clone(), source: None })
+                    .map(|d| Selection { directory: d.clone(), source: None, rows: u64::MAX })
                     .collect(),
             ),
-            kept: BTreeSet::new(),
+            shared: BTreeSet::new(),
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
             _scratch: scratch,
         })
     }
 
-    /// Computes costly views (`@materialize`) once for all of `files` that read them.
+    /// Computes views once for all of `files` that read them: costly ones (`@materialize`), and of
+    /// small traces every one, as it costs more to plan a query over views than to run it.
     #[must_use]
     pub fn keeping(self, files: &[&SqlFile]) -> Self {
-        Self { kept: kept(self.registry, files), ..self }
+        Self { shared: shared(self.registry, files), ..self }
+    }
+
+    /// Whether a view is a table while these traces are shown.
+    fn is_table(&self, name: &str) -> bool {
+        let rows = self.shown.borrow().iter().fold(0, |sum: u64, s| sum.saturating_add(s.rows));
+        let is_marked = || self.registry.view(name).is_some_and(|v| v.header.materialize);
+        self.shared.contains(name) && (rows < FEW_ROWS || is_marked())
     }
 
     /// Makes the tables hold these traces only.
@@ -118,7 +131,7 @@ impl<'r> Engine<'r> {
     /// `sql` when DuckDB cannot forget what it showed before.
     pub fn show(&self, traces: Vec<Selection>) -> Result<()> {
         for name in std::mem::take(&mut *self.made.borrow_mut()) {
-            let kind = if self.kept.contains(&name) { "TABLE" } else { "VIEW" };
+            let kind = if self.is_table(&name) { "TABLE" } else { "VIEW" };
             self.connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", sql_name(&name)))?;
         }
         *self.shown.borrow_mut() = traces;
@@ -180,7 +193,7 @@ impl<'r> Engine<'r> {
         self.make_inputs(view)?;
         // A view of a user's folder could hold more than a query.
         self.admit_file(view, view.query())?;
-        let kind = if self.kept.contains(name) { "TABLE" } else { "VIEW" };
+        let kind = if self.is_table(name) { "TABLE" } else { "VIEW" };
         let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
         self.connection.execute_batch(&sql).map_err(|e| explained(self.registry, view, e))
     }
@@ -283,9 +296,8 @@ impl<'r> Engine<'r> {
     }
 }
 
-/// The views marked `@materialize` that at least two files need: two of `files`, or of the views
-/// that these read.
-fn kept(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
+/// The views that at least two files need: two of `files`, or of the views that these read.
+fn shared(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
     let mut readers: BTreeMap<String, usize> = BTreeMap::new();
     let mut waiting: Vec<&str> = files.iter().flat_map(|f| f.header.inputs()).collect();
     while let Some(name) = waiting.pop() {
@@ -299,9 +311,7 @@ fn kept(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
     }
     readers
         .into_iter()
-        .filter(|(name, count)| {
-            *count > 1 && registry.view(name).is_some_and(|v| v.header.materialize)
-        })
+        .filter(|(name, count)| *count > 1 && registry.view(name).is_some())
         .map(|(name, _)| name)
         .collect()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use arrow::array::RecordBatch;
 use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::admit::explained;
@@ -14,7 +15,7 @@ use crate::error::Result;
 use crate::registry::SqlFile;
 
 /// Rows in the order of the header's columns; a row of a view that no trace has is not among them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Rows {
     /// Cells, by row.
     pub rows: Vec<Vec<Value>>,

@@ -10,6 +10,7 @@ pub mod wrap;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use self::header::{Header, Kind};
 use crate::error::{Error, Result, nearest, suggest};
@@ -157,6 +158,8 @@ pub struct Registry {
     aliases: BTreeMap<String, String>,
     /// The user's folder of SQL files.
     pub user_folder: Option<PathBuf>,
+    /// Fingerprints of the views by name, once one was asked for.
+    fingerprints: OnceLock<BTreeMap<String, String>>,
 }
 
 impl Registry {
@@ -343,6 +346,33 @@ impl Registry {
         })
     }
 
+    /// A hash over the text of a file and those of all views below it: what its answers depend on
+    /// beside the tables.
+    pub fn fingerprint(&self, file: &SqlFile) -> String {
+        let known = self.fingerprints.get_or_init(|| {
+            let mut known = BTreeMap::new();
+            for name in self.views.keys() {
+                self.fingerprint_of(name, &mut known);
+            }
+            known
+        });
+        let inputs = file.header.inputs().filter_map(|input| known.get(input));
+        sha256(&inputs.fold(file.text.clone(), |all, one| all + "\n" + one))
+    }
+
+    /// Adds the fingerprint of a view, and those of the views that it reads.
+    fn fingerprint_of(&self, name: &str, known: &mut BTreeMap<String, String>) {
+        let Some(view) = self.views.get(name).filter(|_| !known.contains_key(name)) else { return };
+        // A view that reads itself is refused elsewhere.
+        known.insert(name.to_owned(), String::new());
+        let mut text = view.text.clone();
+        for input in view.header.inputs() {
+            self.fingerprint_of(input, known);
+            text.extend(known.get(input).map(|hash| format!("\n{hash}")));
+        }
+        known.insert(name.to_owned(), sha256(&text));
+    }
+
     /// Data of ours that the derived tables read.
     pub fn derived_data(&self) -> impl Iterator<Item = &SqlFile> {
         let read = |name: &str| self.derived.values().any(|f| f.header.inputs().any(|i| i == name));
@@ -373,6 +403,27 @@ mod tests {
         let at = |name| order.iter().position(|n| *n == name).expect("it is there");
         assert!(at("_collective_events") < at("process_groups"));
         assert!(at("_collective_matches") < at("collectives"));
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_all_that_is_read() {
+        let text = |view: &str, metric: &str| {
+            let mut registry = Registry::default();
+            let files = [
+                ("-- @view a\n-- @summary A.\n", view),
+                ("-- @view b\n-- @summary B.\n-- @requires a\n", "SELECT * FROM a"),
+                ("-- @metric m\n-- @version 1\n-- @requires b\n", metric),
+            ];
+            for (header, query) in files {
+                let file = SqlFile::read("x.sql".to_owned(), format!("{header}{query}"));
+                registry.add(file.expect("a file")).expect("another name");
+            }
+            registry.fingerprint(registry.metric("m").expect("it is there"))
+        };
+        let first = text("SELECT 1", "SELECT 2");
+        assert_eq!(text("SELECT 1", "SELECT 2"), first);
+        assert_ne!(text("SELECT 3", "SELECT 2"), first, "two views below");
+        assert_ne!(text("SELECT 1", "SELECT 4"), first);
     }
 
     #[test]

@@ -2,16 +2,15 @@
 //! their metrics with grades.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::ResultRow;
 use crate::engine::metric::{MetricResult, result_rows};
-use crate::engine::{Engine, Settings};
 use crate::error::Result;
 use crate::registry::{Registry, SqlFile};
 use crate::report::document::{Document, provenance};
-use crate::report::sheet::{Sheet, SheetColumn};
+use crate::report::sheet::{Sheet, SheetColumn, Tables};
 use crate::report::sheets::{comparison, view};
 
 /// A leaderboard, to which traces are added one after the other.
@@ -32,11 +31,10 @@ impl<'r> Board<'r> {
     /// `sql`, `sql-file`, `metric-unknown` where a threshold is of a metric that is not there.
     pub fn new(
         registry: &'r Registry,
-        settings: &Settings,
+        tables: &mut dyn Tables,
         shown: &[(String, &'r SqlFile)],
     ) -> Result<Self> {
-        let engine = Engine::open(&[], registry, settings)?;
-        let thresholds = Sheet::query(&engine, view(registry, "metric_thresholds")?, &[])?;
+        let thresholds = Sheet::query(tables, view(registry, "metric_thresholds")?, &[])?;
         let mut files: Vec<&SqlFile> = shown.iter().map(|(_, file)| *file).collect();
         for row in &thresholds.rows {
             let name = thresholds.cell(row, "metric").as_str().unwrap_or_default();
@@ -72,21 +70,18 @@ impl<'r> Board<'r> {
         }
     }
 
+    /// The values of the metrics of all traces, for `metric_results`.
+    pub fn results(&self) -> Vec<ResultRow<'_>> {
+        result_rows(&self.files, &self.results)
+    }
+
     /// The JSON board. The comparison `board` grades the values: traces of one model and hardware
-    /// are compared, as the tables and cards in `directories` have them.
+    /// are compared, as the tables and cards of the traces have them.
     ///
     /// # Errors
     /// `sql`, `sql-file`.
-    pub fn json(
-        &self,
-        registry: &Registry,
-        settings: &Settings,
-        directories: &[PathBuf],
-    ) -> Result<Value> {
-        let engine = Engine::open(directories, registry, settings)?;
-        engine.lock_down()?;
-        engine.fill_results(&result_rows(&self.files, &self.results))?;
-        let graded = Sheet::query_traces(&engine, comparison(registry, "board")?)?;
+    pub fn json(&self, registry: &Registry, tables: &mut dyn Tables) -> Result<Value> {
+        let graded = Sheet::query_traces(tables, comparison(registry, "board")?, &[])?;
         Ok(json!({
             "board": 1, "provenance": provenance(None), "traces": self.traces,
             "configurations": self.configurations.as_ref().map(Sheet::json),

@@ -4,12 +4,10 @@
 use duckdb::types::Value as SqlValue;
 use serde_json::{Value, json};
 
-use crate::engine::metric::{MetricResult, result_rows};
-use crate::engine::{Engine, Selection, Settings};
 use crate::error::Result;
 use crate::registry::{Registry, SqlFile};
 use crate::report::document::provenance;
-use crate::report::sheet::{Sheet, SheetColumn};
+use crate::report::sheet::{Sheet, SheetColumn, Tables};
 use crate::report::sheets::{comparison, view};
 
 /// Comparisons by the names that workbooks have for them.
@@ -26,7 +24,7 @@ const COMPARISONS: [(&str, &str); 9] = [
 ];
 
 /// Views of each run that are kept beside the comparisons.
-const RUN_SHEETS: [&str; 11] = [
+const RUN_SHEETS: [&str; 12] = [
     "configuration",
     "gpu_timeline",
     "gpu_timeline_by_rank",
@@ -38,6 +36,7 @@ const RUN_SHEETS: [&str; 11] = [
     "straggler_summary",
     "kernel_class_times",
     "nccl_summary_implicit_sync",
+    "nccl_summary_long",
 ];
 
 /// Metrics that rank runs where nobody says one; of these one that rests on several steps.
@@ -49,17 +48,24 @@ pub const DASHBOARD: &str = "Summary_Dashboard";
 /// The beginning of the rows of the dashboard that are times of the devices.
 pub const DEVICES: &str = "GPU_";
 
-/// A side of a comparison: a trace, and the label that the reader has for it.
-#[derive(Debug, Clone)]
-pub struct Side {
-    /// The label.
-    pub label: String,
-    /// Name of the trace.
-    pub trace: String,
-    /// Hash over the bytes that the trace was made from.
-    pub fingerprint: String,
-    /// The rows of the trace that are compared.
-    pub selection: Selection,
+/// A comparison by its name in workbooks.
+pub type Tab<'r> = (&'static str, &'r SqlFile);
+
+/// The comparisons of two runs.
+///
+/// # Errors
+/// `sql-file`.
+pub fn tabs(registry: &Registry) -> Result<Vec<Tab<'_>>> {
+    COMPARISONS.iter().map(|(tab, name)| Ok((*tab, comparison(registry, name)?))).collect()
+}
+
+/// The views of each run; `calls` are those that only its workbooks need.
+///
+/// # Errors
+/// `sql-file`.
+pub fn run_views<'r>(registry: &'r Registry, calls: &[&str]) -> Result<Vec<&'r SqlFile>> {
+    let names = RUN_SHEETS.iter().chain(calls);
+    names.map(|name| view(registry, name)).collect()
 }
 
 /// The terms of a comparison.
@@ -69,8 +75,6 @@ pub struct Terms<'c> {
     pub threshold_pct: f64,
     /// The metric that ranks several tests.
     pub rank_by: Option<&'c SqlFile>,
-    /// Views of each run that only its workbooks need.
-    pub calls: &'c [&'c str],
 }
 
 /// Runs beside each other: the first is the baseline of each other one.
@@ -100,41 +104,24 @@ pub struct Run {
 }
 
 impl Comparison {
-    /// Compares the sides with the first of them; `results` are those of `files` on all sides.
+    /// Compares the runs with the first of them: `tables` has them all, and their metrics.
     ///
     /// # Errors
-    /// `sql`, `sql-file` where a view or comparison is not there.
+    /// `sql`, `sql-file` where a comparison is not there.
     pub fn new(
         registry: &Registry,
-        settings: &Settings,
-        sides: &[Side],
-        files: &[&SqlFile],
-        results: &[MetricResult],
+        tables: &mut dyn Tables,
+        tabs: &[Tab<'_>],
+        runs: Vec<Run>,
         terms: Terms<'_>,
     ) -> Result<Self> {
-        let own = RUN_SHEETS.iter().chain(&["nccl_summary_long"]).chain(terms.calls);
-        let views: Vec<&SqlFile> = own.map(|name| view(registry, name)).collect::<Result<_>>()?;
-        let tabs: Vec<(&str, &SqlFile)> = COMPARISONS
+        let sheets = runs[1..]
             .iter()
-            .map(|(tab, name)| Ok((*tab, comparison(registry, name)?)))
-            .collect::<Result<_>>()?;
-        let all: Vec<&SqlFile> = views.iter().copied().chain(tabs.iter().map(|t| t.1)).collect();
-        let directories: Vec<_> = sides.iter().map(|s| s.selection.directory.clone()).collect();
-        let engine = Engine::open(&directories, registry, settings)?.keeping(&all);
-        engine.lock_down()?;
-        let runs = sides
-            .iter()
-            .map(|side| Run::new(&engine, side, &views))
-            .collect::<Result<Vec<Run>>>()?;
-        engine.show(sides.iter().map(|side| side.selection.clone()).collect())?;
-        engine.fill_results(&result_rows(files, results))?;
-        let sheets = sides[1..]
-            .iter()
-            .map(|test| against(&engine, &tabs, &sides[0], test, terms.threshold_pct))
+            .map(|test| against(tables, tabs, &runs[0], test, terms.threshold_pct))
             .collect::<Result<Vec<_>>>()?;
-        let ranking = match sides.len() {
+        let ranking = match runs.len() {
             0..=2 => None,
-            _ => Some(ranking(&engine, registry, sides, terms.rank_by)?),
+            _ => Some(ranking(tables, registry, &runs, terms.rank_by)?),
         };
         Ok(Self { threshold_pct: terms.threshold_pct, runs, sheets, ranking })
     }
@@ -177,36 +164,22 @@ impl Comparison {
     }
 }
 
-impl Run {
-    /// The run of a side, with the rows of the views.
-    fn new(engine: &Engine<'_>, side: &Side, views: &[&SqlFile]) -> Result<Self> {
-        engine.show(vec![side.selection.clone()])?;
-        let sheets = views.iter().map(|view| Sheet::query(engine, view, &[]));
-        Ok(Self {
-            label: side.label.clone(),
-            trace: side.trace.clone(),
-            fingerprint: side.fingerprint.clone(),
-            sheets: sheets.collect::<Result<_>>()?,
-        })
-    }
-}
-
 /// The sheets of a test against the baseline, the dashboard before them.
 fn against(
-    engine: &Engine<'_>,
-    tabs: &[(&str, &SqlFile)],
-    base: &Side,
-    test: &Side,
+    tables: &mut dyn Tables,
+    tabs: &[Tab<'_>],
+    base: &Run,
+    test: &Run,
     threshold_pct: f64,
 ) -> Result<Vec<Sheet>> {
-    let text = |side: &Side| SqlValue::Text(side.trace.clone());
+    let text = |run: &Run| SqlValue::Text(run.trace.clone());
     let mut out = Vec::new();
     for (tab, file) in tabs {
         let mut params = vec![("base", text(base)), ("test", text(test))];
         if file.header.params.iter().any(|p| p.name == "threshold") {
             params.push(("threshold", SqlValue::Double(threshold_pct)));
         }
-        out.push(Sheet { name: (*tab).to_owned(), ..Sheet::query(engine, file, &params)? });
+        out.push(Sheet { name: (*tab).to_owned(), ..Sheet::query(tables, file, &params)? });
     }
     let of = |name: &str| out.iter().find(|s| s.name == name);
     if let (Some(times), Some(metrics)) = (of("GPU_Summary_Cmp"), of("Metrics_Cmp")) {
@@ -217,19 +190,19 @@ fn against(
 
 /// The order of the runs by a metric, with labels in place of traces.
 fn ranking(
-    engine: &Engine<'_>,
+    tables: &mut dyn Tables,
     registry: &Registry,
-    sides: &[Side],
+    runs: &[Run],
     rank_by: Option<&SqlFile>,
 ) -> Result<Sheet> {
     let metrics = rank_by.map_or(RANK_BY, |file| &file.header.name);
     let params = [("metrics", SqlValue::Text(metrics.to_owned()))];
-    let mut out = Sheet::query(engine, comparison(registry, "ranking")?, &params)?;
+    let mut out = Sheet::query(tables, comparison(registry, "ranking")?, &params)?;
     let Some(column) = out.index("trace") else { return Ok(out) };
     out.columns[column].name = "label".to_owned();
     for row in &mut out.rows {
-        let side = sides.iter().find(|side| row[column] == *side.trace);
-        row[column] = side.map(|side| side.label.clone()).into();
+        let run = runs.iter().find(|run| row[column] == *run.trace);
+        row[column] = run.map(|run| run.label.clone()).into();
     }
     Ok(out)
 }

@@ -1,6 +1,7 @@
 //! Documents and tables as bytes: what a report, a comparison and a board hold, and a folder for
 //! each form. The layers, from the outermost: `html`, `text` and `xlsx`; the documents; `grid`.
 
+pub mod baseline;
 pub mod board;
 pub mod card;
 pub mod comparison;
@@ -8,6 +9,7 @@ pub mod diagnosis;
 pub mod document;
 pub mod grid;
 mod headline;
+pub mod history;
 pub mod html;
 pub mod metric;
 mod nested;

@@ -3,14 +3,23 @@
 use duckdb::types::Value as SqlValue;
 use serde_json::{Map, Value, json};
 
-use crate::engine::Engine;
-use crate::engine::rows::{Rows, rows};
+use crate::engine::rows::Rows;
 use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::registry::header::Column;
 
 /// Most rows of a sheet: as many as a worksheet holds below its headings.
 pub const MOST_ROWS: usize = 1_048_575;
+
+/// Traces whose rows can be had.
+pub trait Tables {
+    /// The rows of a view, or of a comparison with its parameters; one more than [`MOST_ROWS`] says
+    /// that there are more.
+    ///
+    /// # Errors
+    /// `sql` with the path of the file.
+    fn rows(&mut self, file: &SqlFile, params: &[(&str, SqlValue)]) -> Result<Rows>;
+}
 
 /// A table of a report: the rows of a view or of a comparison.
 #[derive(Debug, Clone, Default)]
@@ -49,16 +58,24 @@ impl Sheet {
     ///
     /// # Errors
     /// `sql` with the path of the file.
-    pub fn query(engine: &Engine<'_>, file: &SqlFile, params: &[(&str, SqlValue)]) -> Result<Self> {
-        Ok(Self::new(file, rows(engine, file, params, MOST_ROWS)?))
+    pub fn query(
+        tables: &mut dyn Tables,
+        file: &SqlFile,
+        params: &[(&str, SqlValue)],
+    ) -> Result<Self> {
+        Ok(Self::new(file, tables.rows(file, params)?))
     }
 
     /// As [`Sheet::query`], with the column `trace`: for rows of several traces.
     ///
     /// # Errors
     /// `sql` with the path of the file.
-    pub fn query_traces(engine: &Engine<'_>, file: &SqlFile) -> Result<Self> {
-        Ok(Self::with_trace(file, rows(engine, file, &[], MOST_ROWS)?))
+    pub fn query_traces(
+        tables: &mut dyn Tables,
+        file: &SqlFile,
+        params: &[(&str, SqlValue)],
+    ) -> Result<Self> {
+        Ok(Self::with_trace(file, tables.rows(file, params)?))
     }
 
     /// The rows of a view or comparison with what its header says. The column `trace` is left out:

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use crate::engine::{Engine, Settings};
 use crate::error::{Error, Result};
 use crate::registry::{Registry, SqlFile};
 use crate::report::grid::format::Format;
-use crate::report::sheet::Sheet;
+use crate::report::sheet::{Sheet, Tables};
 
 /// Views of reports for people.
 const TEXT_SHEETS: [&str; 14] = [
@@ -74,10 +73,9 @@ const BOOK_SHEETS: [&str; 19] = [
 /// `sql`, `metric-unknown` where the list names a metric that is not there.
 pub fn shown_metrics<'r>(
     registry: &'r Registry,
-    settings: &Settings,
+    tables: &mut dyn Tables,
 ) -> Result<Vec<(String, &'r SqlFile)>> {
-    let engine = Engine::open(&[], registry, settings)?;
-    let list = Sheet::query(&engine, view(registry, "report_metrics")?, &[])?;
+    let list = Sheet::query(tables, view(registry, "report_metrics")?, &[])?;
     let text =
         |row: &[Value], column| list.cell(row, column).as_str().unwrap_or_default().to_owned();
     list.rows

@@ -285,6 +285,11 @@ impl Manifest {
         write().map_err(|e| crate::error::io(&path, &e))
     }
 
+    /// Rows of all tables.
+    pub fn row_count(&self) -> u64 {
+        self.rows.values().sum()
+    }
+
     /// Profilers that its files are of, each once. An execution trace counts where it lies alone:
     /// beside a trace it only tells more of that.
     pub fn kinds(&self) -> Vec<Source> {
@@ -310,6 +315,13 @@ impl Manifest {
         }
         crate::hash::sha256_text(&text)
     }
+}
+
+/// A hash over the manifest of a directory: it says of which bytes the tables were made, by which
+/// version and when they were derived anew. None where there is none.
+pub fn stamp(directory: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(directory.join(FILE)).ok()?;
+    Some(crate::hash::sha256_text(&text))
 }
 
 /// The name that a directory gives its trace.

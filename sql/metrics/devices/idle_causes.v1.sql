@@ -64,7 +64,7 @@ WITH
                 ELSE 'other'
             END AS cause
         FROM _gap_causes
-        WHERE gap_ns > 0
+        WHERE gap_ns > 0 AND NOT is_first
     ),
 
     rank_sums AS (

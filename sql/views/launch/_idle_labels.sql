@@ -6,9 +6,9 @@
 -- @reads    _blocking_calls host_ranges host_events steps phases
 -- @caveat   Mean over the steps that count and over the devices of a rank, as _rank_account. kind:
 --           all (name is NULL), operator (outermost ones), range (outermost annotations that are no
---           steps), phase, and of sync call, with the outermost operator around it (NULL for none).
---           What no operator, range or phase holds has no row: it is all less these. spans_per_step
---           of call are calls.
+--           steps), phase, call (of the runtime, of 100 us and more), and of sync the call that
+--           waits, with the outermost operator around it (NULL for none). What no operator, range
+--           or phase holds has no row: it is all less these. spans_per_step of call are calls.
 WITH
     spans AS (
         SELECT
@@ -118,6 +118,12 @@ WITH
         WHERE r.kind = 'annotation'
             AND m.event_id IS NULL
             AND (r.parent_event_id IS NULL OR p.event_id IS NOT NULL)
+        UNION ALL
+        SELECT
+            trace, rank, concat_ws(':', coalesce(pid, -1), coalesce(tid, -1)), 'call', event_id, NULL,
+            ts_ns, end_ns
+        FROM _blocking_calls
+        WHERE end_ns - ts_ns >= 100000
         UNION ALL
         SELECT p.trace, p.rank, t.thread, 'phase', NULL, p.phase, p.ts_ns, p.ts_ns + p.dur_ns
         FROM phases AS p

@@ -4,17 +4,18 @@
 -- @reads    _blocking_calls phases
 -- @caveat   The part before the launch call of what ends the gap returned is host_wait of
 --           idle_causes: sync, while the last call of that thread that waits for the device ran in
---           it; data_loading, in such a phase of the rank; of the rest host, or where there is no
---           more than 100 us of it in the gap, sync after such a call, else launch. After it is
---           launch too. A gap before an event that had been launched is kernel_gap up to 10 us,
---           else other. unknown: the launch is not in the trace. What a rank without a device does
---           between its calls is host. thread: process and thread of the launch call, -1 where not
---           known.
+--           it; data_loading, in such a phase of the rank; of the rest before the launch call host,
+--           or where there is no more than 100 us of it in the gap, sync after such a call, else
+--           launch. The launch call, and what comes after it, is launch too. A gap before an event
+--           that had been launched is kernel_gap up to 10 us, else other. unknown: the launch is
+--           not in the trace. What a rank without a device does between its calls is host. thread:
+--           process and thread of the launch call, -1 where not known.
 WITH
     known AS (
         SELECT
             g.trace, g.rank, g.device, g.start_ns, g.end_ns, g.gap_ns, g.host_wait_ns,
             g.start_ns + g.host_wait_ns AS launched_ns,
+            g.start_ns + g.host_wait_ns - g.call_ns AS call_ns,
             concat_ws(':', coalesce(g.pid, -1), coalesce(g.tid, -1)) AS thread
         FROM _gap_causes AS g
         WHERE g.gap_ns > 0
@@ -38,7 +39,7 @@ WITH
     -- NULL where there is none, as least and greatest pass over NULL.
     placed AS (
         SELECT
-            k.trace, k.rank, k.device, k.thread, k.start_ns, k.end_ns, k.launched_ns,
+            k.trace, k.rank, k.device, k.thread, k.start_ns, k.end_ns, k.launched_ns, k.call_ns,
             CASE WHEN w.ts_ns IS NOT NULL THEN greatest(w.ts_ns, k.start_ns) END AS sync_start_ns,
             CASE WHEN w.end_ns IS NOT NULL THEN least(w.end_ns, k.launched_ns) END AS sync_end_ns,
             CASE WHEN l.ts_ns IS NOT NULL THEN greatest(l.ts_ns, k.start_ns) END AS load_start_ns,
@@ -56,7 +57,7 @@ WITH
     -- start.
     bounded AS (
         SELECT
-            trace, rank, device, thread, start_ns, end_ns, launched_ns,
+            trace, rank, device, thread, start_ns, end_ns, launched_ns, call_ns,
             coalesce(sync_end_ns > sync_start_ns, FALSE) AS has_sync,
             CASE WHEN sync_end_ns > sync_start_ns THEN sync_start_ns ELSE start_ns END
                 AS sync_start_ns,
@@ -70,9 +71,10 @@ WITH
     -- Where both are in a gap, the call counts for what lies in both.
     cuts AS (
         SELECT
-            trace, rank, device, thread, start_ns, end_ns, launched_ns, has_sync,
+            trace, rank, device, thread, start_ns, end_ns, launched_ns, call_ns, has_sync,
             list_sort(list_distinct([
-                start_ns, sync_start_ns, sync_end_ns, load_start_ns, load_end_ns, launched_ns
+                start_ns, sync_start_ns, sync_end_ns, load_start_ns, load_end_ns, call_ns,
+                launched_ns
             ])) AS bounds,
             sync_start_ns, sync_end_ns, load_start_ns, load_end_ns
         FROM bounded
@@ -80,7 +82,7 @@ WITH
 
     pieces AS (
         SELECT
-            trace, rank, device, thread, start_ns AS gap_start_ns, has_sync,
+            trace, rank, device, thread, start_ns AS gap_start_ns, call_ns, has_sync,
             sync_start_ns, sync_end_ns, load_start_ns, load_end_ns,
             unnest(bounds[:-2]) AS start_ns, unnest(bounds[2:]) AS end_ns
         FROM cuts
@@ -92,6 +94,7 @@ WITH
             CASE
                 WHEN start_ns >= sync_start_ns AND end_ns <= sync_end_ns THEN 'sync'
                 WHEN start_ns >= load_start_ns AND end_ns <= load_end_ns THEN 'data_loading'
+                WHEN start_ns >= call_ns THEN 'launch'
                 ELSE 'rest'
             END AS part
         FROM pieces
@@ -109,9 +112,9 @@ WITH
 SELECT
     trace, rank, device, start_ns, end_ns,
     CASE
-        WHEN part <> 'rest' THEN part
-        WHEN rest_ns > 100000 THEN 'host'
-        WHEN has_sync THEN 'sync'
+        WHEN part IN ('sync', 'data_loading') THEN part
+        WHEN part = 'rest' AND rest_ns > 100000 THEN 'host'
+        WHEN has_sync AND rest_ns <= 100000 THEN 'sync'
         ELSE 'launch'
     END AS part,
     thread

@@ -2,18 +2,18 @@
 -- @summary  What a step could lose at most if a part of it alone were gone on all ranks.
 -- @materialize session
 -- @requires _rank_account
--- @reads    _idle_labels _copy_costs _kernel_costs _late_ranks
--- @caveat   subject: part of step_account, call (a call that waits, in an operator), copy (a
---           direction, detail pageable), launches (launch and kernel_gap together), few_sms and
---           kernel (by name), short; key and detail say which. A rank loses its own time, and of
---           its exposed waiting for another rank, directly or for one that waits for it, no more
---           than what that one loses: its own time, and of its waiting for third ranks no more than
---           their own; communication not matched over the ranks counts as such waiting. The step
---           loses no more than the rank that loses least: gain_ms. Of launch, host, data_loading
---           and sync, what the step loses by a late rank alone is not counted (share_ms of
---           _late_ranks); of a call its share of sync. time_ms
---           is the mean over the ranks of what they lose, own_ms that of their own time alone.
---           is_of_one: more than three quarters of it are of most_rank.
+-- @reads    _account_shares _call_idle _copy_costs _kernel_costs _late_ranks
+-- @caveat   subject: part of step_account, copy (a direction, detail pageable), launches (launch
+--           and kernel_gap together), few_sms and kernel (by name), short; key and detail say
+--           which. A rank loses its own time, and of its exposed waiting for another rank, directly
+--           or for one that waits for it, no more than what that one loses: its own time, and of
+--           its waiting for third ranks no more than their own; communication not matched over the
+--           ranks counts as such waiting. The step loses no more than the rank that loses least:
+--           gain_ms. Of launch, host, data_loading and sync, what the step loses by a late rank
+--           alone is not counted (share_ms of _late_ranks); and as ranks meet in each matched call,
+--           no rank loses more idle time before a call than the rank that idles most before it.
+--           time_ms is the mean over the ranks of what they lose, own_ms that of their own time
+--           alone. is_of_one: more than three quarters of it are of most_rank.
 WITH
     accounts AS MATERIALIZED (
         SELECT trace, rank, step_ms, part, for_rank, cause_rank, time_ms
@@ -23,8 +23,7 @@ WITH
     -- Parts without what late_rank says of them; below a nanosecond nothing is left.
     parts AS MATERIALIZED (
         SELECT
-            a.trace, a.rank, a.part, a.time_ms - coalesce(l.share_ms, 0) AS time_ms,
-            1 - coalesce(l.share_ms, 0) / a.time_ms AS left_ratio
+            a.trace, a.rank, a.part, a.time_ms - coalesce(l.share_ms, 0) AS time_ms
         FROM (
             SELECT trace, rank, part, sum(time_ms ORDER BY for_rank) AS time_ms
             FROM accounts
@@ -46,12 +45,6 @@ WITH
         FROM parts
         WHERE part IN ('launch', 'kernel_gap')
         GROUP BY trace, rank
-        UNION ALL
-        SELECT
-            l.trace, l.rank, 'call', l.name, coalesce(l.operator, ''), l.time_ms * p.left_ratio
-        FROM _idle_labels AS l
-        INNER JOIN parts AS p ON p.trace = l.trace AND p.rank = l.rank AND p.part = 'sync'
-        WHERE l.kind = 'call'
         UNION ALL
         SELECT
             c.trace, c.rank, 'copy', coalesce(c.direction, ''),
@@ -76,6 +69,37 @@ WITH
         FROM _kernel_costs
         GROUP BY trace, rank
         HAVING sum(short_per_step) > 0
+    ),
+
+    -- The most that ranks idle before each call, less what late_rank says of it.
+    met AS (
+        SELECT
+            t.trace, t.subject, t.key,
+            sum(t.time_ns) / 1e6 / any_value(s.share_count) - coalesce(any_value(l.share_ms), 0) AS time_ms
+        FROM (
+            SELECT trace, subject, key, place, call, max(time_ns) AS time_ns
+            FROM (
+                SELECT
+                    trace, 'part' AS subject, part AS key, rank, place, call, time_ns
+                FROM _call_idle
+                UNION ALL
+                SELECT
+                    trace, 'launches', 'launch, kernel_gap', rank, place, call, sum(time_ns)
+                FROM _call_idle
+                WHERE part IN ('launch', 'kernel_gap')
+                GROUP BY trace, rank, place, call
+            )
+            GROUP BY trace, subject, key, place, call
+        ) AS t
+        INNER JOIN (
+            SELECT trace, min(share_count) AS share_count FROM _account_shares GROUP BY trace
+        ) AS s ON s.trace = t.trace
+        LEFT JOIN (
+            SELECT trace, part, sum(share_ms ORDER BY rank) AS share_ms
+            FROM _late_ranks
+            GROUP BY trace, part
+        ) AS l ON l.trace = t.trace AND t.key IN (l.part, l.part || ', kernel_gap')
+        GROUP BY t.trace, t.subject, t.key
     ),
 
     ranks AS (
@@ -156,6 +180,7 @@ WITH
             coalesce(c.time_ms, 0) AS own_ms,
             least(
                 r.step_ms,
+                CASE WHEN m.time_ms IS NOT NULL THEN greatest(m.time_ms, t.most[1].time_ms) END,
                 coalesce(c.time_ms, 0) + coalesce(w.wait_ms, 0) + least(
                     r.unmatched_ms,
                     CASE WHEN t.most[1].rank <> r.rank THEN t.most[1].time_ms
@@ -165,6 +190,7 @@ WITH
             ) AS loss_ms
         FROM tops AS t
         INNER JOIN ranks AS r ON r.trace = t.trace
+        LEFT JOIN met AS m ON m.trace = t.trace AND m.subject = t.subject AND m.key = t.key
         LEFT JOIN costs AS c
             ON c.trace = t.trace
             AND c.rank = r.rank

@@ -1,29 +1,21 @@
 -- @view     _host_work
--- @summary  How long the host of a rank is at work between launches in a step, and how often it
---           waits for the device; mean over the steps that count.
+-- @summary  How long the host of a rank is at work before each matched call, and how often it waits
+--           for the device.
 -- @materialize session
--- @requires _launch_calls _account_windows
--- @reads    _blocking_calls phases
--- @caveat   Work is what lies between the first and the last launch call, in no launch call, and in
---           no call of a launching thread that waits for the device: it is the same whether other
---           ranks hold up the device or not. load_ms of it is in phases of data
---           loading. waits are such calls.
+-- @requires _launch_calls _call_spans
+-- @reads    _blocking_calls
+-- @caveat   Work is what lies between the launch of the call before, or the first of the rank, and
+--           that of this one, in no call of a launching thread that waits for the device: it is the
+--           same whether other ranks hold up the device or not. Sums over the devices of a rank, of
+--           the steps that count.
 WITH
     threads AS (
-        SELECT DISTINCT trace, rank, coalesce(pid, -1) AS pid, coalesce(tid, -1) AS tid
-        FROM _launch_calls
-        WHERE rank IS NOT NULL
-    ),
-
-    launches AS (
         SELECT
-            trace, rank, min(launched_ns) AS first_ns, max(launch_ts_ns) AS last_ns,
-            array_agg({start_ns: launch_ts_ns, end_ns: launched_ns}) FILTER (
-                WHERE launched_ns > launch_ts_ns
-            ) AS spans
+            trace, rank, coalesce(pid, -1) AS pid, coalesce(tid, -1) AS tid,
+            min(launched_ns) AS first_ns
         FROM _launch_calls
         WHERE rank IS NOT NULL
-        GROUP BY trace, rank
+        GROUP BY trace, rank, coalesce(pid, -1), coalesce(tid, -1)
     ),
 
     blocks AS MATERIALIZED (
@@ -34,64 +26,56 @@ WITH
             AND t.rank = b.rank
             AND t.pid = coalesce(b.pid, -1)
             AND t.tid = coalesce(b.tid, -1)
-        WHERE b.waits OR b.copy_end_ns IS NOT NULL
+        WHERE (b.waits OR b.copy_end_ns IS NOT NULL) AND b.end_ns > b.ts_ns
     ),
 
-    blocked AS (
+    -- Calls that wait, as spans that do not overlap, with how long the host waited before each.
+    spans AS (
         SELECT
-            trace, rank,
-            array_agg({start_ns: ts_ns, end_ns: end_ns}) FILTER (WHERE end_ns > ts_ns) AS spans
-        FROM blocks
-        GROUP BY trace, rank
+            trace, rank, span.start_ns AS start_ns, span.end_ns AS end_ns,
+            sum(span.end_ns - span.start_ns) OVER (PARTITION BY trace, rank ORDER BY span.start_ns)
+                - (span.end_ns - span.start_ns) AS before_ns
+        FROM (
+            SELECT
+                trace, rank,
+                unnest(interval_union(array_agg({start_ns: ts_ns, end_ns: end_ns}))) AS span
+            FROM blocks
+            GROUP BY trace, rank
+        )
     ),
 
     counts AS (
-        SELECT b.trace, b.rank, count(*) AS block_count
-        FROM blocks AS b
-        ASOF INNER JOIN _account_windows AS w
-            ON w.trace = b.trace AND w.rank = b.rank AND w.start_ns <= b.ts_ns
-        WHERE w.is_counted AND b.ts_ns < w.end_ns
-        GROUP BY b.trace, b.rank
+        SELECT
+            trace, rank, ts_ns, row_number() OVER (PARTITION BY trace, rank ORDER BY ts_ns) AS wait_count
+        FROM blocks
     ),
 
-    loads AS (
+    bounds AS (
         SELECT
-            trace, rank,
-            array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns}) FILTER (WHERE dur_ns > 0) AS spans
-        FROM phases
-        WHERE phase = 'data_loading'
-        GROUP BY trace, rank
-    ),
-
-    -- What of each step lies between the first and the last launch.
-    windows AS (
-        SELECT
-            w.trace, w.rank, count(*) AS window_count,
-            array_agg({
-                start_ns: greatest(w.start_ns, l.first_ns), end_ns: least(w.end_ns, l.last_ns)
-            }) FILTER (WHERE least(w.end_ns, l.last_ns) > greatest(w.start_ns, l.first_ns)) AS spans
-        FROM _account_windows AS w
-        INNER JOIN launches AS l ON l.trace = w.trace AND l.rank = w.rank
-        WHERE w.is_counted
-        GROUP BY w.trace, w.rank
-    ),
-
-    works AS (
-        SELECT
-            w.trace, w.rank, w.window_count,
-            interval_subtract(
-                interval_subtract(coalesce(w.spans, []), coalesce(l.spans, [])),
-                coalesce(b.spans, [])
-            ) AS spans
-        FROM windows AS w
-        INNER JOIN launches AS l ON l.trace = w.trace AND l.rank = w.rank
-        LEFT JOIN blocked AS b ON b.trace = w.trace AND b.rank = w.rank
+            c.trace, c.rank, c.place, c.call, c.launch_ns,
+            least(coalesce(c.before_ns, f.first_ns), c.launch_ns) AS before_ns
+        FROM _call_spans AS c
+        INNER JOIN (
+            SELECT trace, rank, min(first_ns) AS first_ns FROM threads GROUP BY trace, rank
+        ) AS f ON f.trace = c.trace AND f.rank = c.rank
+        WHERE c.is_counted
     )
 
 SELECT
-    w.trace, w.rank, interval_union_ns(w.spans) / 1e6 / w.window_count AS work_ms,
-    interval_overlap_ns(w.spans, coalesce(l.spans, [])) / 1e6 / w.window_count AS load_ms,
-    CAST(coalesce(c.block_count, 0) AS DOUBLE) / w.window_count AS waits
-FROM works AS w
-LEFT JOIN loads AS l ON l.trace = w.trace AND l.rank = w.rank
-LEFT JOIN counts AS c ON c.trace = w.trace AND c.rank = w.rank
+    b.trace, b.rank, b.place, b.call,
+    sum(
+        b.launch_ns - b.before_ns
+            - coalesce(e.before_ns + least(b.launch_ns, e.end_ns) - e.start_ns, 0)
+            + coalesce(s.before_ns + least(b.before_ns, s.end_ns) - s.start_ns, 0)
+    ) AS work_ns,
+    sum(coalesce(n.wait_count, 0) - coalesce(m.wait_count, 0)) AS wait_count
+FROM bounds AS b
+ASOF LEFT JOIN spans AS s
+    ON s.trace = b.trace AND s.rank = b.rank AND s.start_ns <= b.before_ns
+ASOF LEFT JOIN spans AS e
+    ON e.trace = b.trace AND e.rank = b.rank AND e.start_ns <= b.launch_ns
+ASOF LEFT JOIN counts AS m
+    ON m.trace = b.trace AND m.rank = b.rank AND m.ts_ns < b.before_ns
+ASOF LEFT JOIN counts AS n
+    ON n.trace = b.trace AND n.rank = b.rank AND n.ts_ns < b.launch_ns
+GROUP BY b.trace, b.rank, b.place, b.call

@@ -1,65 +1,21 @@
 -- @view     _late_ranks
--- @summary  Ranks for which others wait and whose devices idle for their own host longer than the
---           median of the others, with what the step could lose by that.
+-- @summary  Ranks for which others wait and whose devices idle before calls for their own host
+--           longer than those of the others, with what the step could lose by that.
 -- @materialize session
--- @requires _rank_account
--- @reads    _account_windows _clock_shifts _host_work
--- @caveat   A row for each rank and part of idle time: data_loading, host, sync, launch, and start,
---           where fewer than three steps count, for how much later than the others the rank begins
---           the first of them. Idle time that the others have too, hidden behind their waiting, is
---           none of being late: it counts as far as the host works longer than the median of the
---           others, and sync as far as it waits for the device more often. Of a rank or others
---           without launches it counts as it is. excess_ms is of the part, late_ms of all parts;
---           share_ms is what the part has of gain_ms.
+-- @requires _rank_account _call_idle _call_spans
+-- @reads    _account_shares _account_windows _clock_shifts _host_work
+-- @caveat   A row for each rank and part of idle time: data_loading, host, sync, launch. Ranks are
+--           compared call by call (see _call_spans), so that what one does before a call does not
+--           count against what another does before the next: a rank is late by as much as its
+--           device idles longer before the call than that of the rank in the middle, the lower of
+--           two. Idle time that the others have too, hidden behind their waiting, is none of being
+--           late: it counts as far as the host works longer before the call, and after calls that
+--           wait as far as the host waits more often. Of ranks without launches it counts as it is.
+--           late_ms is what a step has of all that, excess_ms of it the part; share_ms is what the
+--           part has of gain_ms. Of a rank that begins the first step of the trace later than the
+--           others by at least twice that, the part is start, and late_ms that.
 -- @source   waiting goes back as in straggler_by_rank; idle time as in step_account
 WITH
-    ranks AS (
-        SELECT DISTINCT trace, rank
-        FROM _rank_account
-    ),
-
-    causes AS (
-        SELECT unnest(['data_loading', 'host', 'sync', 'launch']) AS part
-    ),
-
-    -- What a rank was late by before, it brings into the first step that counts.
-    starts AS (
-        SELECT
-            w.trace, w.rank, count(*) AS window_count,
-            min(w.start_ns - s.shift_ns) AS start_ns
-        FROM _account_windows AS w
-        INNER JOIN _clock_shifts AS s
-            ON s.trace = w.trace AND s.rank = w.rank AND s.aligned = s.by_itself
-        WHERE w.is_counted AND w.per = 'step'
-        GROUP BY w.trace, w.rank
-    ),
-
-    -- Relative to the first, as numbers of this size have no fractions.
-    lags AS (
-        SELECT
-            trace, rank,
-            (start_ns - min(start_ns) OVER (PARTITION BY trace)) / 1e6 / window_count AS time_ms
-        FROM starts
-        WHERE window_count < 3
-    ),
-
-    idle AS MATERIALIZED (
-        SELECT r.trace, r.rank, c.part, coalesce(sum(a.time_ms), 0) AS time_ms
-        FROM ranks AS r
-        CROSS JOIN causes AS c
-        LEFT JOIN _rank_account AS a ON a.trace = r.trace AND a.rank = r.rank AND a.part = c.part
-        GROUP BY r.trace, r.rank, c.part
-        UNION ALL
-        SELECT trace, rank, 'start', time_ms
-        FROM lags
-    ),
-
-    totals AS (
-        SELECT trace, rank, sum(time_ms ORDER BY part) AS idle_ms
-        FROM idle
-        GROUP BY trace, rank
-    ),
-
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
         FROM _rank_account
@@ -67,81 +23,118 @@ WITH
         GROUP BY trace, rank, cause_rank
     ),
 
-    medians AS (
-        SELECT t.trace, t.rank, median(o.idle_ms) AS median_ms
+    calls AS (
+        SELECT DISTINCT trace, rank, place, call
+        FROM _call_spans
+        WHERE is_counted
+    ),
+
+    totals AS MATERIALIZED (
+        SELECT
+            c.trace, c.rank, c.place, c.call, w.work_ns, w.wait_count,
+            coalesce(sum(i.time_ns), 0) AS idle_ns,
+            coalesce(sum(i.time_ns) FILTER (WHERE i.part = 'data_loading'), 0) AS load_ns,
+            coalesce(sum(i.time_ns) FILTER (WHERE i.part = 'host'), 0) AS host_ns,
+            coalesce(sum(i.time_ns) FILTER (WHERE i.part = 'sync'), 0) AS sync_ns,
+            coalesce(sum(i.time_ns) FILTER (WHERE i.part = 'launch'), 0) AS launch_ns
+        FROM calls AS c
+        LEFT JOIN _call_idle AS i
+            ON i.trace = c.trace
+            AND i.rank = c.rank
+            AND i.place = c.place
+            AND i.call = c.call
+            AND i.part IN ('data_loading', 'host', 'sync', 'launch')
+        LEFT JOIN _host_work AS w
+            ON w.trace = c.trace AND w.rank = c.rank AND w.place = c.place AND w.call = c.call
+        GROUP BY c.trace, c.rank, c.place, c.call, w.work_ns, w.wait_count
+    ),
+
+    middles AS (
+        SELECT
+            trace, place, call, quantile_disc(work_ns, 0.5) AS work_ns,
+            quantile_disc(wait_count, 0.5) AS wait_count, quantile_disc(idle_ns, 0.5) AS idle_ns,
+            quantile_disc(load_ns, 0.5) AS load_ns, quantile_disc(host_ns, 0.5) AS host_ns,
+            quantile_disc(sync_ns, 0.5) AS sync_ns, quantile_disc(launch_ns, 0.5) AS launch_ns
+        FROM totals
+        GROUP BY trace, place, call
+    ),
+
+    -- How much more a rank has than the one in the middle, of what lies before each call.
+    sums AS (
+        SELECT
+            t.trace, t.rank,
+            sum(greatest(t.idle_ns - m.idle_ns, 0)) AS idle_ns,
+            sum(greatest(t.load_ns - m.load_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns) AS load_ns,
+            sum(greatest(t.host_ns - m.host_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns) AS host_ns,
+            sum(greatest(t.sync_ns - m.sync_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns) AS sync_ns,
+            sum(greatest(t.launch_ns - m.launch_ns, 0)) FILTER (WHERE t.idle_ns > m.idle_ns)
+                AS launch_ns,
+            sum(
+                CASE
+                    WHEN t.work_ns IS NULL OR m.work_ns IS NULL
+                        THEN greatest(t.idle_ns - m.idle_ns, 0)
+                    WHEN t.wait_count > m.wait_count
+                        THEN greatest(t.work_ns - m.work_ns, 0)
+                            + t.sync_ns * (1 - m.wait_count / t.wait_count)
+                    ELSE greatest(t.work_ns - m.work_ns, 0)
+                END
+                ORDER BY t.place, t.call
+            ) AS own_ns
         FROM totals AS t
-        INNER JOIN totals AS o ON o.trace = t.trace AND o.rank <> t.rank
-        WHERE EXISTS (
-            SELECT 1 FROM waits AS w WHERE w.trace = t.trace AND w.cause_rank = t.rank
-        )
+        INNER JOIN middles AS m ON m.trace = t.trace AND m.place = t.place AND m.call = t.call
         GROUP BY t.trace, t.rank
     ),
 
-    -- How much longer the host of a rank works than those of the others, which does not depend on
-    -- who waits for whom; and how much of its calls that wait the others do not have.
-    hosts AS (
-        SELECT
-            h.trace, h.rank,
-            greatest(h.work_ms - median(o.work_ms), 0) AS work_ms,
-            greatest(h.load_ms - median(o.load_ms), 0) AS load_ms,
-            greatest(
-                h.work_ms - h.load_ms - median(o.work_ms - o.load_ms), 0
-            ) AS rest_ms,
-            CASE WHEN h.waits > 0 THEN greatest(1 - median(o.waits) / h.waits, 0) ELSE 1 END
-                AS waits_ratio
-        FROM _host_work AS h
-        INNER JOIN medians AS m ON m.trace = h.trace AND m.rank = h.rank
-        INNER JOIN _host_work AS o ON o.trace = h.trace AND o.rank <> h.rank
-        GROUP BY h.trace, h.rank, h.work_ms, h.load_ms, h.waits
-    ),
-
-    part_medians AS (
-        SELECT i.trace, i.rank, i.part, i.time_ms, median(o.time_ms) AS median_ms
-        FROM idle AS i
-        INNER JOIN medians AS m ON m.trace = i.trace AND m.rank = i.rank
-        INNER JOIN idle AS o ON o.trace = i.trace AND o.part = i.part AND o.rank <> i.rank
-        GROUP BY i.trace, i.rank, i.part, i.time_ms
-    ),
-
-    parts AS (
-        SELECT
-            p.trace, p.rank, p.part, p.time_ms,
-            greatest(
-                CASE
-                    WHEN h.rank IS NULL OR p.part = 'start' THEN p.time_ms - p.median_ms
-                    WHEN p.part = 'sync'
-                        THEN least(p.time_ms - p.median_ms, p.time_ms * h.waits_ratio)
-                    WHEN p.part = 'data_loading' THEN least(p.time_ms - p.median_ms, h.load_ms)
-                    ELSE least(p.time_ms - p.median_ms, h.rest_ms)
-                END, 0
-            ) AS excess_ms,
-            -- What bounds all parts together.
-            CASE
-                WHEN h.rank IS NULL THEN p.time_ms
-                WHEN p.part = 'start' THEN greatest(p.time_ms - p.median_ms, 0)
-                WHEN p.part = 'sync' THEN p.time_ms * h.waits_ratio
-            END AS own_bound_ms,
-            h.work_ms
-        FROM part_medians AS p
-        LEFT JOIN hosts AS h ON h.trace = p.trace AND h.rank = p.rank
-    ),
-
+    -- A rank is late by what it idles longer, as far as its host does more.
     late AS (
         SELECT
-            p.trace, p.rank, t.idle_ms, m.median_ms, sum(p.excess_ms ORDER BY p.part) AS parts_ms,
-            least(
-                t.idle_ms - m.median_ms,
-                coalesce(any_value(p.work_ms), 0) + coalesce(sum(p.own_bound_ms ORDER BY p.part), 0)
-            ) AS late_ms
-        FROM parts AS p
-        INNER JOIN totals AS t ON t.trace = p.trace AND t.rank = p.rank
-        INNER JOIN medians AS m ON m.trace = p.trace AND m.rank = p.rank
-        GROUP BY p.trace, p.rank, t.idle_ms, m.median_ms
+            t.trace, t.rank, least(t.idle_ns, t.own_ns) / 1e6 / s.share_count AS late_ms,
+            unnest(['data_loading', 'host', 'sync', 'launch']) AS part,
+            unnest([t.load_ns, t.host_ns, t.sync_ns, t.launch_ns])
+                / (t.load_ns + t.host_ns + t.sync_ns + t.launch_ns) AS part_ratio
+        FROM sums AS t
+        INNER JOIN _account_shares AS s ON s.trace = t.trace AND s.rank = t.rank
+        WHERE t.idle_ns > 0
+    ),
+
+    -- What lies before the first step of a trace is not in it: how much later the rank begins.
+    starts AS (
+        SELECT
+            w.trace, w.rank, count(*) AS window_count, min(w.start_ns - s.shift_ns) AS start_ns
+        FROM _account_windows AS w
+        INNER JOIN _clock_shifts AS s
+            ON s.trace = w.trace AND s.rank = w.rank AND s.aligned = s.by_itself
+        WHERE w.is_counted AND w.per = 'step'
+        GROUP BY w.trace, w.rank
+        HAVING min(w.place) = 1
+    ),
+
+    lags AS (
+        SELECT
+            trace, rank, 'start' AS part, 1 AS part_ratio,
+            (start_ns - quantile_disc(start_ns, 0.5) OVER (PARTITION BY trace))
+                / 1e6 / window_count AS late_ms
+        FROM starts
+    ),
+
+    -- It counts where nothing else says why the rank is late.
+    causes AS (
+        SELECT e.trace, e.rank, e.part, e.part_ratio, e.late_ms
+        FROM late AS e
+        LEFT JOIN lags AS g ON g.trace = e.trace AND g.rank = e.rank
+        WHERE coalesce(g.late_ms < 2 * e.late_ms, TRUE)
+        UNION ALL
+        SELECT g.trace, g.rank, g.part, g.part_ratio, g.late_ms
+        FROM lags AS g
+        WHERE NOT EXISTS (
+            SELECT 1 FROM late AS e
+            WHERE e.trace = g.trace AND e.rank = g.rank AND g.late_ms < 2 * e.late_ms
+        )
     ),
 
     comms AS (
         SELECT
-            trace, rank,
+            trace, rank, any_value(step_ms) AS step_ms,
             coalesce(sum(time_ms) FILTER (WHERE part = 'transfer'), 0) AS transfer_ms,
             coalesce(
                 sum(time_ms ORDER BY part, for_rank) FILTER (WHERE part IN ('wait', 'unmatched')), 0
@@ -153,7 +146,7 @@ WITH
     -- A step cannot become shorter than what any other rank does without waiting.
     waited AS (
         SELECT
-            c.trace, c.rank, count(w.rank) AS rank_count,
+            c.trace, c.rank, any_value(c.step_ms) AS step_ms, count(w.rank) AS rank_count,
             max(w.wait_ms + greatest(o.transfer_ms - c.transfer_ms, 0)) AS most_ms,
             min(o.slack_ms + greatest(o.transfer_ms - c.transfer_ms, 0)) AS least_ms,
             arg_min(o.rank, o.slack_ms + greatest(o.transfer_ms - c.transfer_ms, 0)) AS next_rank
@@ -165,22 +158,17 @@ WITH
 
     gains AS (
         SELECT
-            l.trace, l.rank, l.idle_ms, l.median_ms, l.parts_ms, l.late_ms, w.rank_count,
-            w.most_ms, least(w.most_ms, w.least_ms, l.late_ms) AS gain_ms,
-            CASE WHEN w.least_ms < 0.9 * least(w.most_ms, l.late_ms) THEN w.next_rank END
-                AS next_rank
-        FROM late AS l
+            l.trace, l.rank, l.part, l.part_ratio, least(l.late_ms, w.step_ms) AS late_ms,
+            w.rank_count, w.most_ms, w.next_rank, w.least_ms,
+            least(w.most_ms, w.least_ms, l.late_ms) AS gain_ms
+        FROM causes AS l
         INNER JOIN waited AS w ON w.trace = l.trace AND w.rank = l.rank
-        WHERE l.late_ms > 0 AND w.most_ms > 0
+        WHERE l.late_ms > 0 AND l.part_ratio > 0 AND w.most_ms > 0
     )
 
 SELECT
-    g.trace, g.rank, p.part, p.time_ms, p.excess_ms, g.idle_ms, g.median_ms, g.late_ms,
-    g.rank_count, g.most_ms, g.gain_ms, g.next_rank,
-    -- Beyond the excess of the parts, by what they have besides.
-    coalesce(p.excess_ms / nullif(g.parts_ms, 0), 0) * least(g.parts_ms, g.gain_ms)
-        + coalesce((p.time_ms - p.excess_ms) / nullif(g.idle_ms - g.parts_ms, 0), 0)
-        * greatest(g.gain_ms - g.parts_ms, 0) AS share_ms
-FROM gains AS g
-INNER JOIN parts AS p ON p.trace = g.trace AND p.rank = g.rank
-WHERE g.gain_ms > 0
+    trace, rank, part, part_ratio * late_ms AS excess_ms, late_ms, rank_count, most_ms, gain_ms,
+    CASE WHEN least_ms < 0.9 * least(most_ms, late_ms) THEN next_rank END AS next_rank,
+    part_ratio * gain_ms AS share_ms
+FROM gains
+WHERE gain_ms > 0

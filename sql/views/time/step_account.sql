@@ -30,8 +30,7 @@
 --           last one its own duration.
 -- @caveat   What the host launched before the end of a step and the device runs later is in the
 --           next one. A matched call transfers for as long as the shortest of its events, at the
---           end of each, and waits before. Before the first and after the last event of a device is
---           other.
+--           end of each, and waits before. After the last event of a device is other.
 -- @source   metrics 2.E (unions per rank and device); parts of idling as in idle_causes
 WITH
     windows AS MATERIALIZED (
@@ -267,8 +266,8 @@ WITH
         GROUP BY trace, rank, device_key, place, part
     ),
 
-    -- What is left of the window: the gaps that are of no other kind, and what lies before the
-    -- first and after the last event of the device.
+    -- What is left of the window: the gaps that are of no other kind, and what lies after the last
+    -- event of the device.
     rests AS (
         SELECT
             w.trace, w.rank, l.device_key, w.place, w.end_ns - w.start_ns - coalesce(p.time_ns, 0) AS rest_ns

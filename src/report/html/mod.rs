@@ -31,6 +31,7 @@ const COMMON: [&str; 4] = [
 const REPORT: &str = include_str!("report.js");
 const TIMELINE: &str = include_str!("timeline.js");
 const COMPARE: &str = include_str!("compare.js");
+const HISTORY: &str = include_str!("history.js");
 
 /// The page of a report of one trace (`ccl-sql report --format json` has the document).
 pub fn report_page(document: &Value) -> String {
@@ -48,6 +49,13 @@ pub fn compare_page(document: &Value) -> String {
         .take(3)
         .collect();
     page(document, &format!("{} · comparison", labels.join(" / ")), &[COMPARE])
+}
+
+/// The page of histories (`ccl-sql history --format json` has the document).
+pub fn history_page(document: &Value) -> String {
+    let names = document["series"].as_array().into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(|s| s["series"].as_str()).take(3).collect();
+    page(document, &format!("{} · history", names.join(" / ")), &[HISTORY])
 }
 
 /// The hash by which the content security policy of a page names an inline script or style.
@@ -164,7 +172,7 @@ mod tests {
 
     #[test]
     fn no_script_or_style_ends_its_element() {
-        let ours = [STYLE, REPORT, COMPARE, TIMELINE].into_iter().chain(COMMON);
+        let ours = [STYLE, REPORT, COMPARE, HISTORY, TIMELINE].into_iter().chain(COMMON);
         for text in ours.chain([ECHARTS]) {
             let text = text.to_lowercase();
             for end in ["</script", "</style", "<!--"] {

@@ -1,8 +1,10 @@
 //! Reports as plain text and as Markdown.
 
+pub mod baseline;
 mod block;
 pub mod changes;
 mod diagnosis;
+pub mod history;
 mod section;
 
 use unicode_width::UnicodeWidthStr;

@@ -2,7 +2,9 @@
 
 mod collect;
 mod faults;
+mod history;
 mod ingest;
+mod kept;
 mod list;
 mod metric;
 mod names;

@@ -91,9 +91,9 @@ impl Golden {
             _ => ["base", "test"].into_iter().zip(self.fixtures().into_iter().map(text)).collect(),
         };
         let file = registry().comparison(&self.subject);
-        if file.is_some_and(|f| f.header.params.iter().any(|p| p.name == "threshold")) {
-            out.push(("threshold", Value::Double(1.0)));
-        }
+        let has = |name: &str| file.is_some_and(|f| f.header.params.iter().any(|p| p.name == name));
+        out.push(("threshold", Value::Double(1.0)));
+        out.retain(|(name, _)| has(name));
         for (name, value) in self.params.iter().filter_map(|p| p.split_once('=')) {
             out.retain(|(n, _)| *n != name);
             out.push((name, value.parse().map_or_else(|_| text(value), Value::Double)));
@@ -240,7 +240,7 @@ fn every_diagnosis_has_cases() {
 }
 
 /// Views whose rows are one for each trace.
-const NEVER_EMPTY: [&str; 2] = ["configuration", "traces"];
+const NEVER_EMPTY: [&str; 3] = ["configuration", "traces", "trace_series"];
 
 /// A view that has rows only of a step of more than 50,000 events: the tests of reports make one.
 const NEEDS_MANY: [&str; 1] = ["step_short_events"];

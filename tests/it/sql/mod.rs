@@ -5,6 +5,7 @@ mod catalogue;
 mod diagnosed;
 mod fits;
 mod golden;
+mod history;
 mod jobs;
 mod kernel_classes;
 mod known;

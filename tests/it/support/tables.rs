@@ -104,6 +104,28 @@ impl Tables {
         Self { engine: engine.keeping(files) }
     }
 
+    /// No trace, and values of metrics as comparisons read them.
+    ///
+    /// # Panics
+    /// When DuckDB does not start.
+    pub fn with_results(rows: &[ResultRow<'_>]) -> Self {
+        let settings = Settings { threads: 1, ..Settings::default() };
+        let engine = Engine::open(&[], registry(), &settings).expect("DuckDB starts");
+        engine.fill_results(rows).expect("the results can be written");
+        Self { engine }
+    }
+
+    /// The rows of a view, or of a comparison with numbers for its parameters.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn rows_of(&self, name: &str, params: &[(&str, f64)]) -> Csv {
+        let params: Vec<(&str, SqlValue)> =
+            params.iter().map(|(name, value)| (*name, SqlValue::Double(*value))).collect();
+        let text = self.sheet(name, &params).expect("the query works");
+        Csv::parse(&text.expect("there are rows"))
+    }
+
     /// Columns (a list, as SQL) of a table or view as the program would print them in CSV, in a
     /// total order; or why there are none.
     pub fn select(&self, table: &str, columns: &str) -> Result<String, String> {
