@@ -164,7 +164,7 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql compare runs/56cu_256threads runs/37cu_384threads \
                             -o final_analysis_report.xlsx")]
     Compare(CompareArgs),
-    /// Follow metrics over the runs of a series: levels, noise, and where a level changes
+    /// Follow metrics over the runs of a series, and say where a level changes
     #[command(after_help = "Example: ccl-sql history avg_step_time --series 'nightly-*'")]
     History(HistoryArgs),
     /// Write a leaderboard over traces: a folder of pages that works from disk

@@ -407,18 +407,18 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_of_all_that_is_read() {
-        let text = |view: &str, metric: &str| {
+        let text = |lowest: &str, own: &str| {
             let mut registry = Registry::default();
             let files = [
-                ("-- @view a\n-- @summary A.\n", view),
+                ("-- @view a\n-- @summary A.\n", lowest),
                 ("-- @view b\n-- @summary B.\n-- @requires a\n", "SELECT * FROM a"),
-                ("-- @metric m\n-- @version 1\n-- @requires b\n", metric),
+                ("-- @view c\n-- @summary C.\n-- @requires b\n", own),
             ];
             for (header, query) in files {
                 let file = SqlFile::read("x.sql".to_owned(), format!("{header}{query}"));
                 registry.add(file.expect("a file")).expect("another name");
             }
-            registry.fingerprint(registry.metric("m").expect("it is there"))
+            registry.fingerprint(registry.view("c").expect("it is there"))
         };
         let first = text("SELECT 1", "SELECT 2");
         assert_eq!(text("SELECT 1", "SELECT 2"), first);
