@@ -42,16 +42,10 @@ impl<'a, 'c> Across<'a, 'c> {
         results: Vec<ResultRow<'a>>,
         files: Vec<&'c SqlFile>,
     ) -> Self {
-        let stamp = |s: &Selection| {
-            let stamp = manifest::stamp(&s.directory)?;
-            Some(json!([s.directory.file_name()?.to_string_lossy(), s.source, stamp]))
-        };
-        let stamps: Option<Vec<Value>> = selections.iter().map(stamp).collect();
+        let stamps = stamps(&selections);
         let folder = &context.store.path;
-        let cache = match &stamps {
-            Some(_) if !context.global.no_cache && folder.is_dir() => Cache::open(folder, "all"),
-            _ => Cache::default(),
-        };
+        let is_kept = stamps.is_some() && !context.global.no_cache && folder.is_dir();
+        let cache = if is_kept { Cache::open(folder, "all") } else { Cache::default() };
         let terms = json!({"traces": stamps, "results": format!("{results:?}")});
         Self { context, selections, results, files, terms, cache, engine: None }
     }
@@ -91,6 +85,15 @@ impl Tables for Across<'_, '_> {
 
 impl Drop for Across<'_, '_> {
     fn drop(&mut self) {
-        self.cache.save();
+        // An ingest may have put another trace in the place of one: then tables were read of both.
+        if json!(stamps(&self.selections)) == self.terms["traces"] {
+            self.cache.save();
+        }
     }
+}
+
+/// What is asked of which traces; None where one of them has no manifest.
+fn stamps(selections: &[Selection]) -> Option<Vec<Value>> {
+    let stamp = |s: &Selection| Some(json!([manifest::stamp(&s.directory)?, s.source]));
+    selections.iter().map(stamp).collect()
 }

@@ -82,9 +82,10 @@ impl<'a, 'c> Batch<'a, 'c> {
     pub fn trace(&mut self, directory: &Path) -> Result<Answers> {
         loop {
             let before = identity(directory);
-            let out = self.answers(directory)?;
+            let (out, mut cache) = self.answers(directory)?;
             // An ingest may have put another trace in its place: then tables were read of both.
             if identity(directory) == before {
+                cache.save();
                 return Ok(out);
             }
             self.engine = None;
@@ -100,8 +101,8 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
     }
 
-    /// The answers of a trace that does not change meanwhile.
-    fn answers(&mut self, directory: &Path) -> Result<Answers> {
+    /// The answers of a trace that does not change meanwhile, and all that are to be kept.
+    fn answers(&mut self, directory: &Path) -> Result<(Answers, Cache)> {
         let manifest = Manifest::read(directory)?;
         let sources = manifest.kinds();
         let profilers = profilers(&manifest);
@@ -149,8 +150,8 @@ impl<'a, 'c> Batch<'a, 'c> {
             }
             diagnosed.push(outcome);
         }
-        trace.cache.save();
-        Ok(Answers { results, rows: all, diagnosed, manifest })
+        let cache = trace.cache;
+        Ok((Answers { results, rows: all, diagnosed, manifest }, cache))
     }
 
     /// The answer of one file: that which is kept, else that of the database with the trace.

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use crate::cli::across::Across;
 use crate::cli::answers::{Asked, Batch};
 use crate::cli::args::CompareArgs;
+use crate::cli::compare;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::limits::Limit;
 use crate::cli::output::{Target, form, target};
 use crate::cli::select::each;
 use crate::cli::series::{selections, series};
-use crate::engine::metric::{MetricResult, Params, check_params, result_rows};
+use crate::engine::metric::{MetricResult, result_rows};
 use crate::error::{Error, Result};
-use crate::registry::SqlFile;
 use crate::report::baseline::{Baseline, Test};
 use crate::report::sheet::Sheet;
-use crate::report::sheets::{comparison, shown_metrics};
+use crate::report::sheets::comparison;
 use crate::report::text::baseline as written;
 use crate::report::{Format, pretty};
 
@@ -37,15 +37,7 @@ pub fn run(context: &Context, args: &CompareArgs, wanted: &str) -> Result<(), Er
     }
     let limits: Vec<Limit<'_>> =
         args.fail_on.iter().map(|text| Limit::parse(registry, text)).collect::<Result<_>>()?;
-    let mut files: Vec<&SqlFile> = shown_metrics(registry, &mut Across::none(context))?
-        .into_iter()
-        .map(|(_, file)| file)
-        .collect();
-    files.extend(limits.iter().map(|limit| limit.file));
-    let mut seen = BTreeSet::new();
-    files.retain(|f| seen.insert(f.id()));
-    let params: Params = args.param.iter().cloned().collect();
-    check_params(&files, &params)?;
+    let (files, params) = compare::asked(context, args, None, &limits)?;
     let words: Vec<String> = std::iter::once(&args.base).chain(&args.tests).cloned().collect();
     let mut names = BTreeSet::new();
     let tests: Vec<String> = each(context, &words, &args.reading)?

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::cli::across::Across;
 use crate::cli::answers::{Asked, Batch, selection};
 use crate::cli::args::CompareArgs;
-use crate::cli::baseline;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::limits::{Limit, crossed};
@@ -25,9 +24,6 @@ use crate::store::manifest::Manifest;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
-    if let Some(series) = &args.baseline {
-        return baseline::run(context, args, series);
-    }
     let registry = &context.registry;
     let target = target(context)?;
     let is_folder = matches!(target, Target::Folder(_));
@@ -41,17 +37,8 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     }
     let limits: Vec<Limit<'_>> =
         args.fail_on.iter().map(|text| Limit::parse(registry, text)).collect::<Result<_>>()?;
-    let mut files: Vec<&SqlFile> = shown_metrics(registry, &mut Across::none(context))?
-        .into_iter()
-        .map(|(_, file)| file)
-        .collect();
     let rank_by = args.rank_by.as_ref().map(|name| registry.metric(name)).transpose()?;
-    files.extend(rank_by);
-    files.extend(limits.iter().map(|limit| limit.file));
-    let mut seen = BTreeSet::new();
-    files.retain(|f| seen.insert((f.header.name.clone(), f.header.version)));
-    let params: Params = args.param.iter().cloned().collect();
-    check_params(&files, &params)?;
+    let (files, params) = asked(context, args, rank_by, &limits)?;
     let mut out = Files::new(context);
     out.prepare(&target)?;
     let (labels, traces) = runs(context, args)?;
@@ -81,6 +68,27 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     write(context, &comparison, &target, format, out)?;
     errors.extend(crossed(&comparison, &limits, &results));
     Errors(errors).result()
+}
+
+/// The metrics of a report and those that are asked for besides, each once, and their parameters.
+///
+/// # Errors
+/// `sql`, `param-invalid`.
+pub fn asked<'c>(
+    context: &'c Context,
+    args: &CompareArgs,
+    rank_by: Option<&'c SqlFile>,
+    limits: &[Limit<'c>],
+) -> Result<(Vec<&'c SqlFile>, Params)> {
+    let shown = shown_metrics(&context.registry, &mut Across::none(context))?;
+    let mut files: Vec<&SqlFile> = shown.into_iter().map(|(_, file)| file).collect();
+    files.extend(rank_by);
+    files.extend(limits.iter().map(|limit| limit.file));
+    let mut seen = BTreeSet::new();
+    files.retain(|f| seen.insert(f.id()));
+    let params: Params = args.param.iter().cloned().collect();
+    check_params(&files, &params)?;
+    Ok((files, params))
 }
 
 /// Labels and traces of the runs, in the order of the command line.

@@ -166,7 +166,10 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Ingest(args) => ingest::run(context, args)?,
         Command::Metric(args) => metric::run(context, args)?,
         Command::Report(args) => report::run(context, args)?,
-        Command::Compare(args) => compare::run(context, args)?,
+        Command::Compare(args) => match &args.baseline {
+            Some(series) => baseline::run(context, args, series)?,
+            None => compare::run(context, args)?,
+        },
         Command::Diagnose(args) => diagnose::run(context, args)?,
         Command::History(args) => history::run(context, args)?,
         Command::Board(args) => board::run(context, args)?,

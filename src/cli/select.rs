@@ -90,12 +90,20 @@ pub fn traces(
     Ok(out.into_iter().collect())
 }
 
+/// The error of a data directory without traces.
+pub fn none_yet(context: &Context) -> Error {
+    Error::new("trace-unknown", "there are no traces yet").at(context
+        .store
+        .path
+        .display()
+        .to_string())
+}
+
 /// The traces that are whole.
 fn all(context: &Context) -> Result<Vec<String>> {
     let mut out = context.store.traces();
     if out.is_empty() {
-        return Err(Error::new("trace-unknown", "there are no traces yet")
-            .at(context.store.path.display().to_string())
+        return Err(none_yet(context)
             .hint("ingest one first: ccl-sql ingest PATH, or give a path: --trace PATH"));
     }
     let damaged = |name: &String| {

@@ -8,7 +8,7 @@ use crate::cli::across::Across;
 use crate::cli::answers::selection;
 use crate::cli::args::ProfileMode;
 use crate::cli::context::Context;
-use crate::cli::select::fits;
+use crate::cli::select::{fits, none_yet};
 use crate::engine::Selection;
 use crate::error::{Error, Result};
 use crate::report::sheet::Sheet;
@@ -37,6 +37,9 @@ struct Member {
 /// `trace-unknown` where there is none.
 pub fn series(context: &Context, wanted: Option<&str>, last: Option<u32>) -> Result<Vec<Series>> {
     let mut members = members(context)?;
+    if members.is_empty() {
+        return Err(none_yet(context).hint("ingest the runs first: ccl-sql ingest PATH..."));
+    }
     members.sort_by(|a, b| {
         let key = |m: &Member| (m.recorded_ns.is_none(), m.recorded_ns);
         key(a).cmp(&key(b)).then_with(|| a.trace.cmp(&b.trace))
@@ -81,7 +84,8 @@ fn members(context: &Context) -> Result<Vec<Member>> {
     for (directory, manifest) in context.store.manifests() {
         // One that needs to be derived anew, or cannot be read, is found out when it is asked.
         if manifest.check_version().is_ok() {
-            selections.push(Selection { directory, source: None, rows: u64::MAX });
+            let rows = manifest.row_count();
+            selections.push(Selection { directory, source: None, rows });
         }
     }
     let mut all = Across::new(context, selections, Vec::new(), Vec::new());

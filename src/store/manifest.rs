@@ -317,11 +317,11 @@ impl Manifest {
     }
 }
 
-/// A hash over the manifest of a directory: it says of which bytes the tables were made, by which
-/// version and when they were derived anew. None where there is none.
+/// A hash over the name of a trace and its manifest, which says of which bytes the tables were made,
+/// and by which version. None where there is no manifest.
 pub fn stamp(directory: &Path) -> Option<String> {
     let text = std::fs::read_to_string(directory.join(FILE)).ok()?;
-    Some(crate::hash::sha256_text(&text))
+    Some(crate::hash::sha256_text(&format!("{:?}\n{text}", name_of(directory))))
 }
 
 /// The name that a directory gives its trace.

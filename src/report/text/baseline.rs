@@ -4,12 +4,11 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::registry::units::human;
-use crate::report::Grid;
 use crate::report::baseline::{Baseline, Test};
-use crate::report::grid::format::Format;
 use crate::report::grid::table::{Layout, texts};
 use crate::report::grid::value::printable;
 use crate::report::text::history::change;
+use crate::report::text::labelled_csv;
 
 /// Runs against a series for people.
 pub fn text(baseline: &Baseline, layout: Layout) -> String {
@@ -63,12 +62,6 @@ fn of_test(test: &Test, layout: Layout) -> String {
 /// # Errors
 /// `io`.
 pub fn csv(baseline: &Baseline) -> Result<Vec<u8>> {
-    let names = baseline.tests.first().into_iter().flat_map(|t| &t.sheet.columns);
-    let columns: Vec<&str> =
-        std::iter::once("trace").chain(names.map(|c| c.name.as_str())).collect();
-    let row = |trace: &str, row: &Vec<Value>| {
-        std::iter::once(Value::from(trace)).chain(row.iter().cloned()).collect()
-    };
-    let rows = baseline.tests.iter().flat_map(|t| t.sheet.rows.iter().map(|r| row(&t.trace, r)));
-    Grid::of_rows(&columns, rows.collect()).bytes(Format::Csv, 0)
+    let sheets: Vec<_> = baseline.tests.iter().map(|t| (t.trace.as_str(), &t.sheet)).collect();
+    labelled_csv("trace", &sheets)
 }

@@ -5,11 +5,10 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::registry::header::Header;
 use crate::registry::units::human;
-use crate::report::Grid;
-use crate::report::grid::format::Format;
 use crate::report::grid::table::{Layout, texts};
 use crate::report::grid::value::printable;
 use crate::report::history::History;
+use crate::report::text::labelled_csv;
 
 /// Runs below which no level is known to change.
 const LEAST_RUNS: usize = 6;
@@ -119,11 +118,6 @@ fn outcome(history: &History, metric: &Header, rows: &[&Vec<Value>]) -> Vec<Stri
 /// # Errors
 /// `io`.
 pub fn csv(all: &[History]) -> Result<Vec<u8>> {
-    let names = all.first().into_iter().flat_map(|h| &h.sheet.columns).map(|c| c.name.as_str());
-    let columns: Vec<&str> = std::iter::once("series").chain(names).collect();
-    let row = |series: &str, row: &Vec<Value>| {
-        std::iter::once(Value::from(series)).chain(row.iter().cloned()).collect()
-    };
-    let rows = all.iter().flat_map(|h| h.sheet.rows.iter().map(move |r| row(&h.series, r)));
-    Grid::of_rows(&columns, rows.collect()).bytes(Format::Csv, 0)
+    let sheets: Vec<_> = all.iter().map(|h| (h.series.as_str(), &h.sheet)).collect();
+    labelled_csv("series", &sheets)
 }

@@ -7,18 +7,36 @@ mod diagnosis;
 pub mod history;
 mod section;
 
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use self::block::{Block, Section};
 use self::section::sections;
+use crate::error::Result;
 use crate::registry::units::plain_text;
+use crate::report::Grid;
 use crate::report::diagnosis::Diagnosis;
 use crate::report::document::Document;
+use crate::report::grid::format::Format;
 use crate::report::grid::markdown::escape;
 use crate::report::grid::value::{cut, filled};
+use crate::report::sheet::Sheet;
 
 /// Columns at which sentences are broken.
 const WIDTH: usize = 100;
+
+/// Sheets of the same columns as CSV, the label of each before its rows, below `heading`.
+///
+/// # Errors
+/// `io`.
+fn labelled_csv(heading: &str, sheets: &[(&str, &Sheet)]) -> Result<Vec<u8>> {
+    let names = sheets.first().into_iter().flat_map(|(_, sheet)| &sheet.columns);
+    let columns: Vec<&str> = [heading].into_iter().chain(names.map(|c| c.name.as_str())).collect();
+    let rows = sheets.iter().flat_map(|(label, sheet)| {
+        sheet.rows.iter().map(|row| [&[Value::from(*label)], &row[..]].concat())
+    });
+    Grid::of_rows(&columns, rows.collect()).bytes(Format::Csv, 0)
+}
 
 /// The report as plain text. Same document, same bytes.
 pub fn text(document: &Document) -> String {

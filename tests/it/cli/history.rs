@@ -116,6 +116,10 @@ fn what_has_no_history_says_so() {
     assert_eq!(run(&["straggler"]), (1, vec!["metric-not-applicable".to_owned()]));
     assert_eq!(run(&["avg_step_time", "-o", "x/"]), (2, vec!["usage".to_owned()]));
     assert_eq!(run(&["avg_step_time", "--last", "0"]).0, 2);
+    let empty = Place::new().run(&["history", "avg_step_time"]);
+    assert_eq!(empty.errors(), ["trace-unknown"]);
+    assert!(empty.stderr.contains("there are no traces yet"), "{}", empty.stderr);
+    assert!(empty.stderr.contains("hint: ingest the runs first"), "{}", empty.stderr);
     let bare = Place::new();
     run_of(&bare, "alone", 0, 1000, None);
     let none = bare.run(&["history", "avg_step_time"]);

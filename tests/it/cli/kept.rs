@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::cli::shown::{ingested, rank_file};
-use crate::support::{Place, project, run};
+use crate::support::{Place, files, project, run};
 
 /// The file with the answers of a trace.
 fn answers(place: &Place) -> PathBuf {
@@ -70,6 +70,23 @@ fn an_answer_is_kept_until_something_changes() {
     place.run(&["rename", "job", "other"]).done();
     let renamed = place.run(&["metric", "comm_comp_overlap", "--format", "csv"]).done();
     assert!(renamed.lines().nth(1).is_some_and(|row| row.starts_with("other,1.0,")), "{renamed}");
+}
+
+#[test]
+fn a_copy_of_a_trace_answers_by_its_own_name() {
+    let place = ingested();
+    let ask = ["metric", "comm_comp_overlap", "--format", "csv"];
+    let job = place.run(&ask).done();
+    let (from, to) = (place.data().join("trace=job"), place.data().join("trace=twin"));
+    for file in files(&from) {
+        let copy = to.join(file.strip_prefix(&from).expect("a file below the folder"));
+        std::fs::create_dir_all(copy.parent().expect("a folder")).expect("a folder");
+        std::fs::copy(&file, &copy).expect("copied");
+    }
+    assert!(to.join(".answers").exists(), "its answers were copied with it");
+    let (_, row) = job.trim_end().split_once('\n').expect("two lines");
+    let twin = row.replacen("job,", "twin,", 1);
+    assert_eq!(place.run(&ask).done(), format!("{job}{twin}\n"));
 }
 
 #[test]
