@@ -317,8 +317,8 @@ impl Manifest {
     }
 }
 
-/// A hash over the name of a trace and its manifest, which says of which bytes the tables were made,
-/// and by which version. None where there is no manifest.
+/// A hash over the name of a trace and its manifest, which says of which bytes the tables were
+/// made, and by which version. None where there is no manifest.
 pub fn stamp(directory: &Path) -> Option<String> {
     let text = std::fs::read_to_string(directory.join(FILE)).ok()?;
     Some(crate::hash::sha256_text(&format!("{:?}\n{text}", name_of(directory))))
