@@ -14,14 +14,11 @@
 --           is the rest.
 -- @source   metrics 2.H (defect D58: nested operators are not added up)
 WITH
-    training AS (
+    training AS MATERIALIZED (
         SELECT
-            r.source, r.rank, r.pid, r.tid, r.kind, r.phase, r.ts_ns, r.end_ns, s.step, s.ts_ns + s.dur_ns AS step_end_ns,
+            r.source, r.rank, r.pid, r.tid, r.kind, r.ts_ns, r.end_ns, s.step, s.ts_ns + s.dur_ns AS step_end_ns,
             coalesce(r.parent_event_id, -1) AS parent_id,
-            max(CASE WHEN r.kind = 'operator' AND r.phase = 'backward' THEN r.end_ns END) OVER (
-                PARTITION BY r.source, r.rank, r.pid, r.tid ORDER BY r.ts_ns, r.end_ns DESC, r.kind
-                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-            ) AS backward_until_ns,
+            r.kind = 'operator' AND r.phase = 'backward' AS is_backward,
             CASE
                 WHEN r.phase_around IN ('optimizer', 'zero_grad', 'data_loading') THEN r.phase_around
                 WHEN r.kind = 'annotation' THEN r.phase
@@ -40,6 +37,30 @@ WITH
         WHERE t.is_main OR t.has_backward
     ),
 
+    -- What says forward on the main thread, and until when the autograd before it lasts there.
+    -- Nothing else needs the window.
+    forwards AS (
+        SELECT
+            source, rank, step, stated, parent_id, ts_ns, end_ns, step_end_ns,
+            max(CASE WHEN is_backward THEN end_ns END) OVER (
+                PARTITION BY source, rank, pid, tid ORDER BY ts_ns, end_ns DESC, kind
+                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            ) AS backward_until_ns
+        FROM training
+        WHERE is_main AND (is_backward OR stated IN ('forward', 'forward_part'))
+    ),
+
+    stating AS (
+        SELECT source, rank, step, stated, parent_id, ts_ns, end_ns, step_end_ns
+        FROM training
+        WHERE stated NOT IN ('forward', 'forward_part')
+        UNION ALL
+        -- What says forward inside of autograd is computed again for the backward.
+        SELECT source, rank, step, stated, parent_id, ts_ns, end_ns, step_end_ns
+        FROM forwards
+        WHERE stated IN ('forward', 'forward_part') AND coalesce(backward_until_ns <= ts_ns, TRUE)
+    ),
+
     -- Without steps the whole trace is one.
     stepped AS (
         SELECT source, rank
@@ -51,15 +72,9 @@ WITH
         SELECT
             t.source, t.rank, t.step, t.stated, t.parent_id, t.ts_ns,
             coalesce(least(t.end_ns, t.step_end_ns), t.end_ns) AS end_ns
-        FROM training AS t
+        FROM stating AS t
         LEFT JOIN stepped AS s ON s.source = t.source AND s.rank = t.rank
-        WHERE t.stated IS NOT NULL
-            AND (s.rank IS NULL OR t.ts_ns < t.step_end_ns)
-            -- What says forward inside of autograd is computed again for the backward.
-            AND (
-                t.stated NOT IN ('forward', 'forward_part')
-                OR t.is_main AND coalesce(t.backward_until_ns <= t.ts_ns, TRUE)
-            )
+        WHERE s.rank IS NULL OR t.ts_ns < t.step_end_ns
     ),
 
     -- What may be the gradient that autograd starts from is it where autograd follows.
