@@ -112,6 +112,8 @@ def main():
     bench.speed(ours, size)
     bench.speed(theirs, size)
     bench.ratio("ingest / Python sqlite3, wall", ours, theirs, 0)
+    bench.page(options, f"Nsight Systems: `{options.source.name}`, made larger",
+               f"{size / 1e6:.0f} MB, {rows / 1e6:.2f} million events.")
     for data in ("data", "csv"):
         shutil.rmtree(folder / data, ignore_errors=True)
 

@@ -35,6 +35,7 @@ def parse(parser, runs):
     parser.add_argument("--dir", type=Path, default=target() / "bench")
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
+    parser.add_argument("--page", type=Path, help="a Markdown file that the table is added to")
     return parser.parse_args()
 
 
@@ -81,9 +82,12 @@ class Bench:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
         self.results = {}
+        self.events = {}
+        self.facts = []
 
     def ingest(self, name, job, rows, count="count(*)"):
         data = self.folder / "data"
+        self.events[name] = rows
 
         def once():
             shutil.rmtree(data, ignore_errors=True)
@@ -147,7 +151,31 @@ class Bench:
     def ratio(self, text, a, b, column):
         if a in self.results and b in self.results:
             value = self.results[a][column] / self.results[b][column]
-            print(f"{text:66} {value:6.2f}")
+            self.fact(text, f"{value:.2f}")
+
+    def fact(self, text, value):
+        self.facts.append(f"- {text}: {value}")
+        print(f"{text:66} {value:>6}")
+
+    def page(self, options, title, about):
+        """Adds what was found to a page, as Markdown."""
+        if not options.page:
+            return
+        said = subprocess.run(
+            [self.binary, "--version"], check=True, capture_output=True, text=True).stdout
+        commit = next(line.split()[1] for line in said.splitlines() if line.startswith("commit"))
+        rows = []
+        for name, (wall, cpu, peak) in self.results.items():
+            events = self.events.get(name)
+            each = f"{cpu / events * 1e6:.1f} us" if events else ""
+            rows.append(f"| {name} | {wall:.2f} s | {cpu:.2f} s | {each} | {peak / 1e6:.0f} MB |")
+        text = "\n".join([
+            f"### {title}", "", about,
+            f"Medians of {options.runs} runs in turn, at commit {commit[:9]}.", "",
+            "| | wall | CPU | CPU per event | peak memory |", "| --- | --- | --- | --- | --- |",
+            *rows, "", *self.facts, *([""] if self.facts else []), ""])
+        with open(options.page, "a") as page:
+            page.write(text)
 
 
 def main():
@@ -162,7 +190,8 @@ def main():
     compress(plain, packed)
     one = make(options.source, single, 1, 1024)
     size = sum(file.stat().st_size for file in plain.iterdir())
-    print(f"{size / 1e6:.0f} MB in 8 files, {rows} events; medians of {options.runs} runs")
+    about = f"{size / 1e6:.0f} MB in 8 files, {rows / 1e6:.2f} million events"
+    print(f"{about}; medians of {options.runs} runs")
     bench = Bench(options.binary, folder)
     files = f"{plain}/*.json"
     read = "import glob, orjson\nfor f in sorted(glob.glob(%r)): orjson.loads(open(f, 'rb').read())"
@@ -178,14 +207,16 @@ def main():
         bench.python("HolisticTraceAnalysis, 8 x .json.gz", hta, "hta"),
     ], options.runs)
     stored = sum(f.stat().st_size for f in (folder / "data").rglob("*") if f.is_file())
-    bench.ratio("ingest of .json.gz / gzip -dc, wall (at most 1.0, aim 0.6)",
-                "ccl-sql ingest, 8 x .json.gz", "gzip -dc, 8 x .json.gz", 0)
+    bench.ratio("ingest of .json.gz / gzip -dc, CPU (aim 0.6)",
+                "ccl-sql ingest, 8 x .json.gz", "gzip -dc, 8 x .json.gz", 1)
     bench.ratio("ingest of .json / DuckDB read_json, CPU (at most 0.45, aim 0.3)",
                 "ccl-sql ingest, 8 x .json", "DuckDB read_json to Parquet, 8 x .json", 1)
     bench.ratio("one file / eight files, wall (at most 1.1)",
                 "ccl-sql ingest, 1 x .json", "ccl-sql ingest, 8 x .json", 0)
-    print(f"{'the trace of one file on disk / its JSON':66} "
-          f"{stored / sum(f.stat().st_size for f in single.iterdir()):6.3f}")
+    share = stored / sum(f.stat().st_size for f in single.iterdir())
+    bench.fact("the trace of one file on disk / its JSON", f"{share:.3f}")
+    source = options.source.name.split(".")[0]
+    bench.page(options, f"Kineto: a job made of `{source}`", f"{about}.")
     if options.growth:
         sizes = [100, 1000, 4000]
         jobs = [(f"ccl-sql ingest, 1 file of {mb} MB", folder / f"grow{mb}", mb) for mb in sizes]
@@ -193,6 +224,9 @@ def main():
                    for name, job, mb in jobs], options.runs)
         for name, job, _ in jobs:
             bench.speed(name, sum(file.stat().st_size for file in job.iterdir()))
+        bench.results = {name: bench.results[name] for name, _, _ in jobs}
+        bench.facts = []
+        bench.page(options, "Kineto: one file that grows", f"Made of `{source}`.")
     shutil.rmtree(folder / "data", ignore_errors=True)
     shutil.rmtree(folder / "duckdb", ignore_errors=True)
 

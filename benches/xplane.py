@@ -169,6 +169,8 @@ def main():
     bench.run(cases, options.runs)
     for name in bench.results:
         bench.speed(name, file.stat().st_size)
+    bench.page(options, f"XLA: `{options.source.name}`, made larger",
+               f"{file.stat().st_size / 1e6:.0f} MB, {rows / 1e6:.2f} million events.")
 
 
 if __name__ == "__main__":

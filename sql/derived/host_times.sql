@@ -40,61 +40,35 @@ WITH
         GROUP BY o.source, o.rank
     ),
 
-    -- Spans of operators: of all threads, of the main one, and of that what no device works beside.
-    pieces AS (
-        SELECT source, rank, 'all' AS what, unnest(spans) AS span
-        FROM operators
-        UNION ALL
-        SELECT source, rank, 'main', unnest(spans)
-        FROM operators
-        WHERE is_main
-        UNION ALL
-        SELECT o.source, o.rank, 'exposed', unnest(interval_subtract(o.spans, coalesce(b.spans, [])))
+    rank_windows AS (
+        SELECT
+            source, rank,
+            array_agg(step ORDER BY start_ns, step) AS steps,
+            array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns, step) AS spans
+        FROM windows
+        GROUP BY source, rank
+    ),
+
+    -- Time of operators in each step: of each thread, and of the main one that no device works
+    -- beside.
+    times AS (
+        SELECT
+            o.source, o.rank, o.is_main,
+            unnest(w.steps) AS step,
+            unnest(interval_overlaps_ns(o.spans, w.spans)) AS op_ns,
+            unnest(CASE WHEN o.is_main THEN
+                interval_overlaps_ns(interval_subtract(o.spans, coalesce(b.spans, [])), w.spans)
+            END) AS exposed_ns
         FROM operators AS o
+        INNER JOIN rank_windows AS w ON w.source = o.source AND w.rank = o.rank
         LEFT JOIN busy AS b ON b.source = o.source AND b.rank = o.rank
-        WHERE o.is_main
-    ),
-
-    first_steps AS (
-        SELECT
-            p.source, p.rank, p.what, p.span.start_ns AS start_ns, p.span.end_ns AS end_ns,
-            w.step, w.start_ns AS window_ns, w.end_ns AS window_end_ns
-        FROM pieces AS p
-        ASOF LEFT JOIN windows AS w
-            ON w.source = p.source AND w.rank = p.rank AND w.start_ns <= p.span.start_ns
-    ),
-
-    -- A piece lies in the step in which it begins; few reach into later ones.
-    stepped AS (
-        SELECT source, rank, step, window_ns, what, least(end_ns, window_end_ns) - start_ns AS time_ns
-        FROM first_steps
-        WHERE start_ns < window_end_ns
-        UNION ALL
-        SELECT
-            f.source, f.rank, w.step, w.start_ns, f.what,
-            least(f.end_ns, w.end_ns) - w.start_ns
-        FROM first_steps AS f
-        INNER JOIN windows AS w
-            ON w.source = f.source AND w.rank = f.rank
-            AND w.start_ns > f.start_ns AND w.start_ns < f.end_ns
-        WHERE f.window_end_ns IS NULL OR f.end_ns > f.window_end_ns
-    ),
-
-    -- Ranks with operators.
-    working AS (
-        SELECT DISTINCT source, rank
-        FROM operators
     )
 
 SELECT
-    w.source, w.rank, w.step,
-    coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'main') AS BIGINT), 0) AS main_op_ns,
-    coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'exposed') AS BIGINT), 0) AS exposed_op_ns,
-    coalesce(TRY_CAST(sum(p.time_ns) FILTER (WHERE p.what = 'all') AS BIGINT), 0) AS op_self_ns
-FROM windows AS w
-INNER JOIN working AS r ON r.source = w.source AND r.rank = w.rank
-LEFT JOIN stepped AS p
-    ON p.source = w.source AND p.rank = w.rank AND p.step IS NOT DISTINCT FROM w.step
-    AND p.window_ns = w.start_ns
-GROUP BY w.source, w.rank, w.step
-ORDER BY w.source, w.rank, w.step
+    source, rank, step,
+    coalesce(TRY_CAST(sum(op_ns) FILTER (WHERE is_main) AS BIGINT), 0) AS main_op_ns,
+    coalesce(TRY_CAST(sum(exposed_ns) AS BIGINT), 0) AS exposed_op_ns,
+    coalesce(TRY_CAST(sum(op_ns) AS BIGINT), 0) AS op_self_ns
+FROM times
+GROUP BY source, rank, step
+ORDER BY source, rank, step

@@ -1,24 +1,26 @@
 //! Metrics over traces: one database for all of them, each trace shown in it in turn.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use crate::cli::ahead::{self, Answered};
 use crate::cli::args::ProfileMode;
 use crate::cli::context::Context;
 use crate::cli::progress::Steps;
-use crate::engine::diagnose::{Diagnosed, diagnose};
+use crate::engine::diagnose::Diagnosed;
 use crate::engine::kept::{self, Answer};
-use crate::engine::metric::{MetricResult, Params, run};
-use crate::engine::rows::{Rows, rows};
-use crate::engine::{Engine, Selection, interrupt};
+use crate::engine::metric::{MetricResult, Params};
+use crate::engine::rows::Rows;
+use crate::engine::{Engine, Selection, interrupt, is_small};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
 use crate::report::document::Document;
 use crate::report::metric::Metric;
-use crate::report::sheet::{MOST_ROWS, Sheet};
+use crate::report::sheet::Sheet;
 use crate::schema::source::{Source, joined};
 use crate::store::cache::Cache;
 use crate::store::manifest::{Manifest, identity};
@@ -94,9 +96,9 @@ impl<'a, 'c> Batch<'a, 'c> {
     }
 
     /// Says how long a file took, where the user wants to know.
-    fn say(&self, name: &str, trace: &str, began: Instant) {
+    fn say(&self, name: &str, trace: &str, took: Duration) {
         if self.context.printer.verbose() {
-            let ms = began.elapsed().as_millis();
+            let ms = took.as_millis();
             self.context.printer.note(&format!("{name} of {trace}: {ms} ms"));
         }
     }
@@ -108,12 +110,19 @@ impl<'a, 'c> Batch<'a, 'c> {
         let profilers = profilers(&manifest);
         let wanted = self.mode.source().or(profilers.first().copied());
         let selection = selection(directory, &manifest, self.mode);
-        let cache = self.context.cache(directory);
-        let mut trace = Asking { manifest: &manifest, selection, shown: false, cache };
+        let mut trace = Asking {
+            manifest: &manifest,
+            cache: self.context.cache(directory),
+            keys: self.asked().map(|file| self.key(&selection, file)).collect(),
+            selection,
+            shown: false,
+            place: 0,
+            ahead: BTreeMap::new(),
+        };
+        self.look_ahead(&mut trace)?;
         let mut results = Vec::new();
         for file in self.files {
-            let mut outcome =
-                self.ask(&mut trace, file, |engine| run(engine, &manifest, file, self.params))?;
+            let mut outcome: Result<MetricResult> = self.ask(&mut trace, file)?;
             if let (Ok(result), [Source::Et]) = (&mut outcome, &profilers[..])
                 && result.value.is_null()
             {
@@ -134,14 +143,13 @@ impl<'a, 'c> Batch<'a, 'c> {
             }
             results.push(outcome);
         }
-        let mut all = Vec::new();
+        let mut rows = Vec::new();
         for view in self.views {
-            all.push(self.ask(&mut trace, view, |engine| rows(engine, view, &[], MOST_ROWS))?);
+            rows.push(self.ask(&mut trace, view)?);
         }
         let mut diagnosed = Vec::new();
         for file in self.diagnoses {
-            let mut outcome = self
-                .ask(&mut trace, file, |engine| diagnose(engine, &manifest, file, self.params))?;
+            let mut outcome: Result<Diagnosed> = self.ask(&mut trace, file)?;
             if let (Ok(one), Some(wanted)) = (&mut outcome, wanted)
                 && !sources.contains(&wanted)
             {
@@ -151,28 +159,70 @@ impl<'a, 'c> Batch<'a, 'c> {
             diagnosed.push(outcome);
         }
         let cache = trace.cache;
-        Ok((Answers { results, rows: all, diagnosed, manifest }, cache))
+        Ok((Answers { results, rows, diagnosed, manifest }, cache))
     }
 
-    /// The answer of one file: that which is kept, else that of the database with the trace.
-    fn ask<T: Answer>(
-        &mut self,
-        trace: &mut Asking<'_>,
-        file: &SqlFile,
-        question: impl FnOnce(&Engine<'c>) -> Result<T>,
-    ) -> Result<Result<T>> {
-        self.steps.next(&trace.manifest.trace, &file.header.name);
-        let began = Instant::now();
-        let key = self.key(trace, file);
-        if let Some(answer) = kept::get(&trace.cache, &key, trace.manifest, file) {
-            return Ok(Ok(answer));
+    /// The files in the order in which they are asked.
+    fn asked(&self) -> impl Iterator<Item = &'c SqlFile> {
+        self.files.iter().chain(self.views).chain(self.diagnoses).copied()
+    }
+
+    /// Answers what is not kept of a small trace on every core.
+    fn look_ahead(&mut self, trace: &mut Asking<'_>) -> Result<()> {
+        let is_new = |place: &usize| trace.cache.get(&trace.keys[*place]).is_none();
+        let files: Vec<(usize, &SqlFile)> =
+            self.asked().enumerate().filter(|(place, _)| is_new(place)).collect();
+        let threads = ahead::threads(&self.context.settings(), files.len());
+        if threads < 2 || !is_small(trace.selection.rows) {
+            return Ok(());
         }
+        let engine = self.shown(trace)?;
+        let answers =
+            ahead::answers(&engine, trace.manifest, &files, self.params, (threads, &self.steps))?;
+        if self.context.interrupt.asked() {
+            return Err(interrupt::error());
+        }
+        trace.ahead = answers.into_iter().map(|(place, out, took)| (place, (out, took))).collect();
+        self.engine = Some(engine);
+        Ok(())
+    }
+
+    /// The database, with the trace in its tables.
+    fn shown(&mut self, trace: &mut Asking<'_>) -> Result<Engine<'c>> {
         let engine = match self.engine.take() {
             Some(engine) if trace.shown => engine,
             other => self.show(other, &trace.selection)?,
         };
         trace.shown = true;
-        let outcome = question(&engine);
+        Ok(engine)
+    }
+
+    /// The answer of the next file: that which is kept, or came before its turn, else that of the
+    /// database with the trace.
+    fn ask<T>(&mut self, trace: &mut Asking<'_>, file: &SqlFile) -> Result<Result<T>>
+    where
+        T: Answer + TryFrom<Answered>,
+    {
+        let place = trace.place;
+        trace.place += 1;
+        let of_kind = |answered: Answered| {
+            T::try_from(answered)
+                .unwrap_or_else(|_| unreachable!("a kind of file, a kind of answer"))
+        };
+        let key = std::mem::take(&mut trace.keys[place]);
+        if let Some((answered, took)) = trace.ahead.remove(&place) {
+            let answer = of_kind(answered);
+            kept::put(&mut trace.cache, key, &answer);
+            self.say(&file.header.name, &trace.manifest.trace, took);
+            return Ok(Ok(answer));
+        }
+        self.steps.next(&trace.manifest.trace, &file.header.name);
+        let began = Instant::now();
+        if let Some(answer) = kept::get(&trace.cache, &key, trace.manifest, file) {
+            return Ok(Ok(answer));
+        }
+        let engine = self.shown(trace)?;
+        let outcome = ahead::answer(&engine, trace.manifest, file, self.params).map(of_kind);
         match &outcome {
             Ok(answer) => {
                 self.engine = Some(engine);
@@ -182,16 +232,16 @@ impl<'a, 'c> Batch<'a, 'c> {
             // A database that failed once may be of no more use: the next question opens another.
             Err(_) => trace.shown = false,
         }
-        self.say(&file.header.name, &trace.manifest.trace, began);
+        self.say(&file.header.name, &trace.manifest.trace, began.elapsed());
         Ok(outcome)
     }
 
     /// What the answer of a file is kept under.
-    fn key(&self, trace: &Asking<'_>, file: &SqlFile) -> String {
+    fn key(&self, selection: &Selection, file: &SqlFile) -> String {
         let params = file.header.params.iter().filter_map(|p| self.params.get_key_value(&p.name));
         let params: Params = params.map(|(name, value)| (name.clone(), value.clone())).collect();
         let terms = json!({
-            "kind": file.header.kind.word(), "params": params, "source": trace.selection.source,
+            "kind": file.header.kind.word(), "params": params, "source": selection.source,
         });
         kept::key(&self.context.registry, file, &terms)
     }
@@ -205,8 +255,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                 let rows = |directory: &PathBuf| Some(Manifest::parse(directory).ok()?.row_count());
                 let most = self.directories.iter().map(|d| rows(d).unwrap_or(u64::MAX)).max();
                 let settings = self.context.settings().for_rows(most.unwrap_or(0));
-                let files: Vec<&SqlFile> =
-                    self.files.iter().chain(self.views).chain(self.diagnoses).copied().collect();
+                let files: Vec<&SqlFile> = self.asked().collect();
                 let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
                 // The lock first: views of a user's folder are bound behind it too.
                 engine.lock_down()?;
@@ -225,6 +274,12 @@ struct Asking<'m> {
     /// Whether the database has it in its tables.
     shown: bool,
     cache: Cache,
+    /// What the answers are kept under, in the order of the questions.
+    keys: Vec<String>,
+    /// The place of the next question.
+    place: usize,
+    /// Answers that came before their turn, by place.
+    ahead: BTreeMap<usize, (Answered, Duration)>,
 }
 
 /// The answers of a trace.

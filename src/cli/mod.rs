@@ -5,6 +5,7 @@
 //! and form of a result), and below these `context`, `printer`, `args`.
 
 mod across;
+mod ahead;
 mod answers;
 pub mod args;
 mod baseline;

@@ -8,7 +8,16 @@ use crate::engine::interrupt::Interrupt;
 use crate::error::{Error, Result};
 
 /// Traces with fewer rows in all their tables are small.
-pub const FEW_ROWS: u64 = 300_000;
+const FEW_ROWS: u64 = 300_000;
+/// Of traces with fewer rows it costs less to read a table whole once than to open its files for
+/// each query.
+pub const TINY_ROWS: u64 = 30_000;
+
+/// Whether a trace with so many rows is small: one thread has less to do alone with a query than
+/// with others that it must meet, and to plan a query costs more than to run it.
+pub fn is_small(rows: u64) -> bool {
+    rows < FEW_ROWS
+}
 
 /// Limits of a connection.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +37,7 @@ impl Settings {
     /// others that it must meet. A number that the user gave stays.
     #[must_use]
     pub fn for_rows(self, rows: u64) -> Self {
-        let threads = if self.threads == 0 && rows < FEW_ROWS { 1 } else { self.threads };
+        let threads = if self.threads == 0 && is_small(rows) { 1 } else { self.threads };
         Self { threads, ..self }
     }
 }

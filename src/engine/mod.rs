@@ -23,12 +23,14 @@ use duckdb::Connection;
 
 pub(crate) use self::admit::one_select;
 use self::admit::{explained, select_only};
-use self::connect::FEW_ROWS;
-pub use self::connect::{Settings, connect};
+use self::connect::TINY_ROWS;
+pub use self::connect::{Settings, connect, is_small};
+use self::interrupt::Interrupt;
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
 pub use self::tables::{Definition, definitions, empty_tables, select};
 use crate::error::{Error, Result};
+use crate::registry::header::Kind;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
@@ -42,10 +44,11 @@ pub struct Engine<'r> {
     registry: &'r Registry,
     directories: Vec<PathBuf>,
     shown: RefCell<Vec<Selection>>,
-    /// Views that several of the files asked for read.
+    /// Tables and views that several of the files asked for read.
     shared: BTreeSet<String>,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
+    interrupt: Interrupt,
     /// The folder for rows that queries cannot hold in memory; declared after the connection, which
     /// is dropped first.
     _scratch: Option<Scratch>,
@@ -107,22 +110,55 @@ impl<'r> Engine<'r> {
             shared: BTreeSet::new(),
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
+            interrupt: settings.interrupt.clone(),
             _scratch: scratch,
         })
     }
 
+    /// Another connection to the same database, for another thread: it shows what this one shows,
+    /// and has what this one made.
+    ///
+    /// # Errors
+    /// `sql` when DuckDB gives none.
+    pub fn beside(&self) -> Result<Self> {
+        let connection = self.connection.try_clone()?;
+        self.interrupt.watch(&connection);
+        Ok(Self {
+            connection,
+            registry: self.registry,
+            directories: self.directories.clone(),
+            shown: self.shown.clone(),
+            shared: self.shared.clone(),
+            made: self.made.clone(),
+            locked: self.locked.clone(),
+            interrupt: self.interrupt.clone(),
+            _scratch: None,
+        })
+    }
+
     /// Computes views once for all of `files` that read them: costly ones (`@materialize`), and of
-    /// small traces every one, as it costs more to plan a query over views than to run it.
+    /// small traces every one, as it costs more to plan a query over views than to run it. Of tiny
+    /// traces the tables themselves are read once.
     #[must_use]
     pub fn keeping(self, files: &[&SqlFile]) -> Self {
         Self { shared: shared(self.registry, files), ..self }
     }
 
-    /// Whether a view is a table while these traces are shown.
-    fn is_table(&self, name: &str) -> bool {
+    /// Whether a table or view lies in memory while these traces are shown.
+    pub(in crate::engine) fn is_kept(&self, name: &str) -> bool {
+        if !self.shared.contains(name) {
+            return false;
+        }
         let rows = self.shown.borrow().iter().fold(0, |sum: u64, s| sum.saturating_add(s.rows));
-        let is_marked = || self.registry.view(name).is_some_and(|v| v.header.materialize);
-        self.shared.contains(name) && (rows < FEW_ROWS || is_marked())
+        match self.registry.view(name) {
+            Some(view) => is_small(rows) || view.header.materialize,
+            None => rows < TINY_ROWS,
+        }
+    }
+
+    /// How a table or view is made, and forgotten.
+    fn kind(&self, name: &str) -> &'static str {
+        if self.is_kept(name) { "TABLE" } else { "VIEW" }
     }
 
     /// Makes the tables hold these traces only.
@@ -131,7 +167,7 @@ impl<'r> Engine<'r> {
     /// `sql` when DuckDB cannot forget what it showed before.
     pub fn show(&self, traces: Vec<Selection>) -> Result<()> {
         for name in std::mem::take(&mut *self.made.borrow_mut()) {
-            let kind = if self.is_table(&name) { "TABLE" } else { "VIEW" };
+            let kind = self.kind(&name);
             self.connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", sql_name(&name)))?;
         }
         *self.shown.borrow_mut() = traces;
@@ -193,7 +229,7 @@ impl<'r> Engine<'r> {
         self.make_inputs(view)?;
         // A view of a user's folder could hold more than a query.
         self.admit_file(view, view.query())?;
-        let kind = if self.is_table(name) { "TABLE" } else { "VIEW" };
+        let kind = self.kind(name);
         let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
         self.connection.execute_batch(&sql).map_err(|e| explained(self.registry, view, e))
     }
@@ -206,7 +242,19 @@ impl<'r> Engine<'r> {
         file.header.inputs().try_for_each(|input| self.make(input))
     }
 
-    /// Makes a table of the schema: a view over the files of the traces shown.
+    /// Makes what a file reads, where the trace shown has the tables that it cannot do without.
+    /// Gives whether all is there now.
+    pub fn prepared(&self, manifest: &Manifest, file: &SqlFile) -> bool {
+        let has_rows = |name: &String| manifest.rows.get(name).is_none_or(|rows| *rows > 0);
+        let asks = file.header.kind != Kind::View;
+        if asks && !file.header.requires.iter().all(has_rows) {
+            return true;
+        }
+        let view = self.registry.view(&file.header.name).filter(|_| !asks);
+        view.map_or_else(|| self.make_inputs(file), |view| self.make(&view.header.name)).is_ok()
+    }
+
+    /// Makes a table of the schema, of the files of the traces shown.
     fn make_table(&self, table: &Table) -> Result<()> {
         let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
@@ -230,7 +278,7 @@ impl<'r> Engine<'r> {
                 query = format!("SELECT * FROM ({query}) WHERE {}", limits.join(" AND "));
             }
         }
-        let sql = format!("CREATE OR REPLACE VIEW {} AS {query}", table.name);
+        let sql = format!("CREATE OR REPLACE {} {} AS {query}", self.kind(table.name), table.name);
         Ok(self.connection.execute_batch(&sql)?)
     }
 
@@ -296,10 +344,15 @@ impl<'r> Engine<'r> {
     }
 }
 
-/// The views that at least two files need: two of `files`, or of the views that these read.
+/// The tables and views that at least two files need: two of `files`, or of the views that these
+/// read. A view among `files` needs itself, and is asked for besides.
 fn shared(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
     let mut readers: BTreeMap<String, usize> = BTreeMap::new();
+    let asked = files.iter().map(|f| f.header.name.as_str()).filter(|n| registry.view(n).is_some());
     let mut waiting: Vec<&str> = files.iter().flat_map(|f| f.header.inputs()).collect();
+    for name in asked {
+        waiting.extend([name, name]);
+    }
     while let Some(name) = waiting.pop() {
         let count = readers.entry(name.to_owned()).or_default();
         *count += 1;
@@ -309,11 +362,7 @@ fn shared(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
             waiting.extend(view.header.inputs());
         }
     }
-    readers
-        .into_iter()
-        .filter(|(name, count)| *count > 1 && registry.view(name).is_some())
-        .map(|(name, _)| name)
-        .collect()
+    readers.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect()
 }
 
 /// Directories of traces by name.

@@ -13,6 +13,7 @@ use crate::engine::lacking::{needs, why_null, without_rows};
 use crate::engine::{Engine, json};
 use crate::error::Result;
 use crate::registry::SqlFile;
+use crate::sql_text::sql_name;
 
 /// Rows in the order of the header's columns; a row of a view that no trace has is not among them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -35,10 +36,18 @@ pub fn rows(
     limit: usize,
 ) -> Result<Rows> {
     let header = &file.header;
-    engine.make_inputs(file)?;
     let fail = |e: duckdb::Error| explained(engine.registry, file, e);
-    engine.admit_file(file, file.query())?;
-    let mut statement = engine.connection.prepare(file.query()).map_err(fail)?;
+    let name = &file.header.name;
+    let is_kept = engine.registry.view(name).is_some() && engine.is_kept(name);
+    let sql = if is_kept {
+        engine.make(name)?;
+        format!("FROM {}", sql_name(name))
+    } else {
+        engine.make_inputs(file)?;
+        engine.admit_file(file, file.query())?;
+        file.query().to_owned()
+    };
+    let mut statement = engine.connection.prepare(&sql).map_err(fail)?;
     let named: Vec<(&str, &dyn ToSql)> =
         params.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect();
     let mut rows = Vec::new();
