@@ -27,7 +27,7 @@ const MOST_THREADS: usize = 8;
 /// The answer of a file.
 pub enum Answered {
     /// Of a metric.
-    Metric(MetricResult),
+    Metric(Box<MetricResult>),
     /// Of a view.
     Rows(Rows),
     /// Of a diagnosis.
@@ -38,7 +38,7 @@ impl TryFrom<Answered> for MetricResult {
     type Error = ();
 
     fn try_from(answered: Answered) -> Result<Self, ()> {
-        if let Answered::Metric(result) = answered { Ok(result) } else { Err(()) }
+        if let Answered::Metric(result) = answered { Ok(*result) } else { Err(()) }
     }
 }
 
@@ -69,7 +69,7 @@ pub fn answer(
     params: &Params,
 ) -> Result<Answered> {
     Ok(match file.header.kind {
-        Kind::Metric => Answered::Metric(run(engine, manifest, file, params)?),
+        Kind::Metric => Answered::Metric(Box::new(run(engine, manifest, file, params)?)),
         Kind::Diagnosis => Answered::Diagnosed(diagnose(engine, manifest, file, params)?),
         _ => Answered::Rows(rows(engine, file, &[], MOST_ROWS)?),
     })
