@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures everything in one go, and writes what it found into docs/performance.md.
 #
-#   benches/all.sh [--runs N] [--dir DIR] [--binary PATH]
+#   benches/all.sh [--runs N] [--dir DIR] [--binary PATH] [--quick]
 #
 # Real traces make the figures better: KINETO, NSYS and XPLANE name a Kineto file or a folder of
 # them, an Nsight Systems export, and an XLA profile. What is not named is left out, but Kineto's

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 """Measures ingest against other ways to read the same files, in one run.
 
-    benches/run.py [--source PATH] [--dir DIR] [--runs 5] [--growth] [--binary PATH]
+    benches/run.py [--source PATH] [--dir DIR] [--runs 5] [--growth] [--quick] [--binary PATH]
 
 Makes a job of 8 ranks with 1 GB of Kineto JSON out of SOURCE (a Kineto file or a folder of them;
 the default is an example of this repository), plain and gzipped, and one file of the same size.
 Then runs in turn, several times: `ccl-sql ingest`, `gzip -dc`, DuckDB's `read_json` to Parquet
 (through `ccl-sql sql`), and where Python has them orjson and HolisticTraceAnalysis. Prints medians
 of wall time, CPU time and peak memory, and the ratios that matter. `--growth` adds files of 100 MB,
-1 GB and 4 GB. The rows of every ingest are compared with what was written.
+1 GB and 4 GB; `--quick` leaves out what takes minutes. The rows of every ingest are compared with what was written.
 """
 
 import argparse
 import importlib.util
+import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -36,21 +36,16 @@ def parse(parser, runs):
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--binary", type=Path, default=target() / "release/ccl-sql")
     parser.add_argument("--page", type=Path, help="a Markdown file that the table is added to")
+    parser.add_argument("--quick", action="store_true", help="without what takes minutes")
     return parser.parse_args()
 
 
-def measure(command, **options):
+def measure(command):
     """Wall seconds, CPU seconds and peak bytes of a command and its children."""
-    start = time.monotonic()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
-    stderr = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.monotonic() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{command} failed:\n{stderr.decode(errors='replace')}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    run = subprocess.run([sys.executable, HERE / "measure.py", *command], capture_output=True)
+    if run.returncode != 0:
+        sys.exit(f"{command} failed:\n{run.stderr.decode(errors='replace')}")
+    return json.loads(run.stdout)
 
 
 def make(source, out, ranks, megabytes):
@@ -202,9 +197,9 @@ def main():
         bench.shell("gzip -dc, 8 x .json.gz", f"gzip -dc {packed}/*.gz > /dev/null"),
         bench.ingest("ccl-sql ingest, 8 x .json", plain, rows),
         bench.ingest("ccl-sql ingest, 1 x .json", single, one),
-        bench.duckdb("DuckDB read_json to Parquet, 8 x .json", plain),
+        None if options.quick else bench.duckdb("DuckDB read_json to Parquet, 8 x .json", plain),
         bench.python("orjson.loads, 8 x .json", read % files, "orjson"),
-        bench.python("HolisticTraceAnalysis, 8 x .json.gz", hta, "hta"),
+        None if options.quick else bench.python("HolisticTraceAnalysis, 8 x .json.gz", hta, "hta"),
     ], options.runs)
     stored = sum(f.stat().st_size for f in (folder / "data").rglob("*") if f.is_file())
     bench.ratio("ingest of .json.gz / gzip -dc, CPU (aim 0.6)",
@@ -218,7 +213,7 @@ def main():
     source = options.source.name.split(".")[0]
     bench.page(options, f"Kineto: a job made of `{source}`", f"{about}.")
     if options.growth:
-        sizes = [100, 1000, 4000]
+        sizes = [100, 1000] if options.quick else [100, 1000, 4000]
         jobs = [(f"ccl-sql ingest, 1 file of {mb} MB", folder / f"grow{mb}", mb) for mb in sizes]
         bench.run([bench.ingest(name, job, make(options.source, job, 1, mb))
                    for name, job, mb in jobs], options.runs)

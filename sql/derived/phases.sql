@@ -3,6 +3,8 @@
 -- @summary  Windows of training phases on the host of each rank: they do not overlap.
 -- @requires _ranges _threads
 -- @reads    steps
+-- @check    (SELECT count(*) FROM _ranges WHERE phase IS NOT NULL OR phase_around IS NOT NULL) > 0
+--           | no range says a phase
 -- @caveat   optimizer, zero_grad and data_loading are the ranges that say so, on a thread that
 --           trains. A run of operators of autograd, from the first start to the last end, is
 --           backward. Where ranges say forward in a step (DDP, FSDP1, torchrec), these are it, and
@@ -88,7 +90,10 @@ WITH
                     ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
                 ) = 'backward' THEN 'backward'
                 ELSE 'operator'
-            END AS stated
+            END AS stated,
+            row_number() OVER (
+                PARTITION BY source, rank, step ORDER BY ts_ns, end_ns DESC, stated
+            ) AS place
         FROM items
     ),
 
@@ -101,7 +106,7 @@ WITH
 
     beside AS (
         SELECT
-            i.source, i.rank, i.step, i.stated, i.ts_ns, i.end_ns,
+            i.source, i.rank, i.step, i.place, i.stated, i.ts_ns, i.end_ns,
             p.parent_id IS NOT NULL AS beside_forward
         FROM settled AS i
         LEFT JOIN forward_parents AS p
@@ -112,14 +117,17 @@ WITH
     placed AS (
         SELECT
             source, rank, step, stated, beside_forward, ts_ns, end_ns,
-            -- What takes over from the operators that follow each other.
-            first_value(
-                CASE WHEN stated IN ('backward', 'backward_end', 'optimizer', 'data_loading') THEN stated END
-                IGNORE NULLS
-            ) OVER (
-                PARTITION BY source, rank, step ORDER BY ts_ns, end_ns DESC, stated
-                ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
-            ) AS next_turn,
+            -- What takes over from the operators that follow each other: 0 for a backward, 1 for
+            -- its end, 2 for anything else. The window runs backwards over numbers: DuckDB takes
+            -- the square of the time for what follows, and for texts that are NULL.
+            min(CASE
+                WHEN stated = 'backward' THEN 3 * place
+                WHEN stated = 'backward_end' THEN 3 * place + 1
+                WHEN stated IN ('optimizer', 'data_loading') THEN 3 * place + 2
+            END) OVER (
+                PARTITION BY source, rank, step ORDER BY place DESC
+                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            ) % 3 AS next_turn,
             max(CASE WHEN stated = 'backward' THEN ts_ns END) OVER (
                 PARTITION BY source, rank, step
             ) AS last_backward_ns,
@@ -138,11 +146,11 @@ WITH
             first_forward_ns IS NOT NULL AS says_forward,
             CASE
                 WHEN stated IN ('optimizer', 'zero_grad', 'data_loading', 'backward') THEN stated
-                WHEN stated = 'backward_end' OR next_turn = 'backward_end'
+                WHEN stated = 'backward_end' OR next_turn = 1
                     THEN CASE WHEN first_backward_ns <= ts_ns THEN 'backward' END
                 WHEN stated = 'forward'
                     THEN CASE WHEN coalesce(ts_ns < last_backward_ns, TRUE) THEN 'forward' END
-                WHEN next_turn = 'backward'
+                WHEN next_turn = 0
                     AND (first_forward_ns IS NULL OR ts_ns > first_forward_ns AND beside_forward)
                     THEN 'forward'
             END AS phase
