@@ -124,8 +124,10 @@ def test_who_ignores_ctrl_c_is_not_ended(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ignored\n"
-        time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
+        # While Python starts, and when the program listens.
+        for pause in (0.1, 0.4, 1.0):
+            time.sleep(pause)
+            process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert b"5000000000" in out

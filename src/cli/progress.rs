@@ -57,8 +57,20 @@ pub fn beside<T>(write: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Whether whoever started the program has it ignore Ctrl-C (`trap '' INT`, a job in the background
+/// of a script). Only Linux tells.
+fn is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SIGINT - 1) & 1 == 1)
+}
+
 /// Makes Ctrl-C leave a clean line; `say` is told whether an ingest was under way.
 pub fn listen(say: impl FnOnce(bool) + Send + 'static) {
+    if is_ignored() {
+        return;
+    }
     // Without the listener Ctrl-C still ends the program.
     let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT]) else { return };
     std::thread::spawn(move || {
