@@ -5,9 +5,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::compute::kernels::cmp;
-use arrow::compute::{BatchCoalescer, filter_record_batch, is_null};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{BatchCoalescer, filter_record_batch};
 use arrow::datatypes::{Int64Type, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
@@ -113,11 +113,9 @@ impl Splicer {
                 for batch in read(&file, &metadata, i, ProjectionMask::all())? {
                     let batch = batch?;
                     let ranks = batch.column(column).as_primitive::<Int64Type>();
-                    let wanted = match rank {
-                        Some(rank) => cmp::eq(ranks, &Int64Array::new_scalar(rank))?,
-                        None => is_null(ranks)?,
-                    };
-                    self.join(filter_record_batch(&batch, &wanted)?)?;
+                    let is_wanted = |i| ranks.is_valid(i).then(|| ranks.value(i)) == rank;
+                    let wanted = BooleanBuffer::collect_bool(ranks.len(), is_wanted);
+                    self.join(filter_record_batch(&batch, &wanted.into())?)?;
                 }
             }
         }
