@@ -11,7 +11,7 @@ use crate::cli::progress::Steps;
 use crate::engine::diagnose::{Diagnosed, diagnose};
 use crate::engine::metric::{MetricResult, Params, run};
 use crate::engine::rows::{Rows, rows};
-use crate::engine::{Engine, Settings};
+use crate::engine::{Engine, Settings, is_small};
 use crate::error::Result;
 use crate::pool::lock;
 use crate::registry::SqlFile;
@@ -21,7 +21,7 @@ use crate::store::manifest::Manifest;
 
 /// Fewer questions are not worth another connection.
 const FEW_QUESTIONS: usize = 8;
-/// More threads would wait for each other's views.
+/// What several read is made by one thread before: more would gain little beside it.
 const MOST_THREADS: usize = 8;
 
 /// The answer of a file.
@@ -75,9 +75,12 @@ pub fn answer(
     })
 }
 
-/// How many threads answer so many questions about a trace with so many rows: of large ones DuckDB
-/// itself uses every core.
-pub fn threads(settings: &Settings, questions: usize) -> usize {
+/// How many threads answer so many questions about a trace with so many rows: of large ones one, as
+/// DuckDB itself uses every core.
+pub fn threads(settings: &Settings, rows: u64, questions: usize) -> usize {
+    if !is_small(rows) {
+        return 1;
+    }
     let threads = match settings.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -85,8 +88,8 @@ pub fn threads(settings: &Settings, questions: usize) -> usize {
     threads.min(MOST_THREADS).min(questions / FEW_QUESTIONS + 1)
 }
 
-/// The answers of files, by their places, and the time that each took. A file that fails has none:
-/// it is asked once more in its turn, and then says why.
+/// The answers of files, by their places, and the time that each took. After a file that fails there
+/// are no more: it is asked again in its turn, of another database, and then says why.
 ///
 /// # Errors
 /// `sql` when DuckDB gives no further connection.
@@ -98,11 +101,13 @@ pub fn answers(
     (threads, steps): (usize, &Steps),
 ) -> Result<Vec<(usize, Answered, Duration)>> {
     // What several read is made first, by one.
-    let asked: Vec<_> = files.iter().filter(|(_, f)| engine.prepared(manifest, f)).collect();
+    if files.iter().any(|(_, file)| engine.prepare(manifest, file).is_err()) {
+        return Ok(Vec::new());
+    }
     let others: Vec<Engine<'_>> = (1..threads).map(|_| engine.beside()).collect::<Result<_>>()?;
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = |engine: &Engine<'_>| {
-        while let Some((place, file)) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some((place, file)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
             steps.next(&manifest.trace, &file.header.name);
             let began = Instant::now();
             let Ok(answered) = answer(engine, manifest, file, params) else { break };

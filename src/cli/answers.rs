@@ -14,7 +14,7 @@ use crate::engine::diagnose::Diagnosed;
 use crate::engine::kept::{self, Answer};
 use crate::engine::metric::{MetricResult, Params};
 use crate::engine::rows::Rows;
-use crate::engine::{Engine, Selection, interrupt, is_small};
+use crate::engine::{Engine, Selection, interrupt};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
@@ -172,8 +172,9 @@ impl<'a, 'c> Batch<'a, 'c> {
         let is_new = |place: &usize| trace.cache.get(&trace.keys[*place]).is_none();
         let files: Vec<(usize, &SqlFile)> =
             self.asked().enumerate().filter(|(place, _)| is_new(place)).collect();
-        let threads = ahead::threads(&self.context.settings(), files.len());
-        if threads < 2 || !is_small(trace.selection.rows) {
+        let settings = self.context.settings();
+        let threads = ahead::threads(&settings, trace.selection.rows, files.len());
+        if threads < 2 {
             return Ok(());
         }
         let engine = self.shown(trace)?;
@@ -182,8 +183,13 @@ impl<'a, 'c> Batch<'a, 'c> {
         if self.context.interrupt.asked() {
             return Err(interrupt::error());
         }
+        // One that failed may have left a database that is of no more use.
+        if answers.len() == files.len() {
+            self.engine = Some(engine);
+        } else {
+            trace.shown = false;
+        }
         trace.ahead = answers.into_iter().map(|(place, out, took)| (place, (out, took))).collect();
-        self.engine = Some(engine);
         Ok(())
     }
 

@@ -3,15 +3,26 @@
 use duckdb::Connection;
 
 use crate::error::Result;
+use crate::registry::SqlFile;
 use crate::registry::header::Header;
 use crate::schema;
 use crate::sql_text::sql_name;
+use crate::store::manifest::Manifest;
 
 /// The reason of a metric that lacks tables.
 pub(super) fn needs(lacking: &[&str]) -> String {
     let mut all: Vec<String> = lacking.iter().map(|l| spoken(l)).collect();
     all.dedup();
     format!("it needs {}, and this trace has none", all.join(" and "))
+}
+
+/// The tables that a file cannot do without, and that the trace has no rows of. The manifest counts
+/// the rows of all profilers.
+pub(super) fn without_files<'f>(manifest: &Manifest, file: &'f SqlFile) -> Vec<&'f str> {
+    let is_empty = |name: &&str| {
+        schema::table(name).is_some() && manifest.rows.get(*name).copied().unwrap_or(0) == 0
+    };
+    file.header.requires.iter().map(String::as_str).filter(is_empty).collect()
 }
 
 /// The tables of the schema among `names` that have no rows.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::admit::explained;
-use crate::engine::lacking::{needs, why_null, without_rows};
+use crate::engine::lacking::{needs, why_null, without_files, without_rows};
 use crate::engine::remarks::{ANSWER, remark, with_remarks};
 use crate::engine::{Engine, ResultRow, json};
 use crate::error::{Error, Result, nearest};
 use crate::registry::header::{Header, Pair, Param};
 use crate::registry::{SqlFile, lint, units};
 use crate::schema::source::Source;
-use crate::schema::{self, SCHEMA_VERSION};
+use crate::schema::SCHEMA_VERSION;
 use crate::store::manifest::Manifest;
 
 /// Below this share of known sizes, groups or launches a figure carries a warning (product 6.7).
@@ -256,21 +256,17 @@ pub(super) fn reason(
 
 /// Makes what a file reads. Gives a reason where tables that it cannot do without are empty.
 fn requires(engine: &Engine<'_>, manifest: &Manifest, file: &SqlFile) -> Result<Option<String>> {
-    let names = || file.header.requires.iter().map(String::as_str);
-    let is_empty = |name: &&str| {
-        schema::table(name).is_some() && manifest.rows.get(*name).copied().unwrap_or(0) == 0
-    };
-    let lacking: Vec<&str> = names().filter(is_empty).collect();
+    let lacking = without_files(manifest, file);
     if !lacking.is_empty() {
         return Ok(Some(needs(&lacking)));
     }
     engine.make_inputs(file)?;
-    // The manifest counts the rows of all profilers.
     let sources: BTreeSet<Source> = manifest.sources.iter().map(|s| s.source).collect();
     if sources.len() < 2 {
         return Ok(None);
     }
-    let lacking = without_rows(&engine.connection, names())?;
+    let names = file.header.requires.iter().map(String::as_str);
+    let lacking = without_rows(&engine.connection, names)?;
     Ok((!lacking.is_empty()).then(|| needs(&lacking)))
 }
 

@@ -26,6 +26,7 @@ use self::admit::{explained, select_only};
 use self::connect::TINY_ROWS;
 pub use self::connect::{Settings, connect, is_small};
 use self::interrupt::Interrupt;
+use self::lacking::without_files;
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
 pub use self::tables::{Definition, definitions, empty_tables, select};
@@ -242,16 +243,17 @@ impl<'r> Engine<'r> {
         file.header.inputs().try_for_each(|input| self.make(input))
     }
 
-    /// Makes what a file reads, where the trace shown has the tables that it cannot do without.
-    /// Gives whether all is there now.
-    pub fn prepared(&self, manifest: &Manifest, file: &SqlFile) -> bool {
-        let has_rows = |name: &String| manifest.rows.get(name).is_none_or(|rows| *rows > 0);
-        let asks = file.header.kind != Kind::View;
-        if asks && !file.header.requires.iter().all(has_rows) {
-            return true;
+    /// Makes what will be read when a file is asked: a view itself, and the tables and views of any
+    /// other, where the trace shown has those that it cannot do without.
+    ///
+    /// # Errors
+    /// As [`Engine::make`].
+    pub fn prepare(&self, manifest: &Manifest, file: &SqlFile) -> Result<()> {
+        match file.header.kind {
+            Kind::View => self.make(&file.header.name),
+            _ if without_files(manifest, file).is_empty() => self.make_inputs(file),
+            _ => Ok(()),
         }
-        let view = self.registry.view(&file.header.name).filter(|_| !asks);
-        view.map_or_else(|| self.make_inputs(file), |view| self.make(&view.header.name)).is_ok()
     }
 
     /// Makes a table of the schema, of the files of the traces shown.
