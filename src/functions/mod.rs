@@ -96,11 +96,14 @@ fn lengths_type() -> DataType {
     DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)))
 }
 
-/// The pairs of numbers in the list of row `row`, without what is NULL; None where the list is.
-fn row_pairs<T: ArrowPrimitiveType>(
+/// A pair of numbers of a primitive type.
+type Two<T> = (<T as ArrowPrimitiveType>::Native, <T as ArrowPrimitiveType>::Native);
+
+/// The pairs of numbers in the list of row `row`, None for what is NULL; None where the list is.
+fn row_places<T: ArrowPrimitiveType>(
     column: &ArrayRef,
     row: usize,
-) -> Option<Vec<(T::Native, T::Native)>> {
+) -> Option<impl Iterator<Item = Option<Two<T>>>> {
     let list: &ListArray = column.as_list();
     if list.is_null(row) {
         return None;
@@ -109,27 +112,18 @@ fn row_pairs<T: ArrowPrimitiveType>(
     let elements = list.values().as_struct();
     let first = elements.column(0).as_primitive::<T>();
     let second = elements.column(1).as_primitive::<T>();
-    let valid = |i: &usize| elements.is_valid(*i) && first.is_valid(*i) && second.is_valid(*i);
-    Some((from..to).filter(valid).map(|i| (first.value(i), second.value(i))).collect())
+    let valid = |i| elements.is_valid(i) && first.is_valid(i) && second.is_valid(i);
+    Some((from..to).map(move |i| valid(i).then(|| (first.value(i), second.value(i)))))
+}
+
+/// The pairs of numbers in the list of row `row`, without what is NULL; None where the list is.
+fn row_pairs<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> Option<Vec<Two<T>>> {
+    Some(row_places::<T>(column, row)?.flatten().collect())
 }
 
 /// The union of row `row`, or None where the list is NULL.
 fn row_union(column: &ArrayRef, row: usize) -> Option<Vec<Interval>> {
     row_pairs::<Int64Type>(column, row).map(|mut intervals| interval::union(&mut intervals))
-}
-
-/// Every interval of row `row` in its place, or None where the list is NULL.
-fn row_places(column: &ArrayRef, row: usize) -> Option<Vec<Interval>> {
-    let list: &ListArray = column.as_list();
-    let (from, to) = (list.value_offsets()[row] as usize, list.value_offsets()[row + 1] as usize);
-    let elements = list.values().as_struct();
-    let starts = elements.column(0).as_primitive::<Int64Type>();
-    let ends = elements.column(1).as_primitive::<Int64Type>();
-    let at = |i: usize| {
-        let is_valid = elements.is_valid(i) && starts.is_valid(i) && ends.is_valid(i);
-        if is_valid { (starts.value(i), ends.value(i)) } else { (0, 0) }
-    };
-    (!list.is_null(row)).then(|| (from..to).map(at).collect())
 }
 
 /// Lists of lengths, row by row.
@@ -215,7 +209,9 @@ interval_function!(OverlapNs, 2, DataType::Int64, |input| lengths(two(input, int
 interval_function!(OverlapsNs, 2, lengths_type(), |input| length_lists((0..input.num_rows()).map(
     |row| {
         let a = row_union(input.column(0), row)?;
-        Some(interval::overlaps(&a, &row_places(input.column(1), row)?))
+        // What is NULL holds no instant, and keeps its place.
+        let b = row_places::<Int64Type>(input.column(1), row)?.map(Option::unwrap_or_default);
+        Some(interval::overlaps(&a, &b.collect::<Vec<_>>()))
     }
 )));
 interval_function!(Intersect, 2, list_type(), |input| lists(two(input, interval::intersect)));
