@@ -41,7 +41,7 @@ def main():
     every = [*ccl, "metric", "--all", "--format", "json", "-o", out / "all.json"]
     subprocess.run([*every, "-q"], check=True)
     board = [options.binary, "--data", many, "--force", "board", "--no-cache",
-             "-o", out / "board.html"]
+             "-o", out / "board"]
     cases = {
         "`sql \"SELECT 1\"`": [*ccl, "sql", "SELECT 1"],
         "`metric coll_call_num`": [*ccl, "metric", "coll_call_num", "--no-cache"],

@@ -8,7 +8,8 @@ the default is an example of this repository), plain and gzipped, and one file o
 Then runs in turn, several times: `ccl-sql ingest`, `gzip -dc`, DuckDB's `read_json` to Parquet
 (through `ccl-sql sql`), and where Python has them orjson and HolisticTraceAnalysis. Prints medians
 of wall time, CPU time and peak memory, and the ratios that matter. `--growth` adds files of 100 MB,
-1 GB and 4 GB; `--quick` leaves out what takes minutes. The rows of every ingest are compared with what was written.
+1 GB and 4 GB; `--quick` leaves out what takes minutes. The rows of every ingest are compared with
+what was written.
 """
 
 import argparse

@@ -158,11 +158,10 @@ def main():
     bench = Bench(options.binary, folder)
     events = "count(*) + count(*) FILTER (args LIKE '%\"$done\":%')"
     cases = [bench.ingest("ccl-sql ingest", file, rows, events)]
-    has = subprocess.run([options.python, "-c", "import xprof.convert.raw_to_tool_data"],
-                         capture_output=True)
+    asks = [options.python, "-c", "import xprof.convert.raw_to_tool_data"]
     if options.quick:
         print("left out: xprof (it takes minutes)")
-    elif has.returncode == 0:
+    elif subprocess.run(asks, capture_output=True).returncode == 0:
         for tool in ("overview_page", "trace_viewer"):
             command = f"'{options.python}' -c '{CONVERT}' '{file}' {tool}"
             cases.append(bench.shell(f"xprof {tool}", command))
