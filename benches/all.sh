@@ -25,6 +25,7 @@ fi
 if [[ -n "${XPLANE:-}" ]]; then
     python3 xplane.py "$XPLANE" --page "$page" "$@"
 fi
+python3 ranks.py --page "$page" "$@"
 python3 metrics.py --page "$page" "$@"
 python3 questions.py --page "$page" "$@"
 

@@ -96,31 +96,6 @@ pub fn subtract(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     out
 }
 
-/// The length of what lies in each interval of `b`, in their order, and in `a`, which is a union.
-/// Those of `b` may overlap; one that is empty or runs backwards holds nothing.
-pub fn overlaps(a: &[Interval], b: &[Interval]) -> Vec<i64> {
-    // The length of `a` before each of its intervals.
-    let before: Vec<i128> = (a.iter())
-        .scan(0, |sum, (start, end)| {
-            let before = *sum;
-            *sum += i128::from(*end) - i128::from(*start);
-            Some(before)
-        })
-        .collect();
-    let until = |at: i64| match a.partition_point(|(start, _)| *start < at) {
-        0 => 0,
-        i => before[i - 1] + i128::from(a[i - 1].1.min(at)) - i128::from(a[i - 1].0),
-    };
-    let within = |(start, end): &Interval| {
-        if start >= end {
-            0
-        } else {
-            i64::try_from(until(*end) - until(*start)).unwrap_or(i64::MAX)
-        }
-    };
-    b.iter().map(within).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -152,14 +127,11 @@ mod tests {
         assert_eq!(intersect(&a, &b), [(5, 10), (20, 22), (39, 40)]);
         assert_eq!(subtract(&a, &b), [(0, 5), (22, 39)]);
         assert_eq!(length(&a), 30);
-        assert_eq!(overlaps(&a, &[(5, 22), (39, 50), (0, 5), (15, 5), (10, 20)]), [7, 1, 5, 0, 0]);
-        assert_eq!(overlaps(&[], &[(0, 9)]), [0]);
     }
 
     #[test]
     fn whole_range_does_not_overflow() {
         assert_eq!(length(&set(&[(i64::MIN, i64::MAX)])), i64::MAX);
-        assert_eq!(overlaps(&[(i64::MIN, i64::MAX)], &[(i64::MIN, i64::MAX)]), [i64::MAX]);
     }
 
     fn intervals() -> impl Strategy<Value = Vec<Interval>> {
@@ -183,8 +155,6 @@ mod tests {
             prop_assert_eq!(instants(&subtract(&ua, &ub)), only);
             prop_assert_eq!(length(&intersect(&ua, &ub)) as usize, both.iter().filter(|x| **x).count());
             prop_assert_eq!(length(&ua), length(&intersect(&ua, &ub)) + length(&subtract(&ua, &ub)));
-            let each: Vec<i64> = b.iter().map(|i| length(&intersect(&ua, &set(&[*i])))).collect();
-            prop_assert_eq!(overlaps(&ua, &b), each);
         }
 
         #[test]

@@ -3,9 +3,9 @@
 //! has `group_size BIGINT`; lists of other numbers are cast.
 //!
 //! NULL in, NULL out. Intervals are half-open; an empty list has length 0; an element that is NULL,
-//! or whose start or end is NULL, holds no instant, and has a place nevertheless. A sample that is
-//! NULL, or whose size or time is NULL, does not count; an empty list has no fit, and a flag that
-//! says so. A sample without `group_size` is of no ring.
+//! or whose start or end is NULL, holds no instant. A sample that is NULL, or whose size or time is
+//! NULL, does not count; an empty list has no fit, and a flag that says so. A sample without
+//! `group_size` is of no ring.
 
 pub mod hockney;
 pub mod interval;
@@ -14,8 +14,8 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, Int64Builder, ListArray, ListBuilder,
-    RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Fields, Float64Type, Int64Type};
@@ -31,11 +31,6 @@ pub const FUNCTIONS: &[(&str, &str, &str)] = &[
     ("interval_union_ns", "(l) -> BIGINT", "length of the union of the intervals"),
     ("interval_union", "(l) -> LIST", "the union: sorted, disjoint intervals"),
     ("interval_overlap_ns", "(a, b) -> BIGINT", "length of what lies in both unions"),
-    (
-        "interval_overlaps_ns",
-        "(a, b) -> LIST",
-        "length of what lies in the union of a and in each interval of b, in the order of b",
-    ),
     ("interval_intersect", "(a, b) -> LIST", "what lies in both unions"),
     ("interval_subtract_ns", "(a, b) -> BIGINT", "length of what lies in a and not in b"),
     ("interval_subtract", "(a, b) -> LIST", "what lies in a and not in b"),
@@ -64,7 +59,6 @@ pub fn register(connection: &Connection) -> crate::error::Result<()> {
     connection.register_scalar_function::<UnionNs>("interval_union_ns")?;
     connection.register_scalar_function::<Union>("interval_union")?;
     connection.register_scalar_function::<OverlapNs>("interval_overlap_ns")?;
-    connection.register_scalar_function::<OverlapsNs>("interval_overlaps_ns")?;
     connection.register_scalar_function::<Intersect>("interval_intersect")?;
     connection.register_scalar_function::<SubtractNs>("interval_subtract_ns")?;
     connection.register_scalar_function::<Subtract>("interval_subtract")?;
@@ -92,18 +86,11 @@ fn list_type() -> DataType {
     list_of(interval_fields())
 }
 
-fn lengths_type() -> DataType {
-    DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)))
-}
-
-/// A pair of numbers of a primitive type.
-type Two<T> = (<T as ArrowPrimitiveType>::Native, <T as ArrowPrimitiveType>::Native);
-
-/// The pairs of numbers in the list of row `row`, None for what is NULL; None where the list is.
-fn row_places<T: ArrowPrimitiveType>(
+/// The pairs of numbers in the list of row `row`, without what is NULL; None where the list is.
+fn row_pairs<T: ArrowPrimitiveType>(
     column: &ArrayRef,
     row: usize,
-) -> Option<impl Iterator<Item = Option<Two<T>>>> {
+) -> Option<Vec<(T::Native, T::Native)>> {
     let list: &ListArray = column.as_list();
     if list.is_null(row) {
         return None;
@@ -112,29 +99,13 @@ fn row_places<T: ArrowPrimitiveType>(
     let elements = list.values().as_struct();
     let first = elements.column(0).as_primitive::<T>();
     let second = elements.column(1).as_primitive::<T>();
-    let valid = |i| elements.is_valid(i) && first.is_valid(i) && second.is_valid(i);
-    Some((from..to).map(move |i| valid(i).then(|| (first.value(i), second.value(i)))))
-}
-
-/// The pairs of numbers in the list of row `row`, without what is NULL; None where the list is.
-fn row_pairs<T: ArrowPrimitiveType>(column: &ArrayRef, row: usize) -> Option<Vec<Two<T>>> {
-    Some(row_places::<T>(column, row)?.flatten().collect())
+    let valid = |i: &usize| elements.is_valid(*i) && first.is_valid(*i) && second.is_valid(*i);
+    Some((from..to).filter(valid).map(|i| (first.value(i), second.value(i))).collect())
 }
 
 /// The union of row `row`, or None where the list is NULL.
 fn row_union(column: &ArrayRef, row: usize) -> Option<Vec<Interval>> {
     row_pairs::<Int64Type>(column, row).map(|mut intervals| interval::union(&mut intervals))
-}
-
-/// Lists of lengths, row by row.
-fn length_lists(rows: impl Iterator<Item = Option<Vec<i64>>>) -> Outcome {
-    let mut out = ListBuilder::new(Int64Builder::new())
-        .with_field(Field::new_list_field(DataType::Int64, true));
-    rows.for_each(|row| match row {
-        Some(lengths) => out.append_value(lengths.into_iter().map(Some)),
-        None => out.append_null(),
-    });
-    Ok(Arc::new(out.finish()))
 }
 
 fn lengths(rows: impl Iterator<Item = Option<Vec<Interval>>>) -> Outcome {
@@ -206,14 +177,6 @@ macro_rules! interval_function {
 interval_function!(UnionNs, 1, DataType::Int64, |input| lengths(one(input)));
 interval_function!(Union, 1, list_type(), |input| lists(one(input)));
 interval_function!(OverlapNs, 2, DataType::Int64, |input| lengths(two(input, interval::intersect)));
-interval_function!(OverlapsNs, 2, lengths_type(), |input| length_lists((0..input.num_rows()).map(
-    |row| {
-        let a = row_union(input.column(0), row)?;
-        // What is NULL holds no instant, and keeps its place.
-        let b = row_places::<Int64Type>(input.column(1), row)?.map(Option::unwrap_or_default);
-        Some(interval::overlaps(&a, &b.collect::<Vec<_>>()))
-    }
-)));
 interval_function!(Intersect, 2, list_type(), |input| lists(two(input, interval::intersect)));
 interval_function!(SubtractNs, 2, DataType::Int64, |input| lengths(two(input, interval::subtract)));
 interval_function!(Subtract, 2, list_type(), |input| lists(two(input, interval::subtract)));
