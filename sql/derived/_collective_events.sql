@@ -2,7 +2,8 @@
 -- @partition rank
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself
 --           says.
--- @reads    device_events host_events launches comm_args metadata et_nodes et_links
+-- @reads    device_events host_events launches comm_args metadata ranks et_nodes et_links
+--           _rank_lists
 -- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 OR (SELECT count(*) FROM
 --           host_events WHERE class = 'host_annotation' AND name LIKE 'gloo:%') > 0
 --           | nothing communicates
@@ -23,7 +24,10 @@
 -- @column   seq BIGINT value - | As in collectives.
 -- @column   pg_name VARCHAR value - | As in collectives.
 -- @column   pg_desc VARCHAR value - | As in collectives.
--- @column   pg_ranks BIGINT[] value - | Ranks of the group, where the list is whole.
+-- @column   ranks_key BIGINT value - | Which ranks the group has, where the list is whole: that of
+--           _rank_lists, or of the run from rank_start on.
+-- @column   rank_start BIGINT value - | First rank of a regular group that nothing lists.
+-- @column   rank_stride BIGINT value - | Distance of its ranks.
 -- @column   stated_size BIGINT value - | Group size as stated.
 -- @column   in_elems BIGINT value - | As in collectives.
 -- @column   out_elems BIGINT value - | As in collectives.
@@ -74,6 +78,15 @@ WITH
         WHERE d.class = 'comm'
     ),
 
+    deviceless AS (
+        SELECT source, rank
+        FROM ranks
+        EXCEPT
+        SELECT source, rank
+        FROM device_events
+        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
+    ),
+
     -- On a rank without any device, gloo's own annotations are the calls: the real span on its
     -- thread.
     gloo AS (
@@ -81,15 +94,8 @@ WITH
             h.source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
             TRY_CAST(json_extract_string(h.args, '$."Record function id"') AS BIGINT) AS record_id
         FROM host_events AS h
-        WHERE h.class = 'host_annotation'
-            AND h.name LIKE 'gloo:%'
-            AND h.dur_ns IS NOT NULL
-            AND NOT EXISTS (
-                SELECT 1 FROM device_events AS d
-                WHERE d.rank = h.rank
-                    AND d.source = h.source
-                    AND d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
-            )
+        INNER JOIN deviceless AS d ON d.source = h.source AND d.rank = h.rank
+        WHERE h.class = 'host_annotation' AND h.name LIKE 'gloo:%' AND h.dur_ns IS NOT NULL
     ),
 
     operators AS (
@@ -97,7 +103,8 @@ WITH
             o.rank, o.event_id,
             TRY_CAST(json_extract_string(o.args, '$."Record function id"') AS BIGINT) AS record_id
         FROM host_events AS o
-        WHERE o.name LIKE 'c10d::%' AND o.rank IN (SELECT rank FROM gloo)
+        INNER JOIN (SELECT DISTINCT rank FROM gloo) AS g ON g.rank = o.rank
+        WHERE o.name LIKE 'c10d::%'
     ),
 
     host_calls AS (
@@ -126,6 +133,13 @@ WITH
         QUALIFY row_number() OVER (PARTITION BY l.event_id ORDER BY n.name, n.inputs) = 1
     ),
 
+    -- Names are made words once each, not once for each event.
+    communicating AS MATERIALIZED (
+        SELECT DISTINCT name
+        FROM host_events
+        WHERE name LIKE 'nccl:%' OR name LIKE 'c10d::%' OR name LIKE 'gloo:%'
+    ),
+
     -- Every word that may name a kind, once. A wait is no call.
     words AS MATERIALIZED (
         SELECT DISTINCT word, by_kernel
@@ -137,16 +151,13 @@ WITH
             FROM traced
             UNION ALL
             SELECT name, true
-            FROM device_calls
+            FROM device_events
+            WHERE class = 'comm'
             UNION ALL
             SELECT
                 substr(name, strpos(name, ':') + CASE WHEN name LIKE 'c10d::%' THEN 2 ELSE 1 END),
                 false
-            FROM (
-                SELECT DISTINCT name
-                FROM host_events
-                WHERE name LIKE 'nccl:%' OR name LIKE 'c10d::%' OR name LIKE 'gloo:%'
-            )
+            FROM communicating
         )
         WHERE word IS NOT NULL AND word <> 'wait'
     ),
@@ -246,41 +257,85 @@ WITH
         WHERE comm_op_event_id IS NOT NULL
     ),
 
-    around AS (
+    -- What the annotations and operators around calls say: shapes as JSON, types, a root.
+    around AS MATERIALIZED (
         SELECT
-            h.event_id,
+            h.event_id, h.name,
             substr(h.name, strpos(h.name, ':') + CASE WHEN h.name LIKE 'c10d::%' THEN 2 ELSE 1 END)
                 AS word,
-            h.name,
-            h.args
-        FROM host_events AS h
+            h.name IN ('c10d::alltoall_base_', 'c10d::_allgather_base_', 'c10d::_reduce_scatter_base_')
+                AS has_output_first,
+            json_extract(h.args, '$."Input Dims"') AS dims,
+            json_extract(h.args, '$."Input type"') AS types,
+            TRY_CAST(json_extract_string(h.args, '$."Concrete Inputs"[2]') AS BIGINT) AS concrete_rank
+        FROM (
+            SELECT event_id, name, CASE WHEN json_valid(args) THEN args END AS args
+            FROM host_events
+        ) AS h
         INNER JOIN wanted AS w ON w.event_id = h.event_id
+    ),
+
+    -- Operators that communicate without c10d and are named after what they do: those of symmetric
+    -- memory and of the all-reduces that engines bring along. Their tensors are the inputs with
+    -- dimensions.
+    tensors AS (
+        SELECT
+            event_id, name, dims, types,
+            list_filter(range(1, len(dims) + 1), lambda i: regexp_matches(dims[i]::VARCHAR, '^\[ *[0-9]'))
+                AS places
+        FROM (
+            SELECT
+                event_id, name, TRY_CAST(dims AS JSON[]) AS dims, TRY_CAST(types AS JSON[]) AS types
+            FROM around
+            WHERE regexp_matches(replace(lower(name), '_', ''), '::.*(allreduce|allgather|reducescatter)')
+        )
+    ),
+
+    -- The first tensor is what it takes; where a local input is copied into the buffer, the second
+    -- is. The last is what it gives, where it is named `out`.
+    launchers AS (
+        SELECT
+            event_id, replace(lower(name), '_', '') AS plain, dims[place] AS in_dims,
+            CASE WHEN name LIKE '%\_out' ESCAPE '\' THEN dims[places[len(places)]] END AS out_dims,
+            types[place] ->> '$' AS dtype
+        FROM (
+            SELECT
+                event_id, name, dims, types, places,
+                CASE WHEN name LIKE '%\_copy%' ESCAPE '\' THEN places[2] ELSE places[1] END AS place
+            FROM tensors
+        )
+        WHERE place IS NOT NULL
     ),
 
     calls AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.operation, c.stall_ns, c.record_event_id, c.kind, c.word, c.coll_source, c.meta_event_id,
-            c.nvtx_source, c.nvtx_kind, c.nvtx_word, c.kernel_word, c.kernel_kind,
-            a.word AS annotation_word, a.args AS annotation_args,
-            o.word AS op_word, o.name AS op_name, o.args AS op_args,
-            p.name AS launcher_name, p.args AS launcher_args
+            c.nvtx_source, c.nvtx_kind, c.nvtx_word, c.kernel_word, c.kernel_kind, c.op_event_id,
+            a.word AS annotation_word, a.dims AS annotation_dims, a.types AS annotation_types,
+            o.word AS op_word, o.has_output_first,
+            CASE WHEN o.has_output_first THEN o.dims END AS op_dims,
+            CASE WHEN o.has_output_first THEN o.types END AS op_types,
+            o.concrete_rank
         FROM stated AS c
         LEFT JOIN around AS a ON a.event_id = c.annotation_event_id
         LEFT JOIN around AS o ON o.event_id = c.comm_op_event_id
-        LEFT JOIN around AS p ON p.event_id = c.op_event_id
         UNION ALL
         SELECT
             h.source, h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
             NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-            NULL, NULL, NULL, NULL, NULL,
-            substr(h.name, strpos(h.name, ':') + 1), h.args,
-            o.word, o.name, o.args, NULL, NULL
+            NULL, NULL, NULL, NULL, NULL, NULL,
+            substr(h.name, strpos(h.name, ':') + 1),
+            json_extract(h.args, '$."Input Dims"'), json_extract(h.args, '$."Input type"'),
+            o.word, o.has_output_first,
+            CASE WHEN o.has_output_first THEN o.dims END,
+            CASE WHEN o.has_output_first THEN o.types END,
+            o.concrete_rank
         FROM host_calls AS h
         LEFT JOIN around AS o ON o.event_id = h.comm_op_event_id
     ),
 
-    named AS MATERIALIZED (
+    named AS (
         SELECT
             c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
             c.operation, c.stall_ns, c.record_event_id, c.meta_event_id,
@@ -307,65 +362,15 @@ WITH
             CASE
                 WHEN e.kind = coalesce(c.kind, a.kind, o.kind, c.nvtx_kind, e.kind) THEN t.event_id
             END AS traced_event_id,
-            -- Without such an event, the recorded shapes.
-            CASE WHEN c.kind IS NULL THEN c.annotation_args END AS annotation_args,
-            CASE WHEN c.kind IS NULL THEN c.op_args END AS op_args,
-            CASE WHEN a.kind IS NULL AND o.kind IS NULL AND e.kind IS NULL THEN c.launcher_name END
-                AS launcher_name,
-            c.launcher_args,
-            c.op_name IN ('c10d::alltoall_base_', 'c10d::_allgather_base_',
-                'c10d::_reduce_scatter_base_') AS op_has_output_first
+            -- Without events of communication, the recorded shapes.
+            c.annotation_dims, c.annotation_types, c.op_dims, c.op_types, c.concrete_rank,
+            CASE WHEN a.kind IS NULL AND o.kind IS NULL AND e.kind IS NULL THEN c.op_event_id END
+                AS launcher_event_id
         FROM calls AS c
         LEFT JOIN known AS a ON a.word = c.annotation_word
         LEFT JOIN known AS o ON o.word = c.op_word
         LEFT JOIN traced AS t ON t.event_id = coalesce(c.record_event_id, c.event_id)
         LEFT JOIN known AS e ON e.word = t.collective_name
-    ),
-
-    -- Operators that communicate without c10d and are named after what they do: those of symmetric
-    -- memory and of the all-reduces that engines bring along. Their tensors are the inputs with
-    -- dimensions.
-    launchers AS (
-        SELECT
-            event_id, collective, launcher_name,
-            TRY_CAST(json_extract(launcher_args, '$."Input Dims"') AS JSON[]) AS dims,
-            TRY_CAST(json_extract(launcher_args, '$."Input type"') AS JSON[]) AS types
-        FROM named
-        WHERE json_valid(launcher_args)
-            AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter')
-            AND replace(lower(launcher_name), '_', '') LIKE '%::%' || replace(collective, '_', '') || '%'
-    ),
-
-    tensors AS (
-        SELECT
-            event_id, collective, launcher_name, dims, types,
-            list_filter(range(1, len(dims) + 1), lambda i: regexp_matches(dims[i]::VARCHAR, '^\[ *[0-9]'))
-                AS places
-        FROM launchers
-    ),
-
-    -- The first tensor is what it takes; where a local input is copied into the buffer, the second
-    -- is.
-    inputs AS (
-        SELECT
-            event_id, collective, launcher_name, dims, types, places,
-            CASE WHEN launcher_name LIKE '%\_copy%' ESCAPE '\' THEN places[2] ELSE places[1] END AS place
-        FROM tensors
-    ),
-
-    -- An all-reduce gives what it takes; others say it in their last argument, where it is named
-    -- `out`.
-    launched AS (
-        SELECT
-            event_id,
-            dims[place] AS in_dims,
-            CASE
-                WHEN collective = 'all_reduce' THEN dims[place]
-                WHEN launcher_name LIKE '%\_out' ESCAPE '\' THEN dims[places[len(places)]]
-            END AS out_dims,
-            types[place] ->> '$' AS dtype
-        FROM inputs
-        WHERE place IS NOT NULL
     ),
 
     fields AS (
@@ -379,9 +384,8 @@ WITH
             CASE WHEN t.out_split <> '[]' THEN t.out_split END AS traced_out_split,
             coalesce(
                 m.dtype,
-                json_extract_string(n.annotation_args, '$."Input type"[0]'),
-                CASE WHEN n.op_has_output_first
-                    THEN json_extract_string(n.op_args, '$."Input type"[1]') END,
+                json_extract_string(n.annotation_types, '$[0]'),
+                json_extract_string(n.op_types, '$[1]'),
                 p.dtype
             ) AS dtype,
             p.event_id IS NOT NULL AS is_launched,
@@ -390,20 +394,18 @@ WITH
             m.in_bytes AS meta_in_bytes,
             m.out_bytes AS meta_out_bytes,
             coalesce(
-                json_extract(n.annotation_args, '$."Input Dims"[0]'),
-                CASE WHEN n.op_has_output_first
-                    THEN json_extract(n.op_args, '$."Input Dims"[1]') END,
-                p.in_dims
+                json_extract(n.annotation_dims, '$[0]'), json_extract(n.op_dims, '$[1]'), p.in_dims
             ) AS in_dims,
             coalesce(
-                CASE WHEN n.op_has_output_first THEN json_extract(n.op_args, '$."Input Dims"[0]') END,
-                p.out_dims
+                json_extract(n.op_dims, '$[0]'),
+                -- An all-reduce gives what it takes.
+                CASE WHEN n.collective = 'all_reduce' THEN p.in_dims ELSE p.out_dims END
             ) AS out_dims,
             CASE WHEN coalesce(m.group_size, g.group_size) BETWEEN 1 AND 10000000
                 THEN coalesce(m.group_size, g.group_size) END AS meta_group_size,
             coalesce(m.pg_name, g.pg_name) AS pg_name,
             coalesce(m.pg_desc, g.pg_desc) AS pg_desc,
-            m.pg_ranks AS pg_ranks_text,
+            x.ranks_key,
             coalesce(r.rank_start, m.rank_start, g.rank_start) AS rank_start,
             coalesce(r.rank_stride, m.rank_stride, g.rank_stride) AS rank_stride,
             g.group_size IS NOT NULL AS group_is_traced,
@@ -411,15 +413,18 @@ WITH
             m.group_rank,
             m.src_rank,
             m.dst_rank,
-            CASE WHEN n.coll_source = 'annotation' AND n.device IS NULL
-                THEN TRY_CAST(json_extract_string(n.op_args, '$."Concrete Inputs"[2]') AS BIGINT)
-            END AS concrete_rank,
+            CASE WHEN n.coll_source = 'annotation' AND n.device IS NULL THEN n.concrete_rank END
+                AS concrete_rank,
             m.in_split AS in_split_text,
             m.out_split AS out_split_text
         FROM named AS n
         LEFT JOIN comm_args AS m ON m.event_id = n.meta_event_id
         LEFT JOIN comm_args AS r ON r.event_id = n.record_event_id
-        LEFT JOIN launched AS p ON p.event_id = n.event_id
+        LEFT JOIN _rank_lists AS x ON x.stated = m.pg_ranks AND m.pg_ranks <> '[]'
+        LEFT JOIN launchers AS p
+            ON p.event_id = n.launcher_event_id
+            AND n.collective IN ('all_reduce', 'all_gather', 'reduce_scatter')
+            AND p.plain LIKE '%::%' || replace(n.collective, '_', '') || '%'
         LEFT JOIN traced AS t ON t.event_id = n.traced_event_id
         -- A group is of one source as a whole.
         LEFT JOIN traced AS g
@@ -429,58 +434,62 @@ WITH
     ),
 
     -- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10, [] says nothing.
-    shapes AS (
+    counted AS (
         SELECT
-            event_id,
-            TRY_CAST(in_dims AS BIGINT[]) AS in_flat,
-            TRY_CAST(in_dims AS BIGINT[][]) AS in_nested,
-            TRY_CAST(out_dims AS BIGINT[]) AS out_flat,
-            TRY_CAST(out_dims AS BIGINT[][]) AS out_nested
-        FROM fields
-        WHERE in_dims IS NOT NULL OR out_dims IS NOT NULL
-    ),
-
-    counts AS (
-        SELECT
-            event_id,
+            source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns,
+            collective, collective_raw, coll_source, dtype, traced_dtype, is_launched,
+            meta_in, traced_in, meta_out, traced_out, meta_in_bytes, meta_out_bytes,
+            in_split_text, traced_in_split, out_split_text, traced_out_split,
             CASE
-                WHEN list_count(in_flat) > 0 THEN TRY_CAST(list_product(in_flat) AS BIGINT)
-                WHEN list_count(in_nested) > 0
-                    THEN TRY_CAST(list_sum(list_transform(in_nested, lambda x: list_product(x))) AS BIGINT)
+                WHEN list_count(TRY_CAST(in_dims AS BIGINT[])) > 0
+                    THEN TRY_CAST(list_product(TRY_CAST(in_dims AS BIGINT[])) AS BIGINT)
+                WHEN list_count(TRY_CAST(in_dims AS BIGINT[][])) > 0
+                    THEN TRY_CAST(list_sum(list_transform(
+                        TRY_CAST(in_dims AS BIGINT[][]), lambda x: list_product(x)
+                    )) AS BIGINT)
             END AS in_count,
             CASE
-                WHEN list_count(out_flat) > 0 THEN TRY_CAST(list_product(out_flat) AS BIGINT)
-                WHEN list_count(out_nested) > 0
-                    THEN TRY_CAST(list_sum(list_transform(out_nested, lambda x: list_product(x))) AS BIGINT)
-            END AS out_count
-        FROM shapes
+                WHEN list_count(TRY_CAST(out_dims AS BIGINT[])) > 0
+                    THEN TRY_CAST(list_product(TRY_CAST(out_dims AS BIGINT[])) AS BIGINT)
+                WHEN list_count(TRY_CAST(out_dims AS BIGINT[][])) > 0
+                    THEN TRY_CAST(list_sum(list_transform(
+                        TRY_CAST(out_dims AS BIGINT[][]), lambda x: list_product(x)
+                    )) AS BIGINT)
+            END AS out_count,
+            meta_group_size, pg_name, pg_desc, ranks_key, group_is_traced,
+            -- A regular group is known as a whole with its size.
+            CASE WHEN rank_stride BETWEEN 1 AND 10000000 AND rank_start BETWEEN 0 AND 10000000
+                    AND meta_group_size IS NOT NULL
+                THEN rank_start END AS rank_start,
+            rank_stride, seq, group_rank, src_rank, dst_rank, concrete_rank
+        FROM fields
     ),
 
     -- What the rank's own trace says counts first. Its empty splits are even, and no gap.
     completed AS (
         SELECT
-            f.event_id,
-            coalesce(f.dtype, f.traced_dtype) AS dtype,
-            coalesce(f.meta_in, c.in_count, f.traced_in) AS in_elems,
-            coalesce(f.meta_out, c.out_count, f.traced_out) AS out_elems,
-            CASE WHEN json_valid(f.in_split_text) THEN f.in_split_text ELSE f.traced_in_split END
+            source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns,
+            collective, collective_raw, coll_source, meta_in_bytes, meta_out_bytes,
+            coalesce(dtype, traced_dtype) AS dtype,
+            coalesce(meta_in, in_count, traced_in) AS in_elems,
+            coalesce(meta_out, out_count, traced_out) AS out_elems,
+            CASE WHEN json_valid(in_split_text) THEN in_split_text ELSE traced_in_split END
                 AS in_split_text,
-            CASE WHEN json_valid(f.out_split_text) THEN f.out_split_text ELSE f.traced_out_split END
+            CASE WHEN json_valid(out_split_text) THEN out_split_text ELSE traced_out_split END
                 AS out_split_text,
             CASE
-                WHEN f.group_is_traced
-                    OR (f.dtype IS NULL AND f.traced_dtype IS NOT NULL)
-                    OR (coalesce(f.meta_in, c.in_count) IS NULL AND f.traced_in IS NOT NULL)
-                    OR (coalesce(f.meta_out, c.out_count) IS NULL AND f.traced_out IS NOT NULL)
-                    OR (f.traced_in_split IS NOT NULL
-                        AND coalesce(NOT json_valid(f.in_split_text), true))
-                    OR (f.traced_out_split IS NOT NULL
-                        AND coalesce(NOT json_valid(f.out_split_text), true))
+                WHEN group_is_traced
+                    OR (dtype IS NULL AND traced_dtype IS NOT NULL)
+                    OR (coalesce(meta_in, in_count) IS NULL AND traced_in IS NOT NULL)
+                    OR (coalesce(meta_out, out_count) IS NULL AND traced_out IS NOT NULL)
+                    OR (traced_in_split IS NOT NULL AND coalesce(NOT json_valid(in_split_text), true))
+                    OR (traced_out_split IS NOT NULL AND coalesce(NOT json_valid(out_split_text), true))
                     THEN 'et'
-                WHEN f.is_launched AND coalesce(c.in_count, c.out_count) IS NOT NULL THEN 'op'
-            END AS size_source
-        FROM fields AS f
-        LEFT JOIN counts AS c ON c.event_id = f.event_id
+                WHEN is_launched AND coalesce(in_count, out_count) IS NOT NULL THEN 'op'
+            END AS size_source,
+            meta_group_size, pg_name, pg_desc, ranks_key, rank_start, rank_stride,
+            seq, group_rank, src_rank, dst_rank, concrete_rank
+        FROM counted
     ),
 
     widths (dtype, elem_bytes) AS (
@@ -503,60 +512,59 @@ WITH
 
     configured AS (
         SELECT
-            rank,
-            json_extract_string(entry, '$.pg_name') AS pg_name,
-            json_extract_string(entry, '$.pg_desc') AS pg_desc,
-            TRY_CAST(json_extract_string(entry, '$.pg_size') AS BIGINT) AS pg_size,
-            TRY_CAST(json_extract(entry, '$.ranks') AS BIGINT[]) AS ranks,
-            count(*) OVER (PARTITION BY rank) AS groups
-        FROM configs
+            c.rank, c.pg_name, c.pg_desc, c.pg_size, x.ranks_key,
+            count(*) OVER (PARTITION BY c.rank) AS groups
+        FROM (
+            SELECT
+                rank,
+                json_extract_string(entry, '$.pg_name') AS pg_name,
+                json_extract_string(entry, '$.pg_desc') AS pg_desc,
+                TRY_CAST(json_extract_string(entry, '$.pg_size') AS BIGINT) AS pg_size,
+                json_extract(entry, '$.ranks')::VARCHAR AS stated
+            FROM configs
+        ) AS c
+        LEFT JOIN _rank_lists AS x ON x.stated = c.stated
         QUALIFY row_number() OVER (
-            PARTITION BY rank, json_extract_string(entry, '$.pg_name')
-            ORDER BY TRY_CAST(json_extract_string(entry, '$.pg_size') AS BIGINT) DESC NULLS LAST
+            PARTITION BY c.rank, c.pg_name ORDER BY c.pg_size DESC NULLS LAST
         ) = 1
     ),
 
     -- A gloo call states no group; it is known when the rank has only one.
     grouped AS (
         SELECT
-            f.event_id,
-            coalesce(f.pg_name, g.pg_name) AS pg_name,
-            coalesce(f.pg_desc, g.pg_desc) AS pg_desc,
-            coalesce(
-                CASE WHEN json_valid(f.pg_ranks_text) AND f.pg_ranks_text <> '[]'
-                    THEN TRY_CAST(f.pg_ranks_text::JSON AS BIGINT[]) END,
-                g.ranks,
-                CASE WHEN f.rank_stride BETWEEN 1 AND 10000000 AND f.rank_start BETWEEN 0 AND 10000000
-                    THEN range(f.rank_start, f.rank_start + f.rank_stride * f.meta_group_size,
-                        f.rank_stride) END
-            ) AS pg_ranks,
-            coalesce(f.meta_group_size, g.pg_size) AS stated_size
-        FROM fields AS f
-        LEFT JOIN configured AS g
-            ON g.rank = f.rank
-            AND (g.pg_name = f.pg_name OR (f.pg_name IS NULL AND f.device IS NULL AND g.groups = 1))
-    ),
-
-    -- More elements than 2^40, or fewer than none, are no call's: such a number is unknown.
-    plausible AS (
-        SELECT
-            event_id, dtype, in_split_text, out_split_text, size_source,
-            CASE WHEN in_elems BETWEEN 0 AND 1099511627776 THEN in_elems END AS in_elems,
-            CASE WHEN out_elems BETWEEN 0 AND 1099511627776 THEN out_elems END AS out_elems
-        FROM completed
+            f.source, f.rank, f.event_id, f.device, f.stream, f.ts_ns, f.dur_ns, f.step_ts_ns,
+            f.operation, f.stall_ns, f.collective, f.collective_raw, f.coll_source, f.dtype, f.seq,
+            coalesce(f.pg_name, o.pg_name) AS pg_name,
+            coalesce(f.pg_desc, g.pg_desc, o.pg_desc) AS pg_desc,
+            coalesce(f.ranks_key, g.ranks_key, o.ranks_key) AS listed_key,
+            f.rank_start, f.rank_stride,
+            coalesce(f.meta_group_size, g.pg_size, o.pg_size) AS stated_size,
+            -- More elements than 2^40, or fewer than none, are no call's: such a number is unknown.
+            CASE WHEN f.in_elems BETWEEN 0 AND 1099511627776 THEN f.in_elems END AS in_elems,
+            CASE WHEN f.out_elems BETWEEN 0 AND 1099511627776 THEN f.out_elems END AS out_elems,
+            f.meta_in_bytes, f.meta_out_bytes,
+            f.src_rank, f.dst_rank, f.concrete_rank, f.group_rank,
+            f.in_split_text, f.out_split_text, f.size_source
+        FROM completed AS f
+        LEFT JOIN configured AS g ON g.rank = f.rank AND g.pg_name = f.pg_name
+        LEFT JOIN configured AS o
+            ON o.rank = f.rank AND o.groups = 1 AND f.pg_name IS NULL AND f.device IS NULL
     ),
 
     sized AS (
         SELECT
             f.source, f.rank, f.event_id, f.device, f.stream, f.ts_ns, f.dur_ns, f.step_ts_ns,
-            f.operation, f.stall_ns, f.collective, f.collective_raw, f.coll_source, c.dtype, f.seq,
-            g.pg_name, g.pg_desc, g.pg_ranks, g.stated_size,
-            c.in_elems,
-            c.out_elems,
+            f.operation, f.stall_ns, f.collective, f.collective_raw, f.coll_source, f.dtype, f.seq,
+            f.pg_name, f.pg_desc, f.stated_size, f.listed_key,
+            CASE WHEN f.listed_key IS NULL THEN f.rank_start END AS rank_start,
+            CASE WHEN f.listed_key IS NULL AND f.rank_start IS NOT NULL THEN f.rank_stride END
+                AS rank_stride,
+            f.in_elems,
+            f.out_elems,
             CASE WHEN f.meta_in_bytes BETWEEN 0 AND 17592186044416 THEN f.meta_in_bytes
-                ELSE c.in_elems * w.elem_bytes END AS in_bytes,
+                ELSE f.in_elems * w.elem_bytes END AS in_bytes,
             CASE WHEN f.meta_out_bytes BETWEEN 0 AND 17592186044416 THEN f.meta_out_bytes
-                ELSE c.out_elems * w.elem_bytes END AS out_bytes,
+                ELSE f.out_elems * w.elem_bytes END AS out_bytes,
             CASE
                 WHEN f.collective IN ('broadcast', 'scatter') THEN coalesce(f.src_rank, f.concrete_rank)
                 WHEN f.collective IN ('reduce', 'gather') THEN coalesce(f.dst_rank, f.concrete_rank)
@@ -566,35 +574,56 @@ WITH
                 WHEN f.collective = 'recv' THEN coalesce(f.src_rank, f.concrete_rank)
             END AS peer_rank,
             f.group_rank,
-            CASE WHEN json_valid(c.in_split_text) AND c.in_split_text <> '[]'
-                THEN TRY_CAST(c.in_split_text::JSON AS BIGINT[]) END AS in_split,
-            CASE WHEN json_valid(c.out_split_text) AND c.out_split_text <> '[]'
-                THEN TRY_CAST(c.out_split_text::JSON AS BIGINT[]) END AS out_split,
-            c.size_source
-        FROM fields AS f
-        INNER JOIN plausible AS c ON c.event_id = f.event_id
-        LEFT JOIN grouped AS g ON g.event_id = f.event_id
-        LEFT JOIN widths AS w ON w.dtype = replace(lower(c.dtype), 'c10::', '')
+            CASE WHEN json_valid(f.in_split_text) AND f.in_split_text <> '[]'
+                THEN TRY_CAST(f.in_split_text::JSON AS BIGINT[]) END AS in_split,
+            CASE WHEN json_valid(f.out_split_text) AND f.out_split_text <> '[]'
+                THEN TRY_CAST(f.out_split_text::JSON AS BIGINT[]) END AS out_split,
+            f.size_source
+        FROM grouped AS f
+        LEFT JOIN widths AS w ON w.dtype = replace(lower(f.dtype), 'c10::', '')
+    ),
+
+    lists AS (
+        SELECT ranks_key, any_value(ranks) AS ranks
+        FROM _rank_lists
+        GROUP BY ranks_key
     )
 
 SELECT
-    source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns,
-    operation, stall_ns, collective, collective_raw, coll_source, dtype, seq,
-    pg_name, pg_desc, pg_ranks,
+    c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
+    c.operation, c.stall_ns, c.collective, c.collective_raw, c.coll_source, c.dtype, c.seq,
+    c.pg_name, c.pg_desc,
+    -- What a run of ranks is known by is no list's key: that is of a JSON text.
+    CASE
+        WHEN c.rank_start IS NOT NULL THEN CAST(
+            md5_number_lower(concat_ws(' ', c.rank_start, c.rank_stride, c.stated_size)) >> 1 AS BIGINT
+        )
+        ELSE c.listed_key
+    END AS ranks_key,
+    c.rank_start, c.rank_stride,
     -- An all-gather says its group by output over input.
     coalesce(
-        stated_size,
-        CASE WHEN collective = 'all_gather' AND in_elems > 0 AND out_elems % in_elems = 0
-                AND out_elems > in_elems
-            THEN out_elems // in_elems END
+        c.stated_size,
+        CASE WHEN c.collective = 'all_gather' AND c.in_elems > 0 AND c.out_elems % c.in_elems = 0
+                AND c.out_elems > c.in_elems
+            THEN c.out_elems // c.in_elems END
     ) AS stated_size,
-    in_elems, out_elems,
-    in_bytes, out_bytes,
-    root_rank,
+    c.in_elems, c.out_elems,
+    c.in_bytes, c.out_bytes,
+    c.root_rank,
     -- The pairs of XLA name ranks of the job, others name places in the group.
-    CASE WHEN source = 'xla' AND pg_ranks IS NOT NULL
-        THEN nullif(list_position(pg_ranks, peer_rank), 0) - 1
-        ELSE peer_rank END AS peer_rank,
-    group_rank, in_split, out_split, size_source
-FROM sized
-ORDER BY rank, ts_ns, event_id
+    CASE
+        WHEN c.source = 'xla' AND c.rank_start IS NOT NULL
+            THEN nullif(list_position(
+                range(c.rank_start, c.rank_start + c.rank_stride * c.stated_size, c.rank_stride),
+                c.peer_rank
+            ), 0) - 1
+        WHEN c.source = 'xla' AND l.ranks IS NOT NULL
+            THEN nullif(list_position(l.ranks, c.peer_rank), 0) - 1
+        ELSE c.peer_rank
+    END AS peer_rank,
+    c.group_rank, c.in_split, c.out_split, c.size_source
+FROM sized AS c
+LEFT JOIN lists AS l
+    ON l.ranks_key = c.listed_key AND c.source = 'xla' AND c.peer_rank IS NOT NULL
+ORDER BY c.rank, c.ts_ns, c.event_id

@@ -1,7 +1,7 @@
 -- @derived  _collective_matches
 -- @summary  Which events of the ranks are one call: by sequence number, else in order.
 -- @requires _collective_events
--- @reads    process_groups ranks
+-- @reads    process_groups _group_ids ranks
 -- @column   event_id BIGINT dim - | The event.
 -- @column   collective_id BIGINT value - | The call that it is part of.
 -- @column   matched_by VARCHAR value - | seq, order or shift.
@@ -18,9 +18,8 @@ WITH
             concat_ws(' ', c.collective, c.operation) AS series,
             coalesce(g.pg_id, 0) AS pg_key
         FROM _collective_events AS c
-        LEFT JOIN process_groups AS g
-            ON g.pg_name = c.pg_name
-            AND g.ranks IS NOT DISTINCT FROM c.pg_ranks
+        LEFT JOIN _group_ids AS g
+            ON g.pg_name = c.pg_name AND g.ranks_key IS NOT DISTINCT FROM c.ranks_key
         INNER JOIN (SELECT source, count(DISTINCT rank) AS rank_count FROM ranks GROUP BY source) AS n
             ON n.source = c.source
         WHERE c.dur_ns IS NOT NULL
@@ -37,9 +36,9 @@ WITH
 
     -- Ingested ranks of each group; 0 stands for "nothing states the group": all of them.
     members AS (
-        SELECT i.source, g.pg_id AS pg_key, i.rank
-        FROM process_groups AS g
-        INNER JOIN ingested AS i ON list_contains(g.ranks, i.rank)
+        SELECT i.source, g.pg_key, i.rank
+        FROM (SELECT DISTINCT pg_id AS pg_key, unnest(ranks) AS rank FROM process_groups) AS g
+        INNER JOIN ingested AS i ON i.rank = g.rank
         UNION ALL
         SELECT DISTINCT e.source, e.pg_key, e.rank
         FROM events AS e

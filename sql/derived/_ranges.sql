@@ -47,7 +47,8 @@ WITH RECURSIVE
         ) = 1
     ),
 
-    said AS (
+    -- Once for each name, not for each range.
+    said AS MATERIALIZED (
         SELECT
             n.name,
             phase.label AS phase,

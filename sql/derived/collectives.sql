@@ -1,7 +1,7 @@
 -- @derived  collectives
 -- @summary  One row per rank and communication call, with kind, sizes, group, step and call.
 -- @requires _collective_events
--- @reads    _collective_matches process_groups ranks steps
+-- @reads    _collective_matches process_groups _group_ids ranks steps
 -- @caveat   group_size is the world size where nothing states the group and every rank has the same
 --           number of calls of the kind; group_source says so.
 -- @caveat   wire_bytes of an all-to-all, or a group of sends, whose splits and place in the group
@@ -20,6 +20,16 @@ WITH
         SELECT source, collective, rank, count(*) AS call_count
         FROM _collective_events
         GROUP BY source, collective, rank
+    ),
+
+    -- Place of each rank in its groups, from 1.
+    members AS (
+        SELECT pg_id, rank, min(place) AS place
+        FROM (
+            SELECT pg_id, unnest(ranks) AS rank, generate_subscripts(ranks, 1) AS place
+            FROM process_groups
+        )
+        GROUP BY pg_id, rank
     ),
 
     -- Kinds of which every ingested rank has the same number.
@@ -48,27 +58,29 @@ WITH
         SELECT
             e.source, e.rank, e.event_id, e.device, e.stream, e.ts_ns, e.dur_ns,
             e.collective, e.collective_raw, e.dtype,
-            coalesce(e.stated_size, g.group_size, v.world_size) AS group_size,
+            coalesce(e.stated_size, p.group_size, v.world_size) AS group_size,
             g.pg_id,
             e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
             e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.size_source,
-            e.stall_ns, g.ranks IS NOT NULL AS is_listed,
+            e.stall_ns, coalesce(g.is_listed, FALSE) AS is_listed,
             -- Place of the rank in its group, from 1; a group of all ranks that nobody lists is in
             -- their order.
             CASE
-                WHEN g.ranks IS NOT NULL THEN nullif(list_position(g.ranks, e.rank), 0)
+                WHEN g.is_listed THEN q.place
                 WHEN e.group_rank IS NOT NULL THEN e.group_rank + 1
-                WHEN coalesce(e.stated_size, g.group_size, v.world_size) = w.world_size THEN e.rank + 1
+                WHEN coalesce(e.stated_size, p.group_size, v.world_size) = w.world_size THEN e.rank + 1
             END AS place,
             CASE
-                WHEN coalesce(e.stated_size, g.group_size) IS NOT NULL THEN 'stated'
+                WHEN coalesce(e.stated_size, p.group_size) IS NOT NULL THEN 'stated'
                 WHEN v.world_size IS NOT NULL THEN 'assumed_world'
             END AS group_source,
             m.collective_id,
             CASE WHEN t.step_ts_ns < t.step_end_ns THEN t.step END AS step
         FROM _collective_events AS e
-        LEFT JOIN process_groups AS g
-            ON g.pg_name = e.pg_name AND g.ranks IS NOT DISTINCT FROM e.pg_ranks
+        LEFT JOIN _group_ids AS g
+            ON g.pg_name = e.pg_name AND g.ranks_key IS NOT DISTINCT FROM e.ranks_key
+        LEFT JOIN (SELECT pg_id, group_size FROM process_groups) AS p ON p.pg_id = g.pg_id
+        LEFT JOIN members AS q ON q.pg_id = g.pg_id AND q.rank = e.rank
         LEFT JOIN worlds AS w ON w.source = e.source
         LEFT JOIN even AS v ON v.source = e.source AND v.collective = e.collective
         LEFT JOIN _collective_matches AS m ON m.event_id = e.event_id

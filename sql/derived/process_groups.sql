@@ -1,10 +1,10 @@
 -- @derived  process_groups
 -- @summary  Process groups of the job: the rank set and the name together are the identity.
--- @reads    _collective_events metadata
+-- @reads    _stated_groups metadata
 -- @source   formats_kineto section 5 (pg_config); metrics 2.C traffic_distribution (descriptions)
 WITH
     configs AS (
-        SELECT unnest(json_extract(value, '$.pg_config[*]')) AS entry
+        SELECT DISTINCT unnest(json_extract(value, '$.pg_config[*]')) AS entry
         FROM metadata
         WHERE key = 'distributedInfo' AND json_valid(value)
     ),
@@ -17,8 +17,8 @@ WITH
             TRY_CAST(json_extract(entry, '$.ranks') AS BIGINT[]) AS ranks
         FROM configs
         UNION ALL
-        SELECT pg_name, pg_desc, stated_size, pg_ranks
-        FROM _collective_events
+        SELECT pg_name, pg_desc, group_size, ranks
+        FROM _stated_groups
     ),
 
     distinct_groups AS (

@@ -88,8 +88,8 @@ pub fn threads(settings: &Settings, rows: u64, questions: usize) -> usize {
     threads.min(MOST_THREADS).min(questions / FEW_QUESTIONS + 1)
 }
 
-/// The answers of files, by their places, and the time that each took. After a file that fails there
-/// are no more: it is asked again in its turn, of another database, and then says why.
+/// The answers of files, by their places, and the time that each took. After a file that fails
+/// there are no more: it is asked again in its turn, of another database, and then says why.
 ///
 /// # Errors
 /// `sql` when DuckDB gives no further connection.

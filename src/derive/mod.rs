@@ -1,16 +1,19 @@
 //! Derived tables of a trace: made once, at the end of an ingest, and again when their SQL changes.
 //!
-//! Two steps are not SQL, because a sweep says them in one pass and bounded memory: which operator
-//! encloses a launch (`launches`), and the merged busy spans (`busy_intervals`). The rest are the
-//! files under `sql/derived/`, in the order of what they read; names with a leading underscore
-//! are steps on the way and are not kept.
+//! Three steps are not SQL, because a sweep says them in one pass and bounded memory: which
+//! operator encloses a launch (`launches`), the merged busy spans (`busy_intervals`), and what
+//! operators take on the host (`host_times`). The rest are the files under `sql/derived/`, in the
+//! order of what they read; names with a leading underscore are steps on the way and are not kept.
 
 pub mod busy;
 pub mod files;
+mod host;
 mod refresh;
 
 use std::collections::BTreeSet;
+use std::num::NonZero;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duckdb::Connection;
 
@@ -18,6 +21,7 @@ use crate::derive::busy::busy_intervals;
 use crate::derive::files::{
     WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
 };
+use crate::derive::host::HostTimes;
 use crate::engine::{Settings, connect, select};
 use crate::error::{Result, io};
 use crate::registry::header::Header;
@@ -27,13 +31,16 @@ use crate::spool::parquet::TableWriter;
 use crate::sql_text::{sql_name, sql_path, sql_string};
 use crate::store::files::rank_folder;
 
-/// Ranks whose events are looked at together, at most.
-const RANKS_AT_A_TIME: usize = 16;
+/// Ranks whose events are looked at together, at most: each has a file of its own, and planning
+/// costs as much for one as for all.
+const RANKS_AT_A_TIME: usize = 128;
 /// Communication events that are looked at together, unless one rank alone has more.
 const CALLS_AT_A_TIME: i64 = 50_000;
+/// Device events and ranges of the host that are looked at together, likewise.
+const ROWS_AT_A_TIME: i64 = 800_000;
 
-/// Raised when one of the two steps in Rust changes its meaning.
-const SWEEP_VERSION: u32 = 3;
+/// Raised when one of the steps in Rust changes its meaning.
+const SWEEP_VERSION: u32 = 4;
 
 /// A trace directory whose derived tables are to be made.
 #[derive(Debug, Clone, Copy)]
@@ -57,18 +64,46 @@ pub struct Derive<'r> {
     pub threads: usize,
 }
 
-/// Megabytes of the work connection unless the user says otherwise.
+/// Megabytes of all that sorts and joins, unless the user says otherwise, or there are many cores.
 const MEMORY_MB: usize = 160;
+/// Megabytes that a part has at least where parts are made side by side.
+const PART_MB: usize = 100;
+
+/// What a connection may take.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    /// Threads; 0 for one per core.
+    threads: usize,
+    /// Memory; None for all that there is.
+    memory_mb: Option<usize>,
+}
+
+/// Ranks that are looked at together, and the name of their files.
+struct Part {
+    ranks: Vec<i64>,
+    name: String,
+}
 
 impl Derive<'_> {
     /// A DuckDB connection for sorting and joining: bounded memory, spilling into the workspace.
-    fn connection(&self, work: &Path) -> Result<Connection> {
-        let given = &self.memory_limit;
-        let memory_limit = if given.is_empty() { format!("{MEMORY_MB}MB") } else { given.clone() };
-        let settings = Settings { threads: self.threads, memory_limit, ..Settings::default() };
+    /// Knows the data that derived files read.
+    fn connection(&self, share: Share, work: &Path) -> Result<Connection> {
+        let memory_limit = match (share.memory_mb, &*self.memory_limit) {
+            (Some(megabytes), _) => format!("{megabytes}MB"),
+            (None, "") => format!("{}MB", self.default_mb()),
+            (None, given) => given.to_owned(),
+        };
+        let settings = Settings { threads: share.threads, memory_limit, ..Settings::default() };
         let connection = connect(&settings)?;
         let spill = sql_string(&work.join("spill").to_string_lossy());
         connection.execute_batch(&format!("SET temp_directory = {spill}"))?;
+        for data in self.registry.derived_data() {
+            connection.execute_batch(&format!(
+                "CREATE VIEW {} AS {}",
+                sql_name(&data.header.name),
+                data.query()
+            ))?;
+        }
         Ok(connection)
     }
 
@@ -77,20 +112,18 @@ impl Derive<'_> {
     /// then, unless the user gave a limit, with twice and four times the memory. A job that is read
     /// late is better than one that is not read.
     fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
-        let mut settings = vec!["SET threads = 1".to_owned()];
-        if self.memory_limit.is_empty() {
-            settings.extend([2, 4].map(|n| format!("SET memory_limit = '{}MB'", n * MEMORY_MB)));
-        }
-        let mut again = settings.iter();
-        loop {
+        let times = if self.memory_limit.is_empty() { 3 } else { 1 };
+        for time in 0..times {
             match connection.execute_batch(sql) {
-                Err(e) if e.to_string().contains("Out of Memory") => match again.next() {
-                    Some(setting) => connection.execute_batch(setting)?,
-                    None => return Err(e.into()),
-                },
+                Err(e) if e.to_string().contains("Out of Memory") => {}
                 outcome => return Ok(outcome?),
             }
+            connection.execute_batch(&match time {
+                0 => "SET threads = 1".to_owned(),
+                _ => format!("SET memory_limit = '{}MB'", memory_mb(connection)?.saturating_mul(2)),
+            })?;
         }
+        Ok(connection.execute_batch(sql)?)
     }
 
     /// Makes the table of a file: empty where it lacks what it must have.
@@ -107,16 +140,83 @@ impl Derive<'_> {
             .map_err(|e| e.at(file.path.clone()))
     }
 
-    /// Makes what each of `ranks` says by itself: one file of each table under `part`.
+    /// Threads, as many as cores unless the user says otherwise.
+    fn all_threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        }
+    }
+
+    /// Megabytes where the user gives none: who has more than two cores has more memory.
+    fn default_mb(&self) -> usize {
+        match self.all_threads() {
+            0..=2 => MEMORY_MB,
+            threads => threads.saturating_mul(PART_MB),
+        }
+    }
+
+    /// How many parts are made side by side, and what each may take. Two parts on a thread each
+    /// take a third less work than one on two threads and then the other.
+    fn shares(&self, connection: &Connection, parts: usize) -> Result<(usize, Share)> {
+        let threads = self.all_threads();
+        let memory_mb = memory_mb(connection)?;
+        let side_by_side = parts.min(threads).min(memory_mb / PART_MB).max(1);
+        let share = Share {
+            threads: threads / side_by_side,
+            memory_mb: (side_by_side > 1).then_some(memory_mb / side_by_side),
+        };
+        Ok((side_by_side, share))
+    }
+
+    /// Makes parts, some side by side.
+    fn parts(
+        &self,
+        what: &ToDerive<'_>,
+        side_by_side: usize,
+        share: Share,
+        by_rank: &[&SqlFile],
+        over_ranks: &BTreeSet<&str>,
+        parts: &[Part],
+    ) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let work = |place: usize| -> Result<()> {
+            let work = what.work.join(format!("part-{place}"));
+            std::fs::create_dir_all(&work).map_err(|e| io(&work, &e))?;
+            let connection = self.connection(share, &work)?;
+            while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let outcome = self.part(what, &work, &connection, by_rank, over_ranks, part);
+                if outcome.is_err() {
+                    // The others make no more.
+                    next.store(parts.len(), Ordering::Relaxed);
+                    return outcome;
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..side_by_side).map(|place| scope.spawn(move || work(place))).collect();
+            let first = work(0);
+            let ended = others.into_iter().map(|other| match other.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            ended.fold(first, Result::and)
+        })
+    }
+
+    /// Makes what each of the ranks of a part says by itself: one file of each table.
     fn part(
         &self,
         what: &ToDerive<'_>,
+        work: &Path,
         connection: &Connection,
         by_rank: &[&SqlFile],
         over_ranks: &BTreeSet<&str>,
-        ranks: &[i64],
-        part: &str,
+        part: &Part,
     ) -> Result<()> {
+        let Part { ranks, name: part } = part;
         show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
         for file in by_rank {
             self.make(connection, file)?;
@@ -131,11 +231,19 @@ impl Derive<'_> {
                 None => {}
             }
         }
-        let path = part_file(what.directory, "busy_intervals", part)?;
-        let table = schema::table("busy_intervals").expect("busy_intervals is in the schema");
-        let mut busy = TableWriter::new(table, &[], path);
-        busy_intervals(connection, ranks, &mut busy)?;
+        let writer = |name| -> Result<TableWriter> {
+            let table = schema::table(name).expect("the table is in the schema");
+            Ok(TableWriter::new(table, &[], part_file(what.directory, name, part)?))
+        };
+        let mut host = HostTimes::new(connection, work)?;
+        let mut busy = writer("busy_intervals")?;
+        busy_intervals(connection, ranks, work, &mut busy, |source, rank, span| {
+            host.busy(source, rank, span)
+        })?;
         busy.finish()?;
+        let mut times = writer("host_times")?;
+        host.finish(connection, &mut times)?;
+        times.finish()?;
         // The next part has its own.
         for file in by_rank {
             connection.execute_batch(&format!("DROP TABLE {}", sql_name(&file.header.name)))?;
@@ -144,25 +252,61 @@ impl Derive<'_> {
     }
 }
 
+/// Megabytes that a connection may take.
+fn memory_mb(connection: &Connection) -> Result<usize> {
+    let limit: String =
+        connection.query_row("SELECT current_setting('memory_limit')", [], |row| row.get(0))?;
+    Ok(megabytes(&limit).unwrap_or(MEMORY_MB))
+}
+
+/// Megabytes of a size as DuckDB writes it, whatever was given: `152.5 MiB`.
+fn megabytes(size: &str) -> Option<usize> {
+    let (number, unit) = size.split_once(' ')?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let tenths =
+        whole.parse::<usize>().ok()?.checked_mul(10)? + fraction.get(..1)?.parse::<usize>().ok()?;
+    // In tenths of so many bytes.
+    let bytes: usize = match unit {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    // Rounded: 160 MB are 152.5 MiB.
+    Some(tenths.checked_mul(bytes)?.checked_add(5_000_000)? / 10_000_000)
+}
+
 /// The ranks of a trace, in parts that are looked at together.
 fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
     let mut statement = connection.prepare(
-        "SELECT r.rank, count(d.rank)
+        "SELECT r.rank, coalesce(d.calls, 0), coalesce(d.events, 0) + coalesce(h.ranges, 0)
          FROM (SELECT DISTINCT rank FROM ranks) AS r
-         LEFT JOIN (SELECT rank FROM device_events WHERE class = 'comm') AS d ON d.rank = r.rank
-         GROUP BY r.rank ORDER BY r.rank",
+         LEFT JOIN (
+             SELECT rank, count(*) FILTER (WHERE class = 'comm') AS calls, count(*) AS events
+             FROM device_events
+             GROUP BY rank
+         ) AS d ON d.rank = r.rank
+         LEFT JOIN (SELECT rank, count(*) AS ranges FROM host_ranges GROUP BY rank) AS h
+             ON h.rank = r.rank
+         ORDER BY r.rank",
     )?;
     let mut parts: Vec<Vec<i64>> = Vec::new();
-    let mut calls = 0;
-    for row in statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))? {
-        let (rank, more) = row?;
+    let (mut calls, mut rows) = (0, 0);
+    let mut ranks = statement.query([])?;
+    while let Some(row) = ranks.next()? {
+        let (rank, of_calls, of_rows): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         match parts.last_mut() {
-            Some(part) if part.len() < RANKS_AT_A_TIME && calls + more <= CALLS_AT_A_TIME => {
-                calls += more;
+            Some(part)
+                if part.len() < RANKS_AT_A_TIME
+                    && calls + of_calls <= CALLS_AT_A_TIME
+                    && rows + of_rows <= ROWS_AT_A_TIME =>
+            {
+                (calls, rows) = (calls + of_calls, rows + of_rows);
                 part.push(rank);
             }
             _ => {
-                calls = more;
+                (calls, rows) = (of_calls, of_rows);
                 parts.push(vec![rank]);
             }
         }
@@ -189,7 +333,7 @@ fn has_part(
 /// Names of the tables that are made for some ranks at a time.
 fn tables_by_rank<'a>(by_rank: &[&'a SqlFile]) -> Vec<&'a str> {
     let of_sql = by_rank.iter().map(|f| f.header.name.as_str());
-    of_sql.chain(["busy_intervals"]).collect()
+    of_sql.chain(["busy_intervals", "host_times"]).collect()
 }
 
 impl Derive<'_> {
@@ -203,19 +347,13 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
-        let connection = self.connection(what.work)?;
+        let all = Share { threads: self.threads, memory_mb: None };
+        let connection = self.connection(all, what.work)?;
         let derived = self.registry.derived();
         let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
             derived.into_iter().partition(|f| f.header.by_rank);
-        let of_parts = BTreeSet::from(["ranks", "device_events"]);
+        let of_parts = BTreeSet::from(["ranks", "device_events", "host_ranges"]);
         show(what.directory, &connection, &of_parts, None)?;
-        for data in self.registry.derived_data() {
-            connection.execute_batch(&format!(
-                "CREATE VIEW {} AS {}",
-                sql_name(&data.header.name),
-                data.query()
-            ))?;
-        }
         // What is per rank is made for a few ranks at a time, so that memory does not grow with
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
@@ -225,18 +363,21 @@ impl Derive<'_> {
             // A benchmark by itself has no ranks, and nothing that follows from them.
             return Ok(());
         }
+        let mut to_make = Vec::new();
         for ranks in parts {
-            let part = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
+            let name = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
             match what.earlier {
                 Some((earlier, changed))
                     if ranks.iter().all(|r| !changed.contains(r))
-                        && has_part(earlier, &by_rank, &of_over_ranks, &part) =>
+                        && has_part(earlier, &by_rank, &of_over_ranks, &name) =>
                 {
-                    take_over(earlier, what.directory, &names, &part)?;
+                    take_over(earlier, what.directory, &names, &name)?;
                 }
-                _ => self.part(what, &connection, &by_rank, &of_over_ranks, &ranks, &part)?,
+                _ => to_make.push(Part { ranks, name }),
             }
         }
+        let (side_by_side, share) = self.shares(&connection, to_make.len())?;
+        self.parts(what, side_by_side, share, &by_rank, &of_over_ranks, &to_make)?;
         show(what.directory, &connection, &of_over_ranks, None)?;
         for file in by_rank.iter().filter(|f| of_over_ranks.contains(&*f.header.name)) {
             let name = &file.header.name;
@@ -298,7 +439,7 @@ fn applies(connection: &Connection, header: &Header) -> Result<bool> {
 /// The tables and steps that these files read, and those that the steps in Rust do.
 fn read_by<'a>(files: &[&'a SqlFile]) -> BTreeSet<&'a str> {
     let named = files.iter().flat_map(|f| f.header.inputs());
-    named.chain(["ranks", "device_events"]).collect()
+    named.chain(["ranks", "device_events", "host_ranges"]).collect()
 }
 
 /// Makes ingested tables visible, those of these names: of all ranks, or of some.
@@ -338,4 +479,15 @@ fn show(
         ))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::megabytes;
+
+    #[test]
+    fn sizes_are_read_as_duckdb_writes_them() {
+        let sizes = ["152.5 MiB", "1.0 GiB", "18.8 GiB", "512 bytes", "many MiB"];
+        assert_eq!(sizes.map(megabytes), [Some(160), Some(1074), Some(20186), None, None]);
+    }
 }

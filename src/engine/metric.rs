@@ -15,8 +15,8 @@ use crate::engine::{Engine, ResultRow, json};
 use crate::error::{Error, Result, nearest};
 use crate::registry::header::{Header, Pair, Param};
 use crate::registry::{SqlFile, lint, units};
-use crate::schema::source::Source;
 use crate::schema::SCHEMA_VERSION;
+use crate::schema::source::Source;
 use crate::store::manifest::Manifest;
 
 /// Below this share of known sizes, groups or launches a figure carries a warning (product 6.7).

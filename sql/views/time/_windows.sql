@@ -2,7 +2,7 @@
 -- @summary  Window of each rank: first start to last end of its device events; of its host slices
 --           where the rank has no device events.
 -- @materialize session
--- @requires device_events host_events
+-- @requires device_events host_events ranks
 WITH
     device_windows AS (
         SELECT trace, rank, min(ts_ns) AS start_ns, max(ts_ns + dur_ns + coalesce(ts_ps + dur_ps, 0) // 1000) AS end_ns,
@@ -13,12 +13,21 @@ WITH
         GROUP BY trace, rank
     ),
 
+    -- A join with nothing reads nothing: host_events is most of a trace.
+    hosts AS (
+        SELECT trace, rank
+        FROM ranks
+        EXCEPT
+        SELECT trace, rank
+        FROM device_windows
+    ),
+
     host_windows AS (
         SELECT h.trace, h.rank, min(h.ts_ns) AS start_ns, max(h.ts_ns + h.dur_ns) AS end_ns
         FROM host_events AS h
+        INNER JOIN hosts AS o ON o.trace = h.trace AND o.rank = h.rank
         WHERE h.dur_ns IS NOT NULL
             AND h.rank IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM device_windows AS d WHERE d.trace = h.trace AND d.rank = h.rank)
         GROUP BY h.trace, h.rank
     )
 

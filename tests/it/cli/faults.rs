@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ccl_sql::schema::TABLES;
 
+use crate::cli::shown::rank_file;
 use crate::support::{Csv, Place, Run, Tables, example, files, program};
 
 /// Names of the ranks of the job below.
@@ -101,6 +102,26 @@ fn a_changed_rank_is_read_alone() {
     let place = ingested();
     place.write("job/rank2_trace.json", changed("rank2"));
     assert_eq!(again(&place, "job"), 1);
+}
+
+/// Ranks are looked at some at a time: with cores and memory for it, side by side.
+#[test]
+fn parts_side_by_side_say_the_same() {
+    let place = Place::new();
+    for rank in 0..260 {
+        place.write(&format!("job/rank{rank}_trace.json"), rank_file(rank, 260, rank % 3));
+    }
+    let ingest = |name: &str, jobs: &str| {
+        let wide = ["--jobs", jobs, "--memory-limit", "1GB", "--force"];
+        place.run(&[&["ingest", "job", "--name", name], &wide[..]].concat()).done();
+        place.data().join(format!("trace={name}/collectives"))
+    };
+    let (one, three) = (ingest("one", "1"), ingest("three", "3"));
+    assert_eq!(differences(&place.data(), "one", "three"), [""; 0]);
+    let parts = |folder: &Path| std::fs::read_dir(folder).expect("it has parts").count();
+    assert_eq!(parts(&one), parts(&three));
+    let made = one.with_file_name("busy_intervals");
+    assert_eq!(parts(&made), 3, "260 ranks are 128, 128 and 4");
 }
 
 #[test]
