@@ -65,7 +65,7 @@ pub struct Derive<'r> {
 }
 
 /// Megabytes of all that sorts and joins, unless the user says otherwise, or there are many cores.
-const MEMORY_MB: usize = 160;
+const MEMORY_MB: usize = 144;
 /// Megabytes that a part has at least where parts are made side by side.
 const PART_MB: usize = 100;
 
