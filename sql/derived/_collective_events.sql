@@ -78,6 +78,7 @@ WITH
         WHERE d.class = 'comm'
     ),
 
+    -- A join with nothing reads nothing: host_events is most of a trace.
     deviceless AS (
         SELECT source, rank
         FROM ranks

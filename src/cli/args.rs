@@ -62,8 +62,8 @@ pub struct Global {
     /// Threads, and files read at a time [default: one per core]
     #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
-    /// Memory for sorting and joining, e.g. 1GB [default: 144MB to ingest, with more than two cores
-    /// 100MB for each; 80 % of RAM to query]
+    /// Memory for sorting and joining, e.g. 1GB [default: 144MB to ingest, with more than two
+    /// threads 100MB for each; 80 % of RAM to query]
     #[arg(long, global = true, value_name = "SIZE", default_value = "", hide_default_value = true)]
     pub memory_limit: String,
     /// Results only: no summary, no warnings

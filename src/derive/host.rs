@@ -75,6 +75,8 @@ struct RankTimes {
 pub(crate) struct HostTimes<'a> {
     work: &'a Path,
     ranks: Vec<RankTimes>,
+    /// The rank that was looked for last: rows of a rank mostly follow each other.
+    last: usize,
     /// Spans of main threads and of devices: place of the rank, start, end, whether of a device.
     spans: Spill<4>,
 }
@@ -104,7 +106,7 @@ impl<'a> HostTimes<'a> {
         };
         let ranks = threads.query_map([], rank)?.collect::<duckdb::Result<_>>()?;
         let spans = Spill::new(work, "host", SORT_BYTES);
-        let mut times = Self { work, ranks, spans };
+        let mut times = Self { work, ranks, last: 0, spans };
         let mut steps =
             connection.prepare("SELECT source, rank, step, ts_ns, dur_ns FROM steps")?;
         let mut rows = steps.query([])?;
@@ -124,8 +126,12 @@ impl<'a> HostTimes<'a> {
         Ok(times)
     }
 
-    fn place(&self, source: &str, rank: Option<i64>) -> Option<usize> {
-        self.ranks.iter().position(|of| of.rank == rank && of.source == source)
+    fn place(&mut self, source: &str, rank: Option<i64>) -> Option<usize> {
+        let is_it = |of: &RankTimes| of.rank == rank && of.source == source;
+        if !self.ranks.get(self.last).is_some_and(is_it) {
+            self.last = self.ranks.iter().position(is_it)?;
+        }
+        Some(self.last)
     }
 
     fn push(&mut self, place: usize, (start, end): Interval, is_device: bool) -> Result<()> {

@@ -13,6 +13,7 @@ mod refresh;
 use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duckdb::Connection;
@@ -24,6 +25,7 @@ use crate::derive::files::{
 use crate::derive::host::HostTimes;
 use crate::engine::{Settings, connect, select};
 use crate::error::{Result, io};
+use crate::pool::lock;
 use crate::registry::header::Header;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
@@ -68,6 +70,9 @@ pub struct Derive<'r> {
 const MEMORY_MB: usize = 144;
 /// Megabytes that a part has at least where parts are made side by side.
 const PART_MB: usize = 100;
+
+/// Megabytes at least where the memory was too little, and twice that where it is so again.
+const AGAIN_MB: usize = 320;
 
 /// What a connection may take.
 #[derive(Debug, Clone, Copy)]
@@ -115,12 +120,15 @@ impl Derive<'_> {
         let times = if self.memory_limit.is_empty() { 3 } else { 1 };
         for time in 0..times {
             match connection.execute_batch(sql) {
-                Err(e) if e.to_string().contains("Out of Memory") => {}
+                Err(e) if is_out_of_memory(&e) => {}
                 outcome => return Ok(outcome?),
             }
             connection.execute_batch(&match time {
                 0 => "SET threads = 1".to_owned(),
-                _ => format!("SET memory_limit = '{}MB'", memory_mb(connection)?.saturating_mul(2)),
+                _ => {
+                    let twice = memory_mb(connection)?.saturating_mul(2);
+                    format!("SET memory_limit = '{}MB'", twice.max(AGAIN_MB * time))
+                }
             })?;
         }
         Ok(connection.execute_batch(sql)?)
@@ -169,8 +177,9 @@ impl Derive<'_> {
         Ok((side_by_side, share))
     }
 
-    /// Makes parts, some side by side.
-    fn parts(
+    /// Makes parts, some side by side. A part for which its share of the memory is too little is
+    /// made afterwards, alone and with all of it.
+    fn make_parts(
         &self,
         what: &ToDerive<'_>,
         side_by_side: usize,
@@ -179,17 +188,23 @@ impl Derive<'_> {
         over_ranks: &BTreeSet<&str>,
         parts: &[Part],
     ) -> Result<()> {
-        let next = AtomicUsize::new(0);
+        let (next, aside) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = |place: usize| -> Result<()> {
             let work = what.work.join(format!("part-{place}"));
             std::fs::create_dir_all(&work).map_err(|e| io(&work, &e))?;
-            let connection = self.connection(share, &work)?;
+            let mut connection = self.connection(share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let outcome = self.part(what, &work, &connection, by_rank, over_ranks, part);
-                if outcome.is_err() {
-                    // The others make no more.
-                    next.store(parts.len(), Ordering::Relaxed);
-                    return outcome;
+                match self.part(what, &work, &connection, by_rank, over_ranks, part) {
+                    Err(e) if side_by_side > 1 && is_out_of_memory(&e) => {
+                        lock(&aside).push(part);
+                        connection = self.connection(share, &work)?;
+                    }
+                    Err(e) => {
+                        // The others make no more.
+                        next.store(parts.len(), Ordering::Relaxed);
+                        return Err(e);
+                    }
+                    Ok(()) => {}
                 }
             }
             Ok(())
@@ -203,7 +218,16 @@ impl Derive<'_> {
                 Err(panic) => std::panic::resume_unwind(panic),
             });
             ended.fold(first, Result::and)
-        })
+        })?;
+        let aside = std::mem::take(&mut *lock(&aside));
+        if aside.is_empty() {
+            return Ok(());
+        }
+        let all = Share { threads: self.threads, memory_mb: None };
+        let connection = self.connection(all, what.work)?;
+        let mut alone = aside.into_iter();
+        alone
+            .try_for_each(|part| self.part(what, what.work, &connection, by_rank, over_ranks, part))
     }
 
     /// Makes what each of the ranks of a part says by itself: one file of each table.
@@ -250,6 +274,11 @@ impl Derive<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether DuckDB had too little memory for a statement.
+fn is_out_of_memory(error: &impl std::fmt::Display) -> bool {
+    error.to_string().contains("Out of Memory")
 }
 
 /// Megabytes that a connection may take.
@@ -347,6 +376,13 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
+        self.all(what).map_err(|e| match is_out_of_memory(&e) {
+            true => e.hint("give it more: --memory-limit 1GB"),
+            false => e,
+        })
+    }
+
+    fn all(&self, what: &ToDerive<'_>) -> Result<()> {
         let all = Share { threads: self.threads, memory_mb: None };
         let connection = self.connection(all, what.work)?;
         let derived = self.registry.derived();
@@ -377,7 +413,7 @@ impl Derive<'_> {
             }
         }
         let (side_by_side, share) = self.shares(&connection, to_make.len())?;
-        self.parts(what, side_by_side, share, &by_rank, &of_over_ranks, &to_make)?;
+        self.make_parts(what, side_by_side, share, &by_rank, &of_over_ranks, &to_make)?;
         show(what.directory, &connection, &of_over_ranks, None)?;
         for file in by_rank.iter().filter(|f| of_over_ranks.contains(&*f.header.name)) {
             let name = &file.header.name;
