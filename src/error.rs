@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize};
+
 /// Every error and warning code that the program can print, in alphabetical order.
 pub const CODES: &[&str] = &[
     "card-invalid",
@@ -15,6 +17,7 @@ pub const CODES: &[&str] = &[
     "database-corrupt",
     "database-locked",
     "duplicate-rank",
+    "engine-failed",
     "file-changed",
     "file-unreadable",
     "gzip-broken",
@@ -35,10 +38,14 @@ pub const CODES: &[&str] = &[
     "param-invalid",
     "pickle-code",
     "pickle-invalid",
+    "plan-invalid",
+    "plan-other",
+    "plan-stale",
     "protobuf-invalid",
     "sql",
     "sql-file",
     "strict",
+    "task-early",
     "trace-truncated",
     "trace-unknown",
     "usage",
@@ -49,7 +56,7 @@ pub const CODES: &[&str] = &[
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// One fault: a stable code, a sentence, and where it helps a place, facts and a hint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Error {
     /// Stable kebab-case code out of [`CODES`].
     pub code: &'static str,
@@ -61,6 +68,24 @@ pub struct Error {
     pub facts: Option<String>,
     /// One action that helps.
     pub hint: Option<String>,
+}
+
+/// An error as another process wrote it down.
+#[derive(Deserialize)]
+struct Told {
+    code: String,
+    message: String,
+    place: Option<String>,
+    facts: Option<String>,
+    hint: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Error {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Told { code, message, place, facts, hint } = Told::deserialize(deserializer)?;
+        let code = CODES.iter().find(|known| **known == code).copied().unwrap_or("io");
+        Ok(Self { code, message, place, facts, hint })
+    }
 }
 
 impl Error {

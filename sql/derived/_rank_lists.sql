@@ -30,3 +30,4 @@ WITH
 SELECT stated, CAST(md5_number_lower(stated) >> 1 AS BIGINT) AS ranks_key, ranks
 FROM lists
 WHERE ranks IS NOT NULL
+ORDER BY stated

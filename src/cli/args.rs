@@ -9,6 +9,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::cli::version;
+use crate::cli::which::Which;
 use crate::report::Format as Form;
 use crate::report::diagnosis::LEAST_PCT;
 use crate::schema::source::Source as Profiler;
@@ -59,7 +60,7 @@ pub struct Global {
     /// Folder with metrics and views of your own
     #[arg(long, global = true, value_name = "DIR")]
     pub sql_dir: Option<PathBuf>,
-    /// Threads, and files read at a time [default: one per core]
+    /// Threads, and files read at a time [default: one per core; one for `task`]
     #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
     /// Memory for sorting and joining, e.g. 1GB [default: 144MB to ingest, with more than two
@@ -149,6 +150,12 @@ pub enum Command {
     /// Read traces into Parquet tables
     #[command(after_help = "Example: ccl-sql ingest trace_collection/llama-tiny-fsdp2-tp2-4")]
     Ingest(IngestArgs),
+    /// Cut an ingest into tasks, for many machines that share a file system
+    #[command(after_help = "Example: PLAN=$(ccl-sql plan traces/)")]
+    Plan(PlanArgs),
+    /// Run a task of a plan
+    #[command(after_help = "Example: ccl-sql task read \"$PLAN\" 0")]
+    Task(TaskArgs),
     /// Compute metrics of traces
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
     Metric(MetricArgs),
@@ -253,9 +260,76 @@ pub struct IngestArgs {
     /// Folders or files with traces; all below a folder is looked at
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
+    /// Let the machines of a cluster do the work: ray, or ray=ADDRESS. The files and the data
+    /// directory must be on a file system that they share
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub engine: Option<Engine>,
     /// Options of reading the traces.
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// What runs the tasks of an ingest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    /// The address of the cluster of Ray; empty for the one that Ray itself chooses.
+    pub address: String,
+}
+
+/// `ray` or `ray=ADDRESS`.
+fn engine(text: &str) -> Result<Engine, String> {
+    match text.split_once('=').unwrap_or((text, "")) {
+        ("ray", address) => Ok(Engine { address: address.to_owned() }),
+        (other, _) => Err(format!("there is no engine {other:?}; write ray or ray=ADDRESS")),
+    }
+}
+
+/// Options of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Folders or files with traces; all below a folder is looked at. -o is the folder of the plan
+    /// [default: a hidden one in the data directory]
+    #[arg(value_name = "PATH", required_unless_present = "rank")]
+    pub paths: Vec<PathBuf>,
+    /// Options of reading the traces.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// Steps of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TaskStep {
+    /// Print what can be done now, as JSON
+    List,
+    /// Read files: a task each
+    Read,
+    /// Say which files are one trace, and join their tables: one task
+    Layout,
+    /// Derive the tables of some of the ranks: a task each
+    Derive,
+    /// Derive what crosses ranks, and put the traces in their places: one task
+    Finish,
+}
+
+/// Options of `task`.
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "The exit code is 0 when the task is done, now or before; 1 when a file \
+                             cannot be read or a table not be made, which trying again does not \
+                             change: the other tasks go on; 75 when it may be tried again; 2 when \
+                             the command line is wrong."
+)]
+pub struct TaskArgs {
+    /// Step of the plan
+    #[arg(value_enum)]
+    pub step: TaskStep,
+    /// Folder of the plan
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    /// Number of the task, or I/M for a share of all: 0/4 to 3/4 are all of four shares [default:
+    /// all that are open]
+    #[arg(value_name = "N", value_parser = Which::parse)]
+    pub which: Option<Which>,
 }
 
 /// Options of reading traces: of `ingest`, and of the commands that are given a path. They are kept

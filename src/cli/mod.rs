@@ -16,6 +16,7 @@ mod compare;
 mod completions;
 pub(crate) mod context;
 pub(crate) mod diagnose;
+mod engine;
 pub(crate) mod errors;
 mod history;
 mod ingest;
@@ -25,6 +26,7 @@ mod man;
 mod metric;
 mod old;
 mod output;
+mod plan;
 mod printer;
 pub(crate) mod progress;
 pub(crate) mod reading;
@@ -41,6 +43,7 @@ pub(crate) mod statement;
 mod terminal;
 mod trace;
 mod version;
+mod which;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -103,6 +106,7 @@ pub fn program(words: Vec<OsString>) -> u8 {
         });
     }
     let watcher = progress::watcher(cli.global.quiet);
+    let is_task = matches!(cli.command, Command::Task(_));
     let outcome = Context::new(cli.global, watcher)
         .map_err(Errors::from)
         .and_then(|context| run(&context, &cli.command));
@@ -110,7 +114,11 @@ pub fn program(words: Vec<OsString>) -> u8 {
         Ok(()) => 0,
         Err(Errors(errors)) => {
             errors.iter().for_each(|error| printer.error(error));
-            if errors.iter().any(|e| e.code == "usage") { 2 } else { 1 }
+            match errors.iter().any(|e| e.code == "usage") {
+                true => 2,
+                false if is_task => plan::exit_code(&errors),
+                false => 1,
+            }
         }
     }
 }
@@ -165,6 +173,8 @@ fn wrong_line(error: &clap::Error) -> Error {
 pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
     match command {
         Command::Ingest(args) => ingest::run(context, args)?,
+        Command::Plan(args) => plan::plan(context, args)?,
+        Command::Task(args) => plan::task(context, args)?,
         Command::Metric(args) => metric::run(context, args)?,
         Command::Report(args) => report::run(context, args)?,
         Command::Compare(args) => match &args.baseline {

@@ -51,8 +51,12 @@ pub fn ingest_paths(
     paths: &[PathBuf],
     options: &Options,
 ) -> Result<Outcome, Errors> {
-    let finish = context.derive();
-    let mut outcome = ingest::ingest(paths, &context.store, options, &finish)?;
+    let outcome = ingest::ingest(paths, &context.store, options, &context.derive())?;
+    Ok(say(context, outcome))
+}
+
+/// Prints what an ingest did. With --strict, loss of data is one of its errors.
+pub fn say(context: &Context, mut outcome: Outcome) -> Outcome {
     for note in &outcome.notes {
         context.printer.note(&format!("note: {note}"));
     }
@@ -83,7 +87,7 @@ pub fn ingest_paths(
             .hint("`SELECT * FROM ingest_log` says what"),
         );
     }
-    Ok(outcome)
+    outcome
 }
 
 /// Prints what was read of a trace, and the findings that a user should know.

@@ -9,28 +9,30 @@ pub mod busy;
 pub mod files;
 mod host;
 mod refresh;
+mod share;
 
 use std::collections::BTreeSet;
-use std::num::NonZero;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duckdb::Connection;
+use serde::{Deserialize, Serialize};
 
 use crate::derive::busy::busy_intervals;
 use crate::derive::files::{
     WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
 };
 use crate::derive::host::HostTimes;
-use crate::engine::{Settings, connect, select};
-use crate::error::{Result, io};
+use crate::derive::share::{Limits, Share, memory_mb};
+use crate::engine::select;
+use crate::error::{Error, Result, io};
 use crate::pool::lock;
 use crate::registry::header::Header;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
 use crate::spool::parquet::TableWriter;
-use crate::sql_text::{sql_name, sql_path, sql_string};
+use crate::sql_text::{sql_name, sql_path};
 use crate::store::files::rank_folder;
 
 /// Ranks whose events are looked at together, at most: each has a file of its own, and planning
@@ -41,6 +43,9 @@ const CALLS_AT_A_TIME: i64 = 50_000;
 /// Device events and ranges of the host that are looked at together, likewise.
 const ROWS_AT_A_TIME: i64 = 800_000;
 
+/// The tables whose rows say which ranks are looked at together.
+const COUNTED: [&str; 3] = ["ranks", "device_events", "host_ranges"];
+
 /// Raised when one of the steps in Rust changes its meaning.
 const SWEEP_VERSION: u32 = 4;
 
@@ -49,6 +54,8 @@ const SWEEP_VERSION: u32 = 4;
 pub struct ToDerive<'a> {
     /// The directory.
     pub directory: &'a Path,
+    /// The directory that files of parts are written to; mostly the same.
+    pub into: &'a Path,
     /// A folder for files on the way.
     pub work: &'a Path,
     /// The directory of the same ranks whose derived tables were made by the same SQL, and the
@@ -66,42 +73,32 @@ pub struct Derive<'r> {
     pub threads: usize,
 }
 
-/// Megabytes of all that sorts and joins, unless the user says otherwise, or there are many cores.
-const MEMORY_MB: usize = 144;
-/// Megabytes that a part has at least where parts are made side by side.
-const PART_MB: usize = 100;
-
 /// Megabytes at least where the memory was too little, and twice that where it is so again.
 const AGAIN_MB: usize = 320;
 
-/// What a connection may take.
-#[derive(Debug, Clone, Copy)]
-struct Share {
-    /// Threads; 0 for one per core.
-    threads: usize,
-    /// Memory; None for all that there is.
-    memory_mb: Option<usize>,
-}
-
 /// Ranks that are looked at together, and the name of their files.
-struct Part {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Part {
     ranks: Vec<i64>,
     name: String,
+    rows: i64,
+}
+
+impl Part {
+    /// Device events and ranges of the host of its ranks.
+    pub fn rows(&self) -> u64 {
+        self.rows.unsigned_abs()
+    }
 }
 
 impl Derive<'_> {
-    /// A DuckDB connection for sorting and joining: bounded memory, spilling into the workspace.
-    /// Knows the data that derived files read.
+    fn limits(&self) -> Limits<'_> {
+        Limits { memory_limit: &self.memory_limit, threads: self.threads }
+    }
+
+    /// A connection for sorting and joining, which knows the data that derived files read.
     fn connection(&self, share: Share, work: &Path) -> Result<Connection> {
-        let memory_limit = match (share.memory_mb, &*self.memory_limit) {
-            (Some(megabytes), _) => format!("{megabytes}MB"),
-            (None, "") => format!("{}MB", self.default_mb()),
-            (None, given) => given.to_owned(),
-        };
-        let settings = Settings { threads: share.threads, memory_limit, ..Settings::default() };
-        let connection = connect(&settings)?;
-        let spill = sql_string(&work.join("spill").to_string_lossy());
-        connection.execute_batch(&format!("SET temp_directory = {spill}"))?;
+        let connection = self.limits().connection(share, work)?;
         for data in self.registry.derived_data() {
             connection.execute_batch(&format!(
                 "CREATE VIEW {} AS {}",
@@ -110,6 +107,11 @@ impl Derive<'_> {
             ))?;
         }
         Ok(connection)
+    }
+
+    /// A connection with nothing beside it.
+    fn alone(&self, work: &Path) -> Result<Connection> {
+        self.connection(self.limits().alone(), work)
     }
 
     /// Runs a statement that makes a table. Some joins do not spill all that they hold, and each
@@ -148,35 +150,6 @@ impl Derive<'_> {
             .map_err(|e| e.at(file.path.clone()))
     }
 
-    /// Threads, as many as cores unless the user says otherwise.
-    fn all_threads(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-            threads => threads,
-        }
-    }
-
-    /// Megabytes where the user gives none: who has more than two cores has more memory.
-    fn default_mb(&self) -> usize {
-        match self.all_threads() {
-            0..=2 => MEMORY_MB,
-            threads => threads.saturating_mul(PART_MB),
-        }
-    }
-
-    /// How many parts are made side by side, and what each may take. Two parts on a thread each
-    /// take a third less work than one on two threads and then the other.
-    fn shares(&self, connection: &Connection, parts: usize) -> Result<(usize, Share)> {
-        let threads = self.all_threads();
-        let memory_mb = memory_mb(connection)?;
-        let side_by_side = parts.min(threads).min(memory_mb / PART_MB).max(1);
-        let share = Share {
-            threads: threads / side_by_side,
-            memory_mb: (side_by_side > 1).then_some(memory_mb / side_by_side),
-        };
-        Ok((side_by_side, share))
-    }
-
     /// Makes parts, some side by side. A part for which its share of the memory is too little is
     /// made afterwards, alone and with all of it.
     fn make_parts(
@@ -184,10 +157,11 @@ impl Derive<'_> {
         what: &ToDerive<'_>,
         side_by_side: usize,
         share: Share,
-        by_rank: &[&SqlFile],
-        over_ranks: &BTreeSet<&str>,
         parts: &[Part],
     ) -> Result<()> {
+        let (by_rank, over_ranks) = self.files();
+        let by_rank = &by_rank;
+        let over_ranks = &read_by(&over_ranks);
         let (next, aside) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = |place: usize| -> Result<()> {
             let work = what.work.join(format!("part-{place}"));
@@ -223,8 +197,7 @@ impl Derive<'_> {
         if aside.is_empty() {
             return Ok(());
         }
-        let all = Share { threads: self.threads, memory_mb: None };
-        let connection = self.connection(all, what.work)?;
+        let connection = self.alone(what.work)?;
         let mut alone = aside.into_iter();
         alone
             .try_for_each(|part| self.part(what, what.work, &connection, by_rank, over_ranks, part))
@@ -240,12 +213,12 @@ impl Derive<'_> {
         over_ranks: &BTreeSet<&str>,
         part: &Part,
     ) -> Result<()> {
-        let Part { ranks, name: part } = part;
+        let Part { ranks, name: part, .. } = part;
         show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
         for file in by_rank {
             self.make(connection, file)?;
             let query = kept_columns(&file.header.name);
-            let target = || part_file(what.directory, &file.header.name, part);
+            let target = || part_file(what.into, &file.header.name, part);
             match schema::table(&file.header.name) {
                 Some(_) => keep(connection, &query, target)?,
                 // Written without rows too: then it says the types.
@@ -257,7 +230,7 @@ impl Derive<'_> {
         }
         let writer = |name| -> Result<TableWriter> {
             let table = schema::table(name).expect("the table is in the schema");
-            Ok(TableWriter::new(table, &[], part_file(what.directory, name, part)?))
+            Ok(TableWriter::new(table, &[], part_file(what.into, name, part)?))
         };
         let mut host = HostTimes::new(connection, work)?;
         let mut busy = writer("busy_intervals")?;
@@ -276,38 +249,21 @@ impl Derive<'_> {
     }
 }
 
+/// An error with what helps where the memory was too little.
+fn hinted(error: Error) -> Error {
+    match is_out_of_memory(&error) {
+        true => error.hint("give it more: --memory-limit 1GB"),
+        false => error,
+    }
+}
+
 /// Whether DuckDB had too little memory for a statement.
-fn is_out_of_memory(error: &impl std::fmt::Display) -> bool {
+pub(crate) fn is_out_of_memory(error: &impl std::fmt::Display) -> bool {
     error.to_string().contains("Out of Memory")
 }
 
-/// Megabytes that a connection may take.
-fn memory_mb(connection: &Connection) -> Result<usize> {
-    let limit: String =
-        connection.query_row("SELECT current_setting('memory_limit')", [], |row| row.get(0))?;
-    Ok(megabytes(&limit).unwrap_or(MEMORY_MB))
-}
-
-/// Megabytes of a size as DuckDB writes it, whatever was given: `152.5 MiB`.
-fn megabytes(size: &str) -> Option<usize> {
-    let (number, unit) = size.split_once(' ')?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let tenths =
-        whole.parse::<usize>().ok()?.checked_mul(10)? + fraction.get(..1)?.parse::<usize>().ok()?;
-    // In tenths of so many bytes.
-    let bytes: usize = match unit {
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => return None,
-    };
-    // Rounded: 160 MB are 152.5 MiB.
-    Some(tenths.checked_mul(bytes)?.checked_add(5_000_000)? / 10_000_000)
-}
-
-/// The ranks of a trace, in parts that are looked at together.
-fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
+/// The ranks of a trace, in parts that are looked at together, with their rows.
+fn ranks_together(connection: &Connection) -> Result<Vec<(Vec<i64>, i64)>> {
     let mut statement = connection.prepare(
         "SELECT r.rank, coalesce(d.calls, 0), coalesce(d.events, 0) + coalesce(h.ranges, 0)
          FROM (SELECT DISTINCT rank FROM ranks) AS r
@@ -320,23 +276,24 @@ fn parts(connection: &Connection) -> Result<Vec<Vec<i64>>> {
              ON h.rank = r.rank
          ORDER BY r.rank",
     )?;
-    let mut parts: Vec<Vec<i64>> = Vec::new();
-    let (mut calls, mut rows) = (0, 0);
+    let mut parts: Vec<(Vec<i64>, i64)> = Vec::new();
+    let mut calls = 0;
     let mut ranks = statement.query([])?;
     while let Some(row) = ranks.next()? {
         let (rank, of_calls, of_rows): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         match parts.last_mut() {
-            Some(part)
+            Some((part, rows))
                 if part.len() < RANKS_AT_A_TIME
                     && calls + of_calls <= CALLS_AT_A_TIME
-                    && rows + of_rows <= ROWS_AT_A_TIME =>
+                    && *rows + of_rows <= ROWS_AT_A_TIME =>
             {
-                (calls, rows) = (calls + of_calls, rows + of_rows);
+                calls += of_calls;
+                *rows += of_rows;
                 part.push(rank);
             }
             _ => {
-                (calls, rows) = (of_calls, of_rows);
-                parts.push(vec![rank]);
+                calls = of_calls;
+                parts.push((vec![rank], of_rows));
             }
         }
     }
@@ -376,31 +333,44 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
-        self.all(what).map_err(|e| match is_out_of_memory(&e) {
-            true => e.hint("give it more: --memory-limit 1GB"),
-            false => e,
-        })
+        self.all(what).map_err(hinted)
     }
 
     fn all(&self, what: &ToDerive<'_>) -> Result<()> {
-        let all = Share { threads: self.threads, memory_mb: None };
-        let connection = self.connection(all, what.work)?;
-        let derived = self.registry.derived();
-        let (by_rank, over_ranks): (Vec<&SqlFile>, Vec<&SqlFile>) =
-            derived.into_iter().partition(|f| f.header.by_rank);
-        let of_parts = BTreeSet::from(["ranks", "device_events", "host_ranges"]);
-        show(what.directory, &connection, &of_parts, None)?;
+        let connection = self.alone(what.work)?;
+        let Some(to_make) = self.list(&connection, what)? else { return Ok(()) };
+        let (side_by_side, share) = self.limits().shares(&connection, to_make.len())?;
+        self.make_parts(what, side_by_side, share, &to_make)?;
+        self.make_across(&connection, what)
+    }
+
+    /// The files that look at one rank at a time, and those that look at all.
+    fn files(&self) -> (Vec<&SqlFile>, Vec<&SqlFile>) {
+        self.registry.derived().into_iter().partition(|f| f.header.by_rank)
+    }
+
+    /// The parts of a trace that are to be made; the others are taken over. None for a trace
+    /// without ranks, which has no derived tables: a benchmark by itself.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn parts(&self, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
+        self.list(&self.alone(what.work)?, what)
+    }
+
+    fn list(&self, connection: &Connection, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
+        let (by_rank, over_ranks) = self.files();
+        show(what.directory, connection, &BTreeSet::from(COUNTED), None)?;
         // What is per rank is made for a few ranks at a time, so that memory does not grow with
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
         let of_over_ranks = read_by(&over_ranks);
-        let parts = parts(&connection)?;
+        let parts = ranks_together(connection)?;
         if parts.is_empty() {
-            // A benchmark by itself has no ranks, and nothing that follows from them.
-            return Ok(());
+            return Ok(None);
         }
         let mut to_make = Vec::new();
-        for ranks in parts {
+        for (ranks, rows) in parts {
             let name = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
             match what.earlier {
                 Some((earlier, changed))
@@ -409,12 +379,36 @@ impl Derive<'_> {
                 {
                     take_over(earlier, what.directory, &names, &name)?;
                 }
-                _ => to_make.push(Part { ranks, name }),
+                _ => to_make.push(Part { ranks, name, rows }),
             }
         }
-        let (side_by_side, share) = self.shares(&connection, to_make.len())?;
-        self.make_parts(what, side_by_side, share, &by_rank, &of_over_ranks, &to_make)?;
-        show(what.directory, &connection, &of_over_ranks, None)?;
+        Ok(Some(to_make))
+    }
+
+    /// Makes the tables of one part.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn make_part(&self, what: &ToDerive<'_>, part: &Part) -> Result<()> {
+        let (by_rank, over_ranks) = self.files();
+        let connection = self.alone(what.work)?;
+        self.part(what, what.work, &connection, &by_rank, &read_by(&over_ranks), part)
+            .map_err(hinted)
+    }
+
+    /// Makes the tables that look at all ranks, of those of the parts.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn across(&self, what: &ToDerive<'_>) -> Result<()> {
+        let connection = self.alone(what.work)?;
+        self.make_across(&connection, what).map_err(hinted)
+    }
+
+    fn make_across(&self, connection: &Connection, what: &ToDerive<'_>) -> Result<()> {
+        let (by_rank, over_ranks) = self.files();
+        let of_over_ranks = read_by(&over_ranks);
+        show(what.directory, connection, &of_over_ranks, None)?;
         for file in by_rank.iter().filter(|f| of_over_ranks.contains(&*f.header.name)) {
             let name = &file.header.name;
             let files = files_of(what.directory, name);
@@ -427,14 +421,14 @@ impl Derive<'_> {
                 }
             };
             self.execute(
-                &connection,
+                connection,
                 &format!("CREATE OR REPLACE TABLE {} AS {query}", sql_name(name)),
             )?;
         }
         for file in &over_ranks {
-            self.make(&connection, file)?;
+            self.make(connection, file)?;
             if schema::table(&file.header.name).is_some() {
-                keep(&connection, &kept_columns(&file.header.name), || {
+                keep(connection, &kept_columns(&file.header.name), || {
                     part_file(what.directory, &file.header.name, WHOLE)
                 })?;
             }
@@ -444,7 +438,7 @@ impl Derive<'_> {
             // Removed and not written over: it may be shared with the directory still in place.
             std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
         }
-        keep(&connection, "SELECT * FROM _findings", || {
+        keep(connection, "SELECT * FROM _findings", || {
             part_file(what.directory, "ingest_log", WHOLE).map(|_| findings.clone())
         })?;
         // Folders of tables without rows.
@@ -475,7 +469,7 @@ fn applies(connection: &Connection, header: &Header) -> Result<bool> {
 /// The tables and steps that these files read, and those that the steps in Rust do.
 fn read_by<'a>(files: &[&'a SqlFile]) -> BTreeSet<&'a str> {
     let named = files.iter().flat_map(|f| f.header.inputs());
-    named.chain(["ranks", "device_events", "host_ranges"]).collect()
+    named.chain(COUNTED).collect()
 }
 
 /// Makes ingested tables visible, those of these names: of all ranks, or of some.
@@ -515,15 +509,4 @@ fn show(
         ))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::megabytes;
-
-    #[test]
-    fn sizes_are_read_as_duckdb_writes_them() {
-        let sizes = ["152.5 MiB", "1.0 GiB", "18.8 GiB", "512 bytes", "many MiB"];
-        assert_eq!(sizes.map(megabytes), [Some(160), Some(1074), Some(20186), None, None]);
-    }
 }

@@ -13,7 +13,8 @@ use crate::store::cache::Cache;
 use crate::store::manifest::Manifest;
 
 /// The program that answers.
-const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CCL_SQL_BUILD_SOURCES"));
+pub(crate) const PROGRAM: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " ", env!("CCL_SQL_BUILD_SOURCES"));
 
 /// The version of the DuckDB that answers, where the program was not built with it.
 static HOST: OnceLock<String> = OnceLock::new();

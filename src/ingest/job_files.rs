@@ -12,7 +12,7 @@ use crate::ingest::known::Known;
 use crate::ingest::options::Outcome;
 use crate::ingest::ranks::facts::{Facts, Left, Member};
 use crate::ingest::ranks::{self, et};
-use crate::ingest::read::{Failed, SetAside, read_all};
+use crate::ingest::read::{Elsewhere, Failed, SetAside, read_all};
 use crate::ingest::records::{ReadFile, Rows};
 use crate::readers::log::{Log, Severity};
 
@@ -37,9 +37,15 @@ impl JobFiles {
     ///
     /// # Errors
     /// Only faults of the whole job: `io` where the disk is full, `usage`.
-    pub(crate) fn read(job: &Job, work: &Path, known: &mut Known) -> Result<Self> {
+    pub(crate) fn read(
+        job: &Job,
+        work: &Path,
+        known: &mut Known,
+        elsewhere: &Elsewhere<'_>,
+    ) -> Result<Self> {
         loop {
-            let (files, set_aside, failed) = read_all(&job.root, work, &job.options, known)?;
+            let (files, set_aside, failed) =
+                read_all(&job.root, work, &job.options, known, elsewhere)?;
             let facts: Vec<Facts> = files.iter().map(|f| f.record.facts.clone()).collect();
             let (traces, errors, left) = ranks::split(&facts);
             let moved = moved(&files, &traces);

@@ -266,6 +266,11 @@ impl Known {
         Ok(out)
     }
 
+    /// Of nothing but the number of the one file of a root.
+    pub(crate) fn numbered(id: i64) -> Self {
+        Self { ids: vec![id], ..Self::default() }
+    }
+
     /// The source number for the candidate at this place of the root.
     pub(crate) fn id(&self, candidate: usize) -> i64 {
         self.ids.get(candidate).copied().unwrap_or(candidate as i64)

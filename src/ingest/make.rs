@@ -11,13 +11,16 @@ use crate::ingest::assemble;
 use crate::ingest::card::beside::card_sources;
 use crate::ingest::card::fields::Card;
 use crate::ingest::find::labels::{Labels, file_label, root_is_one_file, run_label};
+use crate::ingest::find::walk::Candidate;
 use crate::ingest::job_files::JobFiles;
 use crate::ingest::kept::{All, Before, Job};
 use crate::ingest::known::Earlier;
 use crate::ingest::options::{Outcome, Summary};
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::ranks::findings::{self, recorded};
+use crate::ingest::read::Read;
 use crate::ingest::records::{ReadFile, Rows};
+use crate::input::progress::Watcher;
 use crate::readers::log::{Log, Severity};
 use crate::schema::SCHEMA_VERSION;
 use crate::schema::source::Source;
@@ -68,8 +71,106 @@ pub(crate) struct Maker<'a> {
     pub(crate) store: &'a Store,
     /// The maker of derived tables.
     pub(crate) derive: &'a Derive<'a>,
+    /// Who makes the tables.
+    pub(crate) hands: &'a dyn Hands,
+    /// Place of the job among those of the call.
+    pub(crate) number: usize,
     /// Seconds that reading took.
     pub(crate) read_seconds: f64,
+}
+
+/// What the tables of a trace are made of.
+pub(crate) struct Making<'a> {
+    /// The place of the trace in its job, and that of the job: the same in every process that looks
+    /// at the same files.
+    pub(crate) key: String,
+    /// The empty directory of the trace.
+    pub(crate) directory: &'a Path,
+    /// The folder for work in progress.
+    pub(crate) work: &'a Path,
+    /// The files of the job.
+    pub(crate) files: &'a mut [ReadFile],
+    /// Those of the trace, with the rank of each.
+    pub(crate) members: &'a [Member],
+    /// Whether the files that were read before make a trace of the same ranks.
+    pub(crate) same_ranks: bool,
+    /// The card of the job.
+    pub(crate) card: Option<&'a Card>,
+    /// Findings of the trace.
+    pub(crate) log: &'a Log,
+    /// The directory of the same ranks whose derived tables are those of the same SQL.
+    pub(crate) earlier: Option<&'a Path>,
+    /// The ranks that are not as they were there.
+    pub(crate) changed: BTreeSet<i64>,
+    /// The maker of derived tables.
+    pub(crate) derive: &'a Derive<'a>,
+    /// Who is told how far it is.
+    pub(crate) watcher: &'a Watcher,
+}
+
+impl Making<'_> {
+    /// Writes the tables that are read from files.
+    pub(crate) fn assemble(&mut self) -> Result<()> {
+        self.watcher.tell(|w| w.phase("joining ranks"));
+        assemble::write(
+            self.directory,
+            self.work,
+            self.files,
+            self.members,
+            self.same_ranks,
+            self.card,
+            self.log,
+        )?;
+        self.watcher.tell(|w| w.phase("matching calls"));
+        self.watcher.go_on()
+    }
+
+    /// The derived tables to make.
+    pub(crate) fn to_derive(&self) -> ToDerive<'_> {
+        ToDerive {
+            directory: self.directory,
+            into: self.directory,
+            work: self.work,
+            earlier: self.earlier.map(|directory| (directory, &self.changed)),
+        }
+    }
+}
+
+/// Who makes the tables of traces: one process, or the tasks of a plan, each a piece.
+pub(crate) trait Hands: Sync {
+    /// What was read of a file elsewhere; None where it is to be read here.
+    fn read(&self, _: &Candidate) -> Option<Result<Read>> {
+        None
+    }
+
+    /// Whether the files are read elsewhere: then nothing that a killed ingest left is taken over.
+    fn is_planned(&self) -> bool {
+        false
+    }
+
+    /// Whether traces are put in their places.
+    fn publishes(&self) -> bool {
+        true
+    }
+
+    /// Seconds that went by elsewhere.
+    fn seconds_before(&self) -> f64 {
+        0.0
+    }
+
+    /// Makes tables of a trace; whether it has all of them now, and lacks its manifest alone.
+    fn tables(&self, making: Making<'_>) -> Result<bool>;
+}
+
+/// One process, which makes everything.
+pub(crate) struct Alone;
+
+impl Hands for Alone {
+    fn tables(&self, mut making: Making<'_>) -> Result<bool> {
+        making.assemble()?;
+        making.derive.derive(&making.to_derive())?;
+        Ok(true)
+    }
 }
 
 /// One trace to make.
@@ -110,13 +211,16 @@ impl Maker<'_> {
             taken.extend(before.map(|before| before.manifest.trace.clone()));
             let trace = Trace { index, label, before, members };
             match self.make(&trace, files, names, outcome) {
-                Ok(mut summary) => {
+                Ok(None) => {}
+                Ok(Some(mut summary)) => {
                     let of = members.iter().map(|m| files.files[m.file].record.bytes);
                     let share = of.sum::<u64>() as f64 / all_bytes as f64;
                     summary.seconds = self.read_seconds * share + started.elapsed().as_secs_f64();
                     outcome.traces.push(summary);
                     for m in members {
-                        if let Rows::Spool(spool) = &files.files[m.file].rows {
+                        if let Rows::Spool(spool) = &files.files[m.file].rows
+                            && spool.starts_with(self.work)
+                        {
                             // Its rows are in the trace now; the workspace is removed anyway.
                             let _ = std::fs::remove_dir_all(spool);
                         }
@@ -141,14 +245,14 @@ impl Maker<'_> {
         run.unwrap_or_else(|| file_label(&root.path, first))
     }
 
-    /// Makes a trace and puts it in its place.
+    /// Makes a trace and puts it in its place; None where its tables are not complete yet.
     fn make(
         &self,
         trace: &Trace<'_>,
         files: &mut JobFiles,
         names: &mut Names,
         outcome: &mut Outcome,
-    ) -> Result<Summary> {
+    ) -> Result<Option<Summary>> {
         let members = trace.members;
         for m in members {
             files.files[m.file].record.source.rank = m.rank;
@@ -158,31 +262,31 @@ impl Maker<'_> {
         let ranks: BTreeSet<Option<i64>> = members.iter().map(|m| m.rank).collect();
         let before = self.earlier.of_ranks(&mut files.files, members, &ranks);
 
-        self.job.options.watcher.tell(|w| w.phase("joining ranks"));
+        let is_new = |m: &&Member| matches!(files.files[m.file].rows, Rows::Spool(_));
+        let changed = members.iter().filter(is_new).filter_map(|m| m.rank).collect();
         let directory = self.work.join(format!("made-{}", trace.index)).join("trace=made");
         std::fs::create_dir_all(&directory).map_err(|e| io(&directory, &e))?;
-        let is_again = before.is_some();
-        assemble::write(
-            &directory,
-            self.work,
-            &mut files.files,
+        let is_complete = self.hands.tables(Making {
+            key: format!("{}-{}", self.number, trace.index),
+            directory: &directory,
+            work: self.work,
+            files: &mut files.files,
             members,
-            is_again,
-            self.card,
-            &log,
-        )?;
-
-        self.job.options.watcher.tell(|w| w.phase("matching calls"));
-        self.job.options.watcher.go_on()?;
-        let is_new = |m: &&Member| matches!(files.files[m.file].rows, Rows::Spool(_));
-        let changed: BTreeSet<i64> = members.iter().filter(is_new).filter_map(|m| m.rank).collect();
-        let earlier = before
-            .filter(|held| held.manifest.derived_sha256 == self.derive.sha256())
-            .map(|held| (held.directory.as_path(), &changed));
-        self.derive.derive(&ToDerive { directory: &directory, work: self.work, earlier })?;
-
+            same_ranks: before.is_some(),
+            card: self.card,
+            log: &log,
+            earlier: before
+                .filter(|held| held.manifest.derived_sha256 == self.derive.sha256())
+                .map(|held| held.directory.as_path()),
+            changed,
+            derive: self.derive,
+            watcher: &self.job.options.watcher,
+        })?;
+        if !is_complete {
+            return Ok(None);
+        }
         let name = self.publish(trace, &directory, files, names, &mut log, outcome)?;
-        Ok(summary(name, trace, &files.files, &log))
+        Ok(Some(summary(name, trace, &files.files, &log)))
     }
 
     /// Puts a directory that is complete but for its manifest in its place; the name that it got.

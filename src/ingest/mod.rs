@@ -16,6 +16,7 @@ pub(crate) mod kept;
 pub(crate) mod known;
 pub(crate) mod make;
 pub mod options;
+pub mod plan;
 pub(crate) mod ranks;
 pub(crate) mod read;
 pub(crate) mod records;
@@ -30,7 +31,7 @@ use crate::ingest::card::beside::find_card;
 use crate::ingest::job_files::JobFiles;
 use crate::ingest::kept::{All, Job, jobs};
 use crate::ingest::known::{Earlier, Known};
-use crate::ingest::make::{Maker, Names};
+use crate::ingest::make::{Alone, Hands, Maker, Names};
 use crate::ingest::options::{Options, Outcome};
 use crate::readers::log::Log;
 use crate::store::Store;
@@ -59,28 +60,40 @@ pub fn ingest(
     let store = &Store { durable: store.durable && !options.no_sync, ..store.clone() };
     let found = All::of(store);
     let jobs = jobs(paths, options, &given, &found, &mut outcome)?;
-    let mut names = Names::new(&jobs, &found);
-    for job in &jobs {
-        if let Err(error) = ingest_job(job, &mut names, store, derive, &mut outcome) {
-            outcome.errors.push(error);
-        }
-        options.watcher.tell(|w| w.end());
-        if options.watcher.go_on().is_err() {
-            break;
-        }
-    }
+    ingest_jobs(&jobs, &found, store, derive, &Alone, &mut outcome);
     if outcome.traces.is_empty() && outcome.errors.is_empty() {
         return Err(nothing_found(paths, &outcome));
     }
     Ok(outcome)
 }
 
+/// Ingests the traces of jobs, one job after the other.
+pub(crate) fn ingest_jobs(
+    jobs: &[Job],
+    found: &All,
+    store: &Store,
+    derive: &Derive<'_>,
+    hands: &dyn Hands,
+    outcome: &mut Outcome,
+) {
+    let mut names = Names::new(jobs, found);
+    for (number, job) in jobs.iter().enumerate() {
+        let outcome_of = ingest_job((number, job), &mut names, store, derive, hands, outcome);
+        outcome.errors.extend(outcome_of.err());
+        job.options.watcher.tell(|w| w.end());
+        if job.options.watcher.go_on().is_err() {
+            break;
+        }
+    }
+}
+
 /// Ingests the traces of one job.
 fn ingest_job(
-    job: &Job,
+    (number, job): (usize, &Job),
     names: &mut Names,
     store: &Store,
     derive: &Derive<'_>,
+    hands: &dyn Hands,
     outcome: &mut Outcome,
 ) -> Result<()> {
     let started = Instant::now();
@@ -92,18 +105,23 @@ fn ingest_job(
         records::read(folder).iter().any(|record| job.root.has(&record.source.absolute))
     };
     if earlier.unchanged {
-        store.tidy(is_of_job);
-        outcome.traces.extend(earlier.refresh(&job.root, store, derive)?);
+        if hands.publishes() {
+            store.tidy(is_of_job);
+            outcome.traces.extend(earlier.refresh(&job.root, store, derive)?);
+        }
         return Ok(());
     }
     let mut work = store.workspace()?;
+    if hands.is_planned() {
+        work.leftovers.clear();
+    }
     earlier.hold(&work);
     let mut known = Known::find(job, &earlier, &work)?;
     work.settle(is_of_job);
 
     let shown = names.of_path(&job.root.path).swap_remove(0);
     job.options.watcher.tell(|w| w.start(&shown, known.bytes_to_read(&job.root)));
-    let mut files = JobFiles::read(job, &work.path, &mut known)?;
+    let mut files = JobFiles::read(job, &work.path, &mut known, &|file| hands.read(file))?;
     // A damaged file is read again when it is whole; the others need not be.
     work.keep = files.some_failed();
     job.options.watcher.go_on()?;
@@ -118,14 +136,16 @@ fn ingest_job(
         earlier: &earlier,
         store,
         derive,
-        read_seconds: started.elapsed().as_secs_f64(),
+        hands,
+        number,
+        read_seconds: hands.seconds_before() + started.elapsed().as_secs_f64(),
     };
     maker.make_all(&traces, &mut files, names, outcome);
     Ok(())
 }
 
 /// The error of a call that has neither a trace nor a fault.
-fn nothing_found(paths: &[PathBuf], outcome: &Outcome) -> Error {
+pub(crate) fn nothing_found(paths: &[PathBuf], outcome: &Outcome) -> Error {
     let shown: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
     let error = Error::new("nothing-found", "no trace was found").at(shown.join(", ")).hint(
         "give a folder with traces of Kineto (.json, .json.gz), Nsight Systems (.sqlite, .nsys-rep) \
@@ -142,7 +162,7 @@ fn nothing_found(paths: &[PathBuf], outcome: &Outcome) -> Error {
 
 /// Allows as many open files as the system lets a process have: a file of many ranks writes several
 /// for each.
-fn allow_files() {
+pub(crate) fn allow_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let now = getrlimit(Resource::Nofile);
     if now.current < now.maximum || (now.current.is_some() && now.maximum.is_none()) {

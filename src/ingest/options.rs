@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 use crate::input::progress::Watcher;
 use crate::readers::log;
 use crate::schema::source::Source;
-use crate::store::manifest::Asked;
+use crate::store::manifest::{Asked, path_text};
 
 /// The options of an ingest.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Name of the trace (`--name`).
     pub name: Option<String>,
@@ -32,6 +34,7 @@ pub struct Options {
     /// Options that change the rows of a file.
     pub asked: Asked,
     /// The watcher that is told of progress.
+    #[serde(skip)]
     pub watcher: Watcher,
 }
 
@@ -43,11 +46,12 @@ impl Options {
 }
 
 /// One trace after an ingest.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
     /// Name of the trace.
     pub trace: String,
     /// The path that its name comes from.
+    #[serde(with = "path_text")]
     pub origin: PathBuf,
     /// Profilers that its files are of.
     pub sources: Vec<Source>,
@@ -69,7 +73,7 @@ pub struct Summary {
 }
 
 /// Everything that an ingest did: traces made, and what failed.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Traces, in the order of their folders.
     pub traces: Vec<Summary>,

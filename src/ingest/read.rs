@@ -23,6 +23,8 @@ use crate::store::workspace;
 
 pub(crate) type SetAside = Vec<(Candidate, String)>;
 pub(crate) type Failed = Vec<(Candidate, Error)>;
+/// What was read of a file elsewhere; None where it is to be read here.
+pub(crate) type Elsewhere<'a> = dyn Fn(&Candidate) -> Option<Result<Read>> + Sync + 'a;
 
 /// Files that are read at a time: each holds some tens of megabytes, and further threads help with
 /// those that are open.
@@ -34,6 +36,7 @@ pub(crate) fn read_all(
     work: &Path,
     options: &Options,
     known: &Known,
+    elsewhere: &Elsewhere<'_>,
 ) -> Result<(Vec<ReadFile>, SetAside, Failed)> {
     let threads = match options.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -64,7 +67,7 @@ pub(crate) fn read_all(
             let Some(candidate) = root.candidates.get(i) else { return };
             let result = match known.of(candidate) {
                 Some(files) => Ok(Read::Files(files)),
-                None => ask.read(candidate, known.id(i)),
+                None => elsewhere(candidate).unwrap_or_else(|| ask.read(candidate, known.id(i))),
             };
             results.lock().expect("no reader panics while it holds the list").push((i, result));
         }
@@ -99,9 +102,11 @@ pub(crate) fn read_all(
     Ok((files, set_aside, failed))
 }
 
-enum Read {
+/// What a file turned out to be.
+pub(crate) enum Read {
     /// The shares of a file.
     Files(Vec<ReadFile>),
+    /// No trace, but this.
     Other(String),
 }
 

@@ -122,9 +122,29 @@ impl Kind {
         }
     }
 
+    /// The kinds that there is a reader for.
+    const READ: [Self; 11] = [
+        Self::Json,
+        Self::XlaJson,
+        Self::ExecutionTrace,
+        Self::XPlane,
+        Self::Sqlite,
+        Self::NsysReport,
+        Self::NsysFolder,
+        Self::Pickle,
+        Self::MemoryTimeline,
+        Self::BenchRecord,
+        Self::NvlinkSamples,
+    ];
+
+    /// A kind that is read, by the name that it is printed as.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::READ.into_iter().find(|kind| format!("{kind:?}") == word)
+    }
+
     /// Whether there is a reader for it.
     pub fn is_read(self) -> bool {
-        !matches!(self, Self::Yaml | Self::Prose | Self::Other(_))
+        Self::READ.contains(&self)
     }
 
     /// Whether a file is read alone, with all threads: it holds many ranks, or is read as a whole.

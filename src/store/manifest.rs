@@ -141,7 +141,7 @@ pub struct Stored(#[serde(with = "path_text")] pub PathBuf);
 
 /// Paths as text. One that is no UTF-8 is written as the digits of its bytes, behind a word that no
 /// absolute path starts with.
-mod path_text {
+pub(crate) mod path_text {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ pub(crate) struct Root {
 
 impl Root {
     /// A job without files yet.
-    fn new(path: PathBuf, top: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf, top: PathBuf) -> Self {
         Self { path, top, candidates: Vec::new(), others: Vec::new(), replaced: Vec::new() }
     }
 

@@ -9,6 +9,7 @@ mod list;
 mod metric;
 mod names;
 mod own_sql;
+mod plan;
 mod selection;
 mod shown;
 mod sql;

@@ -75,7 +75,8 @@ pub fn build(case: &str, data: &Path) {
     let registry = Registry::load(None).expect("the registry loads");
     let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 0 };
     let work = tempfile::tempdir().expect("a temporary folder");
-    let what = ToDerive { directory: &directory, work: work.path(), earlier: None };
+    let what =
+        ToDerive { directory: &directory, into: &directory, work: work.path(), earlier: None };
     derive.derive(&what).expect("the derived tables can be made");
     let mut manifest = Manifest {
         trace: case.to_owned(),

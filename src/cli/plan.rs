@@ -1,0 +1,98 @@
+//! `plan` and `task`: an ingest in pieces, for whatever runs them on many machines.
+
+use serde_json::json;
+
+use crate::cli::args::{PlanArgs, TaskArgs, TaskStep};
+use crate::cli::context::Context;
+use crate::cli::errors::Errors;
+use crate::cli::reading::{options, say};
+use crate::cli::which::Which;
+use crate::derive::Derive;
+use crate::error::{Error, Result};
+use crate::ingest::options::Options;
+use crate::ingest::plan::{Listing, Open, Plan, Step};
+use crate::input::place::absolute;
+use crate::report::units::human;
+
+/// Runs `plan`: the folder of the plan is the result.
+///
+/// # Errors
+/// Those of an ingest as a whole, `output-exists`, `io`.
+pub fn plan(context: &Context, args: &PlanArgs) -> Result<()> {
+    let options = Options { force: context.global.force, ..options(context, &args.reading) };
+    let (folder, derive) = (context.global.output.as_deref(), context.derive());
+    let plan = Plan::make(folder, &args.paths, &context.store, &options, &derive)?;
+    let (files, bytes) = plan.to_read();
+    let is_new = plan.list()?.tasks.len() == files;
+    context.printer.note(&format!(
+        "{files} file{} to read, {}{}",
+        if files == 1 { "" } else { "s" },
+        human(&bytes.into(), Some("bytes")),
+        if is_new || files == 0 { "" } else { "; the plan was begun, and goes on" },
+    ));
+    context.printer.result(format!("{}\n", plan.folder.display()).as_bytes())
+}
+
+/// Runs `task`.
+///
+/// # Errors
+/// Those of the task.
+pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
+    let plan = Plan::open(&absolute(&args.plan), &context.derive())?;
+    plan.enter()?;
+    let step = match args.step {
+        TaskStep::List => return Ok(list(context, &plan)?),
+        TaskStep::Read => Step::Read,
+        TaskStep::Layout => Step::Layout,
+        TaskStep::Derive => Step::Derive,
+        TaskStep::Finish => Step::Finish,
+    };
+    let one = |n| run(context, &plan, step, n);
+    match (step, args.which) {
+        (Step::Layout, None) => one(0)?,
+        (Step::Finish, None) => {
+            one(0)?;
+            return Errors(say(context, plan.outcome()?).errors).result();
+        }
+        (Step::Read | Step::Derive, Some(Which::One(n))) => one(n)?,
+        (Step::Read | Step::Derive, which) => {
+            let total = plan.tasks_of(step)?;
+            let is_mine = |n: &usize| match which {
+                Some(Which::Share { i, of }) => n % of == i,
+                _ => true,
+            };
+            let errors: Vec<Error> =
+                (0..total).filter(is_mine).filter_map(|n| one(n).err()).collect();
+            return Errors(errors).result();
+        }
+        (Step::Layout | Step::Finish, Some(_)) => {
+            return Err(Error::new("usage", "this step is one task, without a number").into());
+        }
+    }
+    Ok(())
+}
+
+fn run(context: &Context, plan: &Plan, step: Step, n: usize) -> Result<()> {
+    // Whoever runs tasks runs one on each core.
+    let threads = context.global.jobs.max(1);
+    let derive = Derive { threads, ..context.derive() };
+    plan.run(step, n, (threads, &context.watcher), &derive)
+}
+
+/// Prints what can be done now.
+fn list(context: &Context, plan: &Plan) -> Result<()> {
+    let Listing { step, total, tasks } = plan.list()?;
+    let task =
+        |Open { n, size, memory_mb }: &Open| json!({"n": n, "size": size, "memory_mb": memory_mb});
+    let document = json!({
+        "plan": 1, "step": step, "total": total, "tasks": tasks.iter().map(task).collect::<Vec<_>>(),
+    });
+    context.printer.result(format!("{document:#}\n").as_bytes())
+}
+
+/// The exit code of a task that failed: 75 where it may be tried again.
+pub fn exit_code(errors: &[Error]) -> u8 {
+    let may_pass =
+        |e: &Error| e.is_io() || ["data-dir-locked", "interrupted", "task-early"].contains(&e.code);
+    if errors.iter().any(may_pass) { 75 } else { 1 }
+}

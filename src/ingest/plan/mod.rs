@@ -1,0 +1,344 @@
+//! An ingest in tasks, for many machines that share a file system: which tasks there are, and which
+//! of them are done.
+//!
+//! A plan is a folder. Four steps follow each other:
+//! 1. every file is read (a task each);
+//! 2. the files are laid out as traces;
+//! 3. the tables of parts of the ranks are derived (a task each);
+//! 4. the traces are finished.
+//!
+//! A task works aside, in a folder of its own, and is done when that folder has its name: one that
+//! is killed leaves nothing that counts, and two of the same do no harm. Where and when tasks run,
+//! and how often they are tried, is the business of whoever runs them.
+
+mod tasks;
+mod written;
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use self::written::{DONE, LayoutDone, OUTCOME, PLAN, ReadTask, Written, get, put};
+use crate::derive::Derive;
+use crate::engine::kept::PROGRAM;
+use crate::error::{Error, Result, io};
+use crate::ingest::card::Given;
+use crate::ingest::card::beside::find_card;
+use crate::ingest::kept::{All, Job, jobs};
+use crate::ingest::known::{Earlier, Known};
+use crate::ingest::nothing_found;
+use crate::ingest::options::{Options, Outcome};
+use crate::input::place::absolute;
+use crate::readers::log::Log;
+use crate::store::Store;
+use crate::store::manifest::Stored;
+use crate::store::names::valid_name;
+
+/// Memory that a task needs at most, whatever it reads: an ingest stays below 300 MB.
+const TASK_MB: u64 = 512;
+
+/// An ingest in tasks.
+pub struct Plan {
+    /// The folder of the plan.
+    pub folder: PathBuf,
+    written: Written,
+}
+
+/// The steps of a plan, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Files are read: a task each.
+    Read,
+    /// Which files are a trace, and its tables: one task.
+    Layout,
+    /// Tables of some ranks of a trace: a task each.
+    Derive,
+    /// Tables over all ranks, manifests, and the traces in their places: one task.
+    Finish,
+}
+
+/// What is to be done next: tasks that wait for nothing.
+#[derive(Debug, Serialize)]
+pub struct Listing {
+    /// The step; None when everything is done.
+    pub step: Option<Step>,
+    /// Tasks of the step.
+    pub total: usize,
+    /// Those of them that are open.
+    pub tasks: Vec<Open>,
+}
+
+/// A task that is open.
+#[derive(Debug, Serialize)]
+pub struct Open {
+    /// The number of the task.
+    pub n: usize,
+    /// How much there is to do: bytes of a file, events of a part.
+    pub size: u64,
+    /// Megabytes of memory that suffice.
+    pub memory_mb: u64,
+}
+
+impl Plan {
+    /// Plans the ingest of paths. A folder that holds this very plan already keeps what is done.
+    ///
+    /// # Errors
+    /// Those of an ingest as a whole, and `io`.
+    pub fn make(
+        folder: Option<&Path>,
+        paths: &[PathBuf],
+        store: &Store,
+        options: &Options,
+        derive: &Derive<'_>,
+    ) -> Result<Self> {
+        if let Some(name) = &options.name {
+            valid_name(name)?;
+        }
+        std::fs::create_dir_all(&store.path).map_err(|e| io(&store.path, &e))?;
+        let here = std::env::current_dir().map_err(|e| io(Path::new("."), &e))?;
+        let mut written = Written {
+            program: program(derive),
+            folder: Stored(here),
+            paths: paths.iter().cloned().map(Stored).collect(),
+            options: options.clone(),
+            data: Stored(absolute(&store.path)),
+            made_s: now_s(),
+            reads: Vec::new(),
+        };
+        let folder = match folder {
+            Some(folder) => absolute(folder),
+            None => {
+                let asked = serde_json::to_string(&(&written.folder, &written.paths, options))
+                    .map_err(|e| Error::new("usage", format!("a path cannot be kept: {e}")))?;
+                let hash = crate::hash::sha256_text(&asked);
+                absolute(&store.path).join(format!(".plan-{}", &hash[..12]))
+            }
+        };
+        let mut outcome = Outcome::default();
+        let all = All::of(store);
+        let jobs = planned(paths, options, &all, &mut outcome)?;
+        if jobs.is_empty() {
+            let first = outcome.errors.drain(..).next();
+            return Err(first.unwrap_or_else(|| nothing_found(paths, &outcome)));
+        }
+        for job in &jobs {
+            written.reads.extend(reads(job, store)?.unwrap_or_default());
+        }
+        let plan = Self { folder, written };
+        let before = get::<Written>(&plan.folder.join(PLAN));
+        let goes_on = before.is_ok_and(|before| before.is_same(&plan.written))
+            && !plan.folder.join(OUTCOME).exists();
+        if goes_on {
+            return Self::open(&plan.folder, derive);
+        }
+        plan.clear()?;
+        put(&plan.folder.join(PLAN), &plan.written)?;
+        Ok(plan)
+    }
+
+    /// The plan in a folder.
+    ///
+    /// # Errors
+    /// `plan-invalid` where there is none, `plan-other` for one of another program or SQL.
+    pub fn open(folder: &Path, derive: &Derive<'_>) -> Result<Self> {
+        let path = folder.join(PLAN);
+        if !path.is_file() {
+            return Err(Error::new("plan-invalid", "the folder holds no plan")
+                .at(folder.display().to_string())
+                .hint("make one: ccl-sql plan PATH"));
+        }
+        let written: Written = get(&path)?;
+        if written.program != program(derive) {
+            return Err(Error::new(
+                "plan-other",
+                "the plan is of another program, or of other SQL",
+            )
+            .at(folder.display().to_string())
+            .facts(format!("plan: {}; here: {}", written.program, program(derive)))
+            .hint("run the same ccl-sql with the same --sql-dir everywhere, or plan again"));
+        }
+        Ok(Self { folder: absolute(folder), written })
+    }
+
+    /// Goes to the folder that relative paths of the plan count from.
+    ///
+    /// # Errors
+    /// `plan-invalid` where a path is relative and the folder is not there.
+    pub fn enter(&self) -> Result<()> {
+        let is_relative = |path: &Stored| path.0.is_relative();
+        match std::env::set_current_dir(&self.written.folder.0) {
+            Err(e) if self.written.paths.iter().any(is_relative) => Err(Error::new(
+                "plan-invalid",
+                "paths of the plan are relative to a folder that is \
+                                                not here",
+            )
+            .at(self.written.folder.0.display().to_string())
+            .facts(e.to_string())
+            .hint("plan again with absolute paths")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is to be done next.
+    ///
+    /// # Errors
+    /// `io`, `plan-invalid`.
+    pub fn list(&self) -> Result<Listing> {
+        if self.folder.join(OUTCOME).exists() {
+            return Ok(Listing { step: None, total: 0, tasks: Vec::new() });
+        }
+        let sizes: Vec<u64> = self.written.reads.iter().map(|task| task.bytes).collect();
+        let reads = self.open_tasks(Step::Read, &sizes);
+        if !reads.tasks.is_empty() {
+            return Ok(reads);
+        }
+        let one = |step| Listing { step: Some(step), total: 1, tasks: vec![task(0, 0)] };
+        if !self.is_done(Step::Layout, 0) {
+            return Ok(one(Step::Layout));
+        }
+        let layout = self.laid_out()?;
+        let sizes: Vec<u64> = layout.derives.iter().map(|task| task.part.rows()).collect();
+        let derives = self.open_tasks(Step::Derive, &sizes);
+        if !derives.tasks.is_empty() {
+            return Ok(derives);
+        }
+        Ok(one(Step::Finish))
+    }
+
+    /// How many tasks a step has.
+    ///
+    /// # Errors
+    /// `task-early` where nothing says it yet.
+    pub fn tasks_of(&self, step: Step) -> Result<usize> {
+        Ok(match step {
+            Step::Read => self.written.reads.len(),
+            Step::Derive => self.laid_out()?.derives.len(),
+            Step::Layout | Step::Finish => 1,
+        })
+    }
+
+    /// How many files are to be read, and their bytes.
+    pub fn to_read(&self) -> (usize, u64) {
+        (self.written.reads.len(), self.written.reads.iter().map(|task| task.bytes).sum())
+    }
+
+    /// What the ingest did.
+    ///
+    /// # Errors
+    /// `io` where it is not done.
+    pub fn outcome(&self) -> Result<Outcome> {
+        get(&self.folder.join(OUTCOME))
+    }
+
+    /// Removes the plan.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn remove(self) -> Result<()> {
+        std::fs::remove_dir_all(&self.folder).map_err(|e| io(&self.folder, &e))
+    }
+
+    /// An empty folder for the plan. A folder with other things is nobody's to clear.
+    fn clear(&self) -> Result<()> {
+        let folder = &self.folder;
+        let is_ours = folder.join(PLAN).is_file();
+        let is_empty = std::fs::read_dir(folder).is_ok_and(|mut dir| dir.next().is_none());
+        if folder.exists() && !is_ours && !is_empty {
+            return Err(Error::new("output-exists", "there is something else in the folder")
+                .at(folder.display().to_string())
+                .hint("give an empty folder, or one that is not there, with -o PLAN"));
+        }
+        if is_ours {
+            std::fs::remove_dir_all(folder).map_err(|e| io(folder, &e))?;
+        }
+        std::fs::create_dir_all(folder).map_err(|e| io(folder, &e))
+    }
+
+    /// The folder of a task that is done.
+    fn place(&self, step: Step, n: usize) -> PathBuf {
+        match step {
+            Step::Read => self.folder.join(format!("read-{n}")),
+            Step::Derive => self.folder.join(format!("derive-{n}")),
+            Step::Layout => self.folder.join("layout"),
+            Step::Finish => self.folder.clone(),
+        }
+    }
+
+    fn is_done(&self, step: Step, n: usize) -> bool {
+        self.place(step, n).join(DONE).is_file()
+    }
+
+    fn open_tasks(&self, step: Step, sizes: &[u64]) -> Listing {
+        let open = |(n, _): &(usize, &u64)| !self.is_done(step, *n);
+        let tasks = sizes.iter().enumerate().filter(open).map(|(n, size)| task(n, *size));
+        Listing { step: Some(step), total: sizes.len(), tasks: tasks.collect() }
+    }
+
+    fn laid_out(&self) -> Result<LayoutDone> {
+        if !self.is_done(Step::Layout, 0) {
+            return Err(early("the traces are not laid out yet"));
+        }
+        get(&self.place(Step::Layout, 0).join(DONE))
+    }
+}
+
+/// The fault of a task that must wait for others.
+fn early(why: &str) -> Error {
+    Error::new("task-early", why)
+        .hint("`ccl-sql task list PLAN` says what can be done now, or try again later")
+}
+
+fn task(n: usize, size: u64) -> Open {
+    Open { n, size, memory_mb: TASK_MB }
+}
+
+/// What the files of a plan depend on beside the traces.
+fn program(derive: &Derive<'_>) -> String {
+    format!("{PROGRAM} {}", &derive.sha256()[..16])
+}
+
+fn now_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// The jobs below paths.
+fn planned(
+    paths: &[PathBuf],
+    options: &Options,
+    all: &All,
+    outcome: &mut Outcome,
+) -> Result<Vec<Job>> {
+    let given = Given::read(options.card.as_deref(), options.config.as_deref())
+        .map_err(|mut errors| errors.swap_remove(0))?;
+    jobs(paths, options, &given, all, outcome)
+}
+
+/// The files of a job that are to be read; None where its traces are as they would be made.
+fn reads(job: &Job, store: &Store) -> Result<Option<Vec<ReadTask>>> {
+    let card = find_card(&job.root, &job.given, &mut Log::default());
+    let earlier = Earlier::find(job, card.as_ref());
+    if earlier.unchanged {
+        return Ok(None);
+    }
+    let mut work = store.workspace()?;
+    work.leftovers.clear();
+    let known = Known::find(job, &earlier, &work)?;
+    let to_read = job.root.candidates.iter().enumerate().filter(|(_, file)| !known.has(file));
+    let read = to_read.filter(|(_, file)| file.kind.is_read()).filter_map(|(i, file)| {
+        let now = file.source(0)?;
+        Some(ReadTask {
+            root: Stored(job.root.path.clone()),
+            id: known.id(i),
+            file: Stored(file.place.file.clone()),
+            member: file.place.member.clone(),
+            kind: format!("{:?}", file.kind),
+            direct: file.direct,
+            rank: file.rank,
+            bytes: now.bytes,
+            mtime_ns: now.mtime_ns,
+        })
+    });
+    Ok(Some(read.collect()))
+}

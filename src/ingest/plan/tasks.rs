@@ -1,0 +1,385 @@
+//! The tasks of a plan.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::Serialize;
+
+use crate::derive::{Derive, ToDerive};
+use crate::error::{Error, Result, io};
+use crate::ingest::find::Root;
+use crate::ingest::find::walk::Candidate;
+use crate::ingest::kept::All;
+use crate::ingest::known::Known;
+use crate::ingest::make::{Hands, Making};
+use crate::ingest::options::{Options, Outcome};
+use crate::ingest::plan::written::{
+    DONE, DeriveDone, DeriveTask, LayoutDone, OUTCOME, ReadDone, ReadTask, get, put,
+};
+use crate::ingest::plan::{Plan, Step, early, now_s, planned, reads};
+use crate::ingest::read::{Read, read_all};
+use crate::ingest::records::{self, ReadFile, Rows};
+use crate::ingest::{allow_files, ingest_jobs};
+use crate::input::place::{Place, absolute};
+use crate::input::progress::Watcher;
+use crate::pool::lock;
+use crate::readers::contract::Kind;
+use crate::store::Store;
+use crate::store::files::link_tree;
+use crate::store::workspace;
+
+impl Plan {
+    /// Runs a task; does nothing where it is done.
+    ///
+    /// # Errors
+    /// `task-early` where others must be done first. Those of a file that cannot be read, and of
+    /// tables that cannot be made: then the task is done, and trying again helps nothing. Any other
+    /// fault leaves the task open.
+    pub fn run(
+        &self,
+        step: Step,
+        n: usize,
+        (threads, watcher): (usize, &Watcher),
+        derive: &Derive<'_>,
+    ) -> Result<()> {
+        let options =
+            Options { jobs: threads, watcher: watcher.clone(), ..self.written.options.clone() };
+        allow_files();
+        match step {
+            Step::Read => self.read(n, &options),
+            Step::Layout => self.layout(&options, derive),
+            Step::Derive => self.derive(n, derive),
+            Step::Finish => self.finish(&options, derive),
+        }
+    }
+
+    /// Reads a file.
+    fn read(&self, n: usize, options: &Options) -> Result<()> {
+        let task = self.written.reads.get(n).ok_or_else(|| no_task(n, self.written.reads.len()))?;
+        if !self.is_done(Step::Read, n) {
+            let aside = Aside::new(self, Step::Read, n)?;
+            let file = candidate(task)?;
+            if !is_as_planned(&file, task) {
+                return Err(stale(&file.place.display()));
+            }
+            let mut root = Root::new(task.root.0.clone(), task.root.0.clone());
+            root.candidates.push(file);
+            let known = Known::numbered(task.id);
+            let (files, mut other, mut failed) =
+                read_all(&root, &aside.path, options, &known, &|_| None)?;
+            let spool = |file: &ReadFile| {
+                let of = &file.record;
+                workspace::spool_name(of.source.source_id, of.facts.share)
+            };
+            aside.done(&match (failed.pop(), other.pop()) {
+                (Some((_, error)), _) => ReadDone::Failed(error),
+                (_, Some((_, what))) => ReadDone::Other(what),
+                _ => ReadDone::Files(files.iter().map(spool).collect()),
+            })?;
+        }
+        match get(&self.place(Step::Read, n).join(DONE))? {
+            ReadDone::Failed(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lays out the traces that the files make.
+    fn layout(&self, options: &Options, derive: &Derive<'_>) -> Result<()> {
+        if self.is_done(Step::Layout, 0) {
+            return Ok(());
+        }
+        self.all_done(Step::Read, self.written.reads.len())?;
+        let aside = Aside::new(self, Step::Layout, 0)?;
+        let layout = Layout { reads: Reads::of(self), folder: &aside.path, done: Mutex::default() };
+        let outcome = self.jobs(options, derive, &layout)?;
+        // What is wrong with a file is said at the end; a disk that is full may be so no more.
+        if let Some(error) = outcome.errors.into_iter().find(Error::is_io) {
+            return Err(error);
+        }
+        let done = layout.done.into_inner().unwrap_or_default();
+        aside.done(&done)
+    }
+
+    /// Makes the tables of a part of the ranks of a trace.
+    fn derive(&self, n: usize, derive: &Derive<'_>) -> Result<()> {
+        let layout = self.laid_out()?;
+        let task = layout.derives.get(n).ok_or_else(|| no_task(n, layout.derives.len()))?;
+        if !self.is_done(Step::Derive, n) {
+            let aside = Aside::new(self, Step::Derive, n)?;
+            let (into, work) = (aside.path.join(TABLES), aside.path.join("work"));
+            for folder in [&into, &work] {
+                std::fs::create_dir(folder).map_err(|e| io(folder, &e))?;
+            }
+            let directory = self.tables_of(&task.key);
+            let what = ToDerive { directory: &directory, into: &into, work: &work, earlier: None };
+            let failed = derive.make_part(&what, &task.part).err();
+            if let Some(error) = failed.as_ref().filter(|error| may_pass(error)) {
+                return Err(error.clone());
+            }
+            std::fs::remove_dir_all(&work).map_err(|e| io(&work, &e))?;
+            aside.done(&DeriveDone { failed })?;
+        }
+        let done: DeriveDone = get(&self.place(Step::Derive, n).join(DONE))?;
+        done.failed.map_or(Ok(()), Err)
+    }
+
+    /// Finishes the traces, and says what the ingest did.
+    fn finish(&self, options: &Options, derive: &Derive<'_>) -> Result<()> {
+        if self.folder.join(OUTCOME).exists() {
+            return Ok(());
+        }
+        let layout = self.laid_out()?;
+        self.all_done(Step::Derive, layout.derives.len())?;
+        // Two that finish at once would only do the same twice; the second waits for no other.
+        let _turn = workspace::lock(&self.folder, false)
+            .map_err(|e| io(&self.folder, &e))?
+            .ok_or_else(|| early("another process finishes this plan"))?;
+        let outcome =
+            self.jobs(options, derive, &Finish { plan: self, reads: Reads::of(self), layout })?;
+        if let Some(error) = outcome.errors.iter().find(|error| may_pass(error)) {
+            return Err(error.clone());
+        }
+        put(&self.folder.join(OUTCOME), &outcome)?;
+        for entry in std::fs::read_dir(&self.folder).map_err(|e| io(&self.folder, &e))?.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // What is left takes room, and nothing else.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory of a trace that was laid out.
+    fn tables_of(&self, key: &str) -> PathBuf {
+        self.place(Step::Layout, 0).join(key).join(MADE)
+    }
+
+    /// Works on the jobs of the plan, once their files are what they were.
+    fn jobs(&self, options: &Options, derive: &Derive<'_>, hands: &dyn Hands) -> Result<Outcome> {
+        let store = Store::new(&self.written.data.0);
+        let store = &Store { durable: store.durable && !options.no_sync, ..store };
+        let paths: Vec<PathBuf> = self.written.paths.iter().map(|path| path.0.clone()).collect();
+        let mut outcome = Outcome::default();
+        let all = All::of(store);
+        let jobs = planned(&paths, options, &all, &mut outcome)?;
+        let mut planned: BTreeMap<&Path, Vec<&ReadTask>> = BTreeMap::new();
+        for task in &self.written.reads {
+            planned.entry(&task.root.0).or_default().push(task);
+        }
+        for job in &jobs {
+            let of_plan = planned.remove(&*job.root.path).unwrap_or_default();
+            // One that was finished before the task was killed needs nothing any more.
+            if let Some(now) = reads(job, store)?
+                && !now.iter().eq(of_plan)
+            {
+                return Err(stale(&job.root.path.display().to_string()));
+            }
+        }
+        if let Some((root, _)) = planned.into_iter().find(|(_, tasks)| !tasks.is_empty()) {
+            return Err(stale(&root.display().to_string()));
+        }
+        ingest_jobs(&jobs, &all, store, derive, hands, &mut outcome);
+        Ok(outcome)
+    }
+
+    /// Fails where a task of a step is open.
+    fn all_done(&self, step: Step, tasks: usize) -> Result<()> {
+        match (0..tasks).find(|n| !self.is_done(step, *n)) {
+            None => Ok(()),
+            Some(n) => {
+                let word = if step == Step::Read { "read" } else { "derive" };
+                Err(early(&format!("task {word} {n} is not done")))
+            }
+        }
+    }
+}
+
+/// Name of the folder with the tables that a task derives.
+const TABLES: &str = "tables";
+/// Name of the directory of a trace that is laid out.
+const MADE: &str = "trace=made";
+
+/// The folder that a task works in. When it is dropped before the task is done, it goes.
+struct Aside {
+    path: PathBuf,
+    target: PathBuf,
+}
+
+impl Aside {
+    fn new(plan: &Plan, step: Step, n: usize) -> Result<Self> {
+        let target = plan.place(step, n);
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Processes of two machines may have one number.
+        for k in 0..u32::MAX {
+            let path = plan.folder.join(format!(".{name}-{}-{k}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, target }),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(io(&path, &e)),
+            }
+        }
+        Err(early("there is no name left for a folder"))
+    }
+
+    /// Says what the task came to, and gives the folder its name. Where another of the same task
+    /// was first, its folder stays.
+    fn done(self, what: &impl Serialize) -> Result<()> {
+        put(&self.path.join(DONE), what)?;
+        match std::fs::rename(&self.path, &self.target) {
+            Err(e) if !self.target.join(DONE).is_file() => Err(io(&self.target, &e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // The end of the plan removes what cannot be removed now.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// What tasks read of the files of a plan.
+struct Reads {
+    /// The folder of each, by its path and its name in an archive.
+    folders: BTreeMap<(PathBuf, Option<String>), PathBuf>,
+}
+
+impl Reads {
+    fn of(plan: &Plan) -> Self {
+        let folder = |(n, task): (usize, &ReadTask)| {
+            ((absolute(&task.file.0), task.member.clone()), plan.place(Step::Read, n))
+        };
+        Self { folders: plan.written.reads.iter().enumerate().map(folder).collect() }
+    }
+
+    fn get(&self, file: &Candidate) -> Option<Result<Read>> {
+        let folder = self.folders.get(&(file.file.clone(), file.place.member.clone()))?;
+        Some(get(&folder.join(DONE)).and_then(|done| match done {
+            ReadDone::Failed(error) => Err(error),
+            ReadDone::Other(what) => Ok(Read::Other(what)),
+            ReadDone::Files(spools) => {
+                let share = |name: &String| {
+                    let spool = folder.join(name);
+                    let record = records::read(&spool).pop()?;
+                    Some(ReadFile { record, rows: Rows::Spool(spool), read_now: true })
+                };
+                Ok(Read::Files(spools.iter().filter_map(share).collect()))
+            }
+        }))
+    }
+}
+
+/// Lays traces out, and lists the parts of their ranks.
+struct Layout<'a> {
+    reads: Reads,
+    folder: &'a Path,
+    done: Mutex<LayoutDone>,
+}
+
+impl Hands for Layout<'_> {
+    fn read(&self, file: &Candidate) -> Option<Result<Read>> {
+        self.reads.get(file)
+    }
+
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn publishes(&self) -> bool {
+        false
+    }
+
+    fn tables(&self, mut making: Making<'_>) -> Result<bool> {
+        let parts = making.assemble().and_then(|()| making.derive.parts(&making.to_derive()));
+        let mut done = lock(&self.done);
+        match parts {
+            Ok(parts) => {
+                let target = self.folder.join(&making.key).join(MADE);
+                link_tree(making.directory, &target)?;
+                for part in parts.iter().flatten() {
+                    done.derives.push(DeriveTask { key: making.key.clone(), part: part.clone() });
+                }
+                if parts.is_some() {
+                    done.with_ranks.push(making.key);
+                }
+            }
+            Err(error) if may_pass(&error) => return Err(error),
+            Err(error) => _ = done.failed.insert(making.key, error),
+        }
+        Ok(false)
+    }
+}
+
+/// Puts together what the tasks made.
+struct Finish<'a> {
+    plan: &'a Plan,
+    reads: Reads,
+    layout: LayoutDone,
+}
+
+impl Hands for Finish<'_> {
+    fn read(&self, file: &Candidate) -> Option<Result<Read>> {
+        self.reads.get(file)
+    }
+
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn seconds_before(&self) -> f64 {
+        (now_s() - self.plan.written.made_s).max(0.0)
+    }
+
+    fn tables(&self, making: Making<'_>) -> Result<bool> {
+        let (layout, key) = (&self.layout, &making.key);
+        if let Some(error) = layout.failed.get(key) {
+            return Err(error.clone());
+        }
+        link_tree(&self.plan.tables_of(key), making.directory)?;
+        for (n, _) in layout.derives.iter().enumerate().filter(|(_, task)| task.key == *key) {
+            let folder = self.plan.place(Step::Derive, n);
+            if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
+                return Err(error);
+            }
+            link_tree(&folder.join(TABLES), making.directory)?;
+        }
+        making.watcher.tell(|w| w.phase("matching calls"));
+        if layout.with_ranks.contains(key) {
+            making.derive.across(&making.to_derive())?;
+        }
+        Ok(true)
+    }
+}
+
+/// The file of a task, as it is now.
+fn candidate(task: &ReadTask) -> Result<Candidate> {
+    let place = Place { file: task.file.0.clone(), member: task.member.clone() };
+    let kind = Kind::of_word(&task.kind).ok_or_else(|| {
+        Error::new("plan-invalid", format!("there is no kind of file `{}`", task.kind))
+    })?;
+    Ok(Candidate::new(place, kind, task.direct, task.rank))
+}
+
+/// Whether a file is what it was when it was planned.
+fn is_as_planned(file: &Candidate, task: &ReadTask) -> bool {
+    let now = file.source(0).map(|now| (now.bytes, now.mtime_ns));
+    now == Some((task.bytes, task.mtime_ns))
+}
+
+/// Whether a fault may be gone when the task is tried again: that of a disk, or an interruption.
+fn may_pass(error: &Error) -> bool {
+    error.is_io() || error.code == "interrupted"
+}
+
+fn stale(place: &str) -> Error {
+    Error::new("plan-stale", "files have changed since the plan was made")
+        .at(place)
+        .hint("plan again: what has not changed need not be read again")
+}
+
+fn no_task(n: usize, tasks: usize) -> Error {
+    Error::new("usage", format!("there is no task {n}"))
+        .facts(format!("tasks of this step: {tasks}"))
+}

@@ -1,0 +1,131 @@
+//! What the files of a plan say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::derive::Part;
+use crate::error::{Error, Result, io};
+use crate::ingest::options::Options;
+use crate::store::manifest::Stored;
+
+/// The file that says what is to be done.
+pub(super) const PLAN: &str = "plan.json";
+/// The file that a task writes last into its folder.
+pub(super) const DONE: &str = "done.json";
+/// The file that says what the ingest did.
+pub(super) const OUTCOME: &str = "outcome.json";
+
+/// What is to be done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Written {
+    /// The program and its SQL; another makes other files.
+    pub(super) program: String,
+    /// The folder that relative paths count from.
+    pub(super) folder: Stored,
+    /// The paths that were given.
+    pub(super) paths: Vec<Stored>,
+    /// The options that were given.
+    pub(super) options: Options,
+    /// The data directory.
+    pub(super) data: Stored,
+    /// When it was made: seconds since 1970.
+    pub(super) made_s: f64,
+    /// The files to read.
+    pub(super) reads: Vec<ReadTask>,
+}
+
+impl Written {
+    /// Whether two plans ask for the same; when they were made does not matter.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let text = |of: &Self| {
+            serde_json::to_value(of).map(|mut value| {
+                value["made_s"] = serde_json::Value::Null;
+                value
+            })
+        };
+        matches!((text(self), text(other)), (Ok(one), Ok(two)) if one == two)
+    }
+}
+
+/// A file to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadTask {
+    /// The folder of its job.
+    pub(super) root: Stored,
+    /// The number of the file in its job.
+    pub(super) id: i64,
+    /// The file, as the user named it.
+    pub(super) file: Stored,
+    /// The member, of an archive.
+    pub(super) member: Option<String>,
+    /// Its kind, as it is printed.
+    pub(super) kind: String,
+    /// Whether the user named this very file.
+    pub(super) direct: bool,
+    /// The rank that the user gave it.
+    pub(super) rank: Option<i64>,
+    /// Bytes on disk.
+    pub(super) bytes: u64,
+    /// When it was written.
+    pub(super) mtime_ns: i64,
+}
+
+/// What the reading of a file came to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum ReadDone {
+    /// Folders with the rows of its shares.
+    Files(Vec<String>),
+    /// It is no trace, but this.
+    Other(String),
+    /// It cannot be read.
+    Failed(Error),
+}
+
+/// What the files of all jobs make.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct LayoutDone {
+    /// Traces that have ranks, and with them derived tables.
+    pub(super) with_ranks: Vec<String>,
+    /// Traces whose tables could not be made, with the fault.
+    pub(super) failed: BTreeMap<String, Error>,
+    /// Parts of the ranks, whose tables are to be made.
+    pub(super) derives: Vec<DeriveTask>,
+}
+
+/// A part of the ranks of a trace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DeriveTask {
+    /// Folder of the trace.
+    pub(super) key: String,
+    pub(super) part: Part,
+}
+
+/// What the tables of a part came to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DeriveDone {
+    /// The fault, where they could not be made.
+    pub(super) failed: Option<Error>,
+}
+
+/// Reads a file of a plan.
+pub(super) fn get<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = std::fs::read(path).map_err(|e| io(path, &e))?;
+    serde_json::from_slice(&text).map_err(|e| {
+        Error::new("plan-invalid", "a file of the plan cannot be understood")
+            .at(path.display().to_string())
+            .facts(e.to_string())
+            .hint("remove the folder, and plan again")
+    })
+}
+
+/// Writes a file of a plan, in one step.
+pub(super) fn put(path: &Path, what: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_vec(what)
+        .map_err(|e| Error::new("plan-invalid", format!("the plan cannot be written: {e}")))?;
+    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::write(&aside, text).map_err(|e| io(&aside, &e))?;
+    std::fs::rename(&aside, path).map_err(|e| io(path, &e))
+}

@@ -1,0 +1,123 @@
+//! An ingest in tasks: the same files as on one machine, whatever is run twice, out of turn or
+//! again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Place, files, project};
+
+/// The bytes of every file of a trace, by its path there.
+fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let of = |path: PathBuf| {
+        let bytes = std::fs::read(&path).expect("a file of a trace can be read");
+        (path.strip_prefix(directory).expect("it is below").to_owned(), bytes)
+    };
+    files(directory).into_iter().map(of).collect()
+}
+
+fn example() -> String {
+    project().join("trace_collection/llama-tiny-fsdp2-tp2-4").display().to_string()
+}
+
+fn plan(place: &Place, more: &[&str]) -> String {
+    place.run(&[&["plan", &example()], more].concat()).done().trim().to_owned()
+}
+
+fn task(place: &Place, words: &[&str], code: i32) -> String {
+    let run = place.run(&[&["task"], words].concat());
+    assert_eq!(run.code, code, "{words:?}: {}", run.stderr);
+    run.stderr
+}
+
+fn next(place: &Place, plan: &str) -> (Value, usize) {
+    let listing = place.run(&["task", "list", plan]).done();
+    let listing: Value = serde_json::from_str(&listing).expect("JSON");
+    (listing["step"].clone(), listing["tasks"].as_array().map_or(0, Vec::len))
+}
+
+#[test]
+fn tasks_make_the_files_of_one_ingest() {
+    let (one, two) = (Place::new(), Place::new());
+    one.run(&["ingest", &example()]).done();
+    let plan_of = plan(&two, &[]);
+    let plan_of = plan_of.as_str();
+    assert_eq!(next(&two, plan_of), ("read".into(), 4));
+    assert!(task(&two, &["layout", plan_of], 75).contains("task-early"));
+    assert!(task(&two, &["derive", plan_of], 75).contains("task-early"));
+    assert!(task(&two, &["finish", plan_of], 75).contains("task-early"));
+    task(&two, &["read", plan_of, "2"], 0);
+    // The same plan made again goes on; the same task at the same time does no harm.
+    assert_eq!(plan(&two, &[]), plan_of);
+    assert_eq!(next(&two, plan_of), ("read".into(), 3));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| task(&two, &["read", plan_of, "1"], 0));
+        }
+    });
+    task(&two, &["read", plan_of, "0/2"], 0);
+    task(&two, &["read", plan_of], 0);
+    assert!(task(&two, &["read", plan_of, "4"], 2).contains("no task 4"));
+    assert_eq!(next(&two, plan_of), ("layout".into(), 1));
+    task(&two, &["layout", plan_of], 0);
+    assert_eq!(next(&two, plan_of), ("derive".into(), 1));
+    // What a killed task leaves does not count.
+    std::fs::create_dir(Path::new(plan_of).join(".derive-0-1-0")).expect("a folder");
+    task(&two, &["derive", plan_of, "0"], 0);
+    assert_eq!(next(&two, plan_of), ("finish".into(), 1));
+    let said = task(&two, &["finish", plan_of], 0);
+    assert!(said.contains("4 ranks, 1340 events"), "{said}");
+    assert_eq!(next(&two, plan_of), (Value::Null, 0));
+    let name = "trace=llama-tiny-fsdp2-tp2-4";
+    let (one, two) = (bytes(&one.data().join(name)), bytes(&two.data().join(name)));
+    assert_eq!(one.keys().collect::<Vec<_>>(), two.keys().collect::<Vec<_>>());
+    for (file, bytes) in one {
+        assert!(two[&file] == bytes, "{} differs", file.display());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_stops_its_job_alone() {
+    let place = Place::new();
+    let event = r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{}}"#;
+    let whole =
+        format!(r#"{{"distributedInfo":{{"rank":0,"world_size":2}},"traceEvents":[{event}]}}"#);
+    place.write("good/rank0.json", &whole);
+    place.write("bad/rank0.json", &whole);
+    place.write("bad/rank1.json", &whole[..whole.len() - 20]);
+    let input = place.input().display().to_string();
+    let plan = place.run(&["plan", &input]).done().trim().to_owned();
+    let said = task(&place, &["read", &plan], 1);
+    assert!(said.contains("rank1.json"), "{said}");
+    task(&place, &["layout", &plan], 0);
+    task(&place, &["derive", &plan], 0);
+    let said = task(&place, &["finish", &plan], 1);
+    assert!(said.contains("good: kineto") && said.contains("rank1.json"), "{said}");
+    assert!(place.data().join("trace=good").exists());
+    assert!(!place.data().join("trace=bad").exists());
+}
+
+#[test]
+fn a_plan_is_of_these_files_and_this_program() {
+    let place = Place::new();
+    let event = r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{}}"#;
+    place.write("job/rank0.json", format!(r#"{{"traceEvents":[{event}]}}"#));
+    let input = place.input().display().to_string();
+    let plan = place.run(&["plan", &input]).done().trim().to_owned();
+    place.write("job/rank0.json", format!(r#"{{"traceEvents":[{event},{event}]}}"#));
+    assert!(task(&place, &["read", &plan], 1).contains("plan-stale"));
+    // Planned again, the plan is of the files of now.
+    assert_eq!(place.run(&["plan", &input]).done().trim(), plan);
+    task(&place, &["read", &plan], 0);
+    let file = Path::new(&plan).join("plan.json");
+    let text = std::fs::read_to_string(&file).expect("the plan can be read");
+    let other = text.replacen("\"program\":\"", "\"program\":\"other ", 1);
+    std::fs::write(&file, other).expect("the plan can be written");
+    assert!(task(&place, &["read", &plan], 1).contains("plan-other"));
+    assert!(task(&place, &["read", &input], 1).contains("plan-invalid"));
+    std::fs::write(&file, "{").expect("the plan can be written");
+    assert!(task(&place, &["read", &plan], 1).contains("plan-invalid"));
+    let elsewhere = place.run(&["plan", &input, "-o", &input]);
+    assert!(elsewhere.stderr.contains("output-exists"), "{}", elsewhere.stderr);
+}
