@@ -151,10 +151,10 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql ingest trace_collection/llama-tiny-fsdp2-tp2-4")]
     Ingest(IngestArgs),
     /// Cut an ingest into tasks, for many machines that share a file system
-    #[command(after_help = "Example: PLAN=$(ccl-sql plan traces/)")]
+    #[command(after_help = "Example: ccl-sql plan traces --data ccl-data")]
     Plan(PlanArgs),
     /// Run a task of a plan
-    #[command(after_help = "Example: ccl-sql task read \"$PLAN\" 0")]
+    #[command(after_help = "Example: ccl-sql task list \"$PLAN\"")]
     Task(TaskArgs),
     /// Compute metrics of traces
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]

@@ -115,9 +115,8 @@ def main(arguments: list[str]) -> int:
         print(f"{sys.executable} has no Ray: pip install ray", file=sys.stderr)
         return 1
     show = sys.stderr.isatty() and "--quiet" not in options
-    ray.init(address=address or None, logging_level="ERROR", log_to_driver=False)
-    step = None
     try:
+        ray.init(address=address or None, logging_level="ERROR", log_to_driver=False)
         while True:
             listing = [program, "task", "list", plan, *options]
             now = json.loads(subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout)
@@ -126,8 +125,7 @@ def main(arguments: list[str]) -> int:
             step = Step(ray, now["step"], now["tasks"], [program, plan, *options])
             step.run(show, now["total"])
     except KeyboardInterrupt:
-        for ref in step.running if step else ():
-            ray.cancel(ref, force=True)
+        # With the driver its workers go, and with a worker its task.
         return 130
     except (subprocess.CalledProcessError, ray.exceptions.RayError) as error:
         print(f"\n{error}".rstrip(), file=sys.stderr)
