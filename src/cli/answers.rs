@@ -77,6 +77,34 @@ impl<'a, 'c> Batch<'a, 'c> {
         Self { steps, ..self }
     }
 
+    /// The directories of the traces.
+    pub fn directories(&self) -> &[PathBuf] {
+        self.directories
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &Params {
+        self.params
+    }
+
+    /// The profiler whose rows are asked.
+    pub fn mode(&self) -> ProfileMode {
+        self.mode
+    }
+
+    /// A trace, and the files whose answers are not kept of it.
+    ///
+    /// # Errors
+    /// Faults of the trace as a whole.
+    pub fn lacking(&self, directory: &Path) -> Result<(Manifest, Vec<&'c SqlFile>)> {
+        let manifest = Manifest::read(directory)?;
+        let cache = self.context.cache(directory);
+        let selection = selection(directory, &manifest, self.mode);
+        let is_new = |file: &&SqlFile| cache.get(&self.key(&selection, file)).is_none();
+        let files = self.asked().filter(is_new).collect();
+        Ok((manifest, files))
+    }
+
     /// The result of each metric on a trace, and the rows of each view.
     ///
     /// # Errors

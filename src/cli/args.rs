@@ -156,6 +156,9 @@ pub enum Command {
     /// Run a task of a plan
     #[command(after_help = "Example: ccl-sql task list \"$PLAN\"")]
     Task(TaskArgs),
+    /// Compute answers and keep them: what machines of a cluster do for `--engine`
+    #[command(hide = true, after_help = "Example: ccl-sql answer --trace run metric/mfu@1")]
+    Answer(AnswerArgs),
     /// Compute metrics of traces
     #[command(after_help = "Example: ccl-sql metric coll_call_num --trace llama-tiny-fsdp2-tp2-4")]
     Metric(MetricArgs),
@@ -269,7 +272,7 @@ pub struct IngestArgs {
     pub reading: ReadingArgs,
 }
 
-/// What runs the tasks of an ingest.
+/// What runs the tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     /// The address of the cluster of Ray; empty for the one that Ray itself chooses.
@@ -313,12 +316,6 @@ pub enum TaskStep {
 
 /// Options of `task`.
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "The exit code is 0 when the task is done, now or before; 1 when a file \
-                             cannot be read or a table not be made, which trying again does not \
-                             change: the other tasks go on; 75 when it may be tried again; 2 when \
-                             the command line is wrong."
-)]
 pub struct TaskArgs {
     /// Step of the plan
     #[arg(value_enum)]
@@ -400,6 +397,23 @@ impl ProfileMode {
     }
 }
 
+/// Options of `answer`.
+#[derive(Debug, Args)]
+pub struct AnswerArgs {
+    /// What to answer: metric/NAME@VERSION, view/NAME, diagnosis/NAME
+    #[arg(value_name = "KIND/NAME", required = true)]
+    pub names: Vec<String>,
+    /// The trace, by name
+    #[arg(long, value_name = "TRACE")]
+    pub trace: String,
+    /// Parameter of the metrics that have it
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub param: Vec<(String, String)>,
+    /// Only what this profiler recorded
+    #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
+    pub profile_mode: ProfileMode,
+}
+
 /// Options of `metric`.
 #[derive(Debug, Args)]
 pub struct MetricArgs {
@@ -429,6 +443,10 @@ pub struct MetricArgs {
     /// Only traces of this profiler
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
+    /// Let the machines of a cluster compute what is not kept yet: ray, or ray=ADDRESS. The data
+    /// directory must be on a file system that they share
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub engine: Option<Engine>,
     /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,
@@ -450,6 +468,10 @@ pub struct ReportArgs {
     /// Only what this profiler recorded
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
+    /// Let the machines of a cluster compute what is not kept yet: ray, or ray=ADDRESS. The data
+    /// directory must be on a file system that they share
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub engine: Option<Engine>,
     /// Options of reading traces that are given by path.
     #[command(flatten)]
     pub reading: ReadingArgs,

@@ -7,6 +7,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Files, Names, Target, safe};
 use crate::cli::select::traces;
+use crate::cli::spread::spread;
 use crate::engine::Selection;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
@@ -46,6 +47,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)
         .with_views(&views)
         .with_diagnoses(&diagnoses);
+    spread(context, args.engine.as_ref(), &batch)?;
     let mut written = Files::new(context);
     written.prepare(&Target::Folder(folder.to_owned()))?;
     let mut names = Names::new(&folder.join("reports"));

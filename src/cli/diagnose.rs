@@ -8,6 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};
 use crate::cli::select::traces;
+use crate::cli::spread::spread;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
@@ -64,6 +65,7 @@ pub fn diagnosed(
     let mut batch = Batch::new(context, &[], &params, report.profile_mode, &directories)
         .with_views(&views)
         .with_diagnoses(&diagnoses);
+    spread(context, report.engine.as_ref(), &batch)?;
     let asked = Asked { views: &views, diagnoses: &diagnoses, ..Asked::default() };
     let (mut all, mut errors) = (Vec::new(), Vec::new());
     for directory in &directories {

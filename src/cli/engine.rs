@@ -1,7 +1,11 @@
-//! `ingest --engine`: the tasks of an ingest on the machines of a cluster.
+//! `--engine`: the tasks of an ingest, or the answers of traces, on the machines of a cluster.
 
+use std::ffi::OsStr;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
 
 use crate::cli::args::Engine;
 use crate::cli::context::Context;
@@ -10,6 +14,7 @@ use crate::cli::reading::say;
 use crate::error::{Error, Result};
 use crate::ingest::options::Options;
 use crate::ingest::plan::Plan;
+use crate::input::place::absolute;
 
 /// The client of Ray, a script of Python: it knows which tasks wait for nothing, and no more.
 const RAY: &str = include_str!("../../python/src/ccl_sql/_ray.py");
@@ -26,11 +31,46 @@ pub fn ingest(
     options: &Options,
 ) -> Result<(), Errors> {
     let plan = Plan::make(None, paths, &context.store, options, &context.derive())?;
+    run(context, engine, plan.folder.as_os_str(), "")?;
+    let outcome = plan.outcome()?;
+    plan.remove()?;
+    Errors(say(context, outcome).errors).result()
+}
+
+/// What a machine of a cluster computes, and keeps, of a trace.
+pub struct Part {
+    /// What it is large as, beside others.
+    pub size: u64,
+    /// Memory that it takes, about.
+    pub memory_mb: u64,
+    /// The words of the command, behind the program.
+    pub words: Vec<String>,
+}
+
+/// Has a cluster run commands none of which waits for another.
+///
+/// # Errors
+/// `engine-failed` where the engine did not come to the end.
+pub fn run_all(context: &Context, engine: &Engine, step: &str, parts: &[Part]) -> Result<()> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let task = |(n, part): (usize, &Part)| {
+        let Part { size, memory_mb, words } = part;
+        json!({"n": n, "size": size, "memory_mb": memory_mb, "words": words})
+    };
+    let tasks: Vec<Value> = parts.iter().enumerate().map(task).collect();
+    let listing = json!({"step": step, "total": tasks.len(), "tasks": tasks});
+    run(context, engine, OsStr::new("-"), &listing.to_string())
+}
+
+/// Runs the client on a plan, or on the tasks that it reads.
+fn run(context: &Context, engine: &Engine, plan: &OsStr, input: &str) -> Result<()> {
     let mut client = Command::new(python());
-    client.args(["-c", RAY]).arg(program()?).arg(&plan.folder).arg(&engine.address);
+    client.args(["-c", RAY]).arg(program()?).arg(plan).arg(&engine.address);
     // What the tasks must know too.
     if let Some(folder) = &context.global.sql_dir {
-        client.arg("--sql-dir").arg(crate::input::place::absolute(folder));
+        client.arg("--sql-dir").arg(absolute(folder));
     }
     if !context.global.memory_limit.is_empty() {
         client.arg("--memory-limit").arg(&context.global.memory_limit);
@@ -40,20 +80,23 @@ pub fn ingest(
     }
     let failed = |why: String| {
         Error::new("engine-failed", why)
-            .at(plan.folder.display().to_string())
             .hint("what is done stays: the same command goes on with it")
     };
     let name = client.get_program().to_string_lossy().into_owned();
-    let status = client.status().map_err(|e| {
+    let cannot = |e: std::io::Error| {
         failed(format!("cannot run {name}: {e}"))
             .facts("CCL_SQL_PYTHON names the Python that has Ray")
-    })?;
-    if !status.success() {
-        return Err(failed(format!("the client of Ray ended with {status}")).into());
+    };
+    let mut child = client.stdin(Stdio::piped()).spawn().map_err(cannot)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A client that cannot read them says why itself.
+        let _ = stdin.write_all(input.as_bytes());
     }
-    let outcome = plan.outcome()?;
-    plan.remove()?;
-    Errors(say(context, outcome).errors).result()
+    let status = child.wait().map_err(cannot)?;
+    if !status.success() {
+        return Err(failed(format!("the client of Ray ended with {status}")));
+    }
+    Ok(())
 }
 
 /// The Python that has Ray: of the environment, or the one that loaded this program.

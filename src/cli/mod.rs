@@ -38,6 +38,7 @@ mod select;
 mod series;
 mod shell;
 mod split;
+mod spread;
 mod sql;
 pub(crate) mod statement;
 mod terminal;
@@ -175,6 +176,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Ingest(args) => ingest::run(context, args)?,
         Command::Plan(args) => plan::plan(context, args)?,
         Command::Task(args) => plan::task(context, args)?,
+        Command::Answer(args) => spread::answer(context, args)?,
         Command::Metric(args) => metric::run(context, args)?,
         Command::Report(args) => report::run(context, args)?,
         Command::Compare(args) => match &args.baseline {

@@ -30,7 +30,8 @@ pub fn plan(context: &Context, args: &PlanArgs) -> Result<()> {
         human(&bytes.into(), Some("bytes")),
         if is_new || files == 0 { "" } else { "; the plan was begun, and goes on" },
     ));
-    context.printer.result(format!("{}\n", plan.folder.display()).as_bytes())
+    // `-o` is the folder itself.
+    context.printer.stdout(format!("{}\n", plan.folder.display()).as_bytes()).map(|_| ())
 }
 
 /// Runs `task`.

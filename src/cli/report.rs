@@ -9,6 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Files, Names, Target, ending, form, safe, target, timestamp};
 use crate::cli::select::traces;
+use crate::cli::spread::spread;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
@@ -42,6 +43,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)
         .with_views(&views)
         .with_diagnoses(&diagnoses);
+    spread(context, args.engine.as_ref(), &batch)?;
     let mut out = Output::new(context, target, format, directories.len())?;
     let mut errors = Vec::new();
     for directory in &directories {

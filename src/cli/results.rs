@@ -11,6 +11,7 @@ use crate::cli::args::MetricArgs;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::select::traces;
+use crate::cli::spread::spread;
 use crate::engine::metric::{MetricResult, Params, check_params};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
@@ -80,6 +81,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Results<'c
     let mut results = Vec::new();
     let mut errors = Vec::new();
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
+    spread(context, args.engine.as_ref(), &batch)?;
     for directory in &directories {
         for outcome in batch.trace(directory)?.results {
             match outcome {

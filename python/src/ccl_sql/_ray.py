@@ -1,6 +1,7 @@
-"""Runs the tasks of a plan on Ray: python _ray.py PROGRAM PLAN ADDRESS [OPTION ...].
+"""Runs tasks of the program on Ray: python _ray.py PROGRAM PLAN ADDRESS [OPTION ...].
 
-It asks the program which tasks wait for nothing, runs them, and asks again. What a task does, and
+It asks the program which tasks of the plan wait for nothing, runs them, and asks again. Where PLAN
+is `-`, the tasks stand on standard input, and none waits for another. What a task does, and
 whether it is done, is the program's to know: a task that is killed, or run twice, does no harm.
 """
 
@@ -32,7 +33,12 @@ def task(command: list[str]) -> str:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
     done = subprocess.run(
-        command, stderr=subprocess.PIPE, text=True, check=False, preexec_fn=end_with_worker
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=end_with_worker,
     )
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}\n{done.stderr}")
@@ -40,10 +46,10 @@ def task(command: list[str]) -> str:
 
 
 class Step:
-    """The open tasks of one step."""
+    """The open tasks of one step: number, size, memory, and the words of the command."""
 
-    def __init__(self, ray: Any, name: str, tasks: list[dict[str, int]], base: list[str]) -> None:
-        self.ray, self.name, self.base = ray, name, base
+    def __init__(self, ray: Any, name: str, tasks: list[dict[str, Any]]) -> None:
+        self.ray, self.name = ray, name
         self.waiting = sorted(tasks, key=lambda t: (t["size"], t["n"]))
         self.all = {t["n"]: t for t in tasks}
         self.running: dict[Any, tuple[int, float]] = {}
@@ -52,9 +58,6 @@ class Step:
 
     def start(self, n: int) -> None:
         """Starts a task, or a copy of it."""
-        numbered = [str(n)] if self.name in ("read", "derive") else []
-        program, plan, *options = self.base
-        command = [program, "task", self.name, plan, *numbered, *options]
         remote = self.ray.remote(task).options(
             num_cpus=1,
             memory=self.all[n]["memory_mb"] << 20,
@@ -62,14 +65,14 @@ class Step:
             retry_exceptions=True,
             name=f"{self.name} {n}",
         )
-        self.running[remote.remote(command)] = (n, time.monotonic())
+        self.running[remote.remote(self.all[n]["command"])] = (n, time.monotonic())
 
     def fill(self) -> None:
         """Starts what the cluster has room for: the largest first, then copies of slow tasks."""
         slots = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
         while self.waiting and len(self.running) < slots:
             self.start(self.waiting.pop()["n"])
-        if self.waiting or not self.took or self.name in ("layout", "finish"):
+        if self.waiting or not self.took:
             return
         slow = max(SLOW_S, SLOW * statistics.median(self.took))
         copies = [n for n, _ in self.running.values()]
@@ -105,9 +108,22 @@ class Step:
                 print(f"\r\033[K{self.name} {done}/{total}", end="", file=sys.stderr, flush=True)
 
 
+def listed(program: str, plan: str, options: list[str]) -> dict[str, Any]:
+    """The tasks of a plan that wait for nothing."""
+    listing = [program, "task", "list", plan, *options]
+    now: dict[str, Any] = json.loads(
+        subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout
+    )
+    for one in now["tasks"]:
+        numbered = [str(one["n"])] if now["step"] in ("read", "derive") else []
+        one["words"] = ["task", now["step"], plan, *numbered]
+    return now
+
+
 def main(arguments: list[str]) -> int:
-    """Runs a plan to its end; the exit code."""
+    """Runs a plan, or the tasks given, to the end; the exit code."""
     program, plan, address, *options = arguments
+    given = json.load(sys.stdin) if plan == "-" else None
     try:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray  # type: ignore[import-not-found]
@@ -118,12 +134,14 @@ def main(arguments: list[str]) -> int:
     try:
         ray.init(address=address or None, logging_level="ERROR", log_to_driver=False)
         while True:
-            listing = [program, "task", "list", plan, *options]
-            now = json.loads(subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout)
+            now = given or listed(program, plan, options)
             if now["step"] is None:
                 return 0
-            step = Step(ray, now["step"], now["tasks"], [program, plan, *options])
-            step.run(show, now["total"])
+            for one in now["tasks"]:
+                one["command"] = [program, *one["words"], *options]
+            Step(ray, now["step"], now["tasks"]).run(show, now["total"])
+            if given:
+                return 0
     except KeyboardInterrupt:
         # With the driver its workers go, and with a worker its task.
         return 130

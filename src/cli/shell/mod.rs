@@ -409,6 +409,7 @@ impl Shell<'_> {
     /// A metric of all traces, as the command `metric` has it.
     fn metric(&mut self, name: String, param: Vec<(String, String)>) -> Result<(), Errors> {
         let args = MetricArgs {
+            engine: None,
             names: vec![name],
             all: false,
             label: false,

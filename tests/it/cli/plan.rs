@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{Place, files, project};
+use crate::support::{Place, command, files, project};
 
 /// The bytes of every file of a trace, by its path there.
 fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -120,4 +120,45 @@ fn a_plan_is_of_these_files_and_this_program() {
     assert!(task(&place, &["read", &plan], 1).contains("plan-invalid"));
     let elsewhere = place.run(&["plan", &input, "-o", &input]);
     assert!(elsewhere.stderr.contains("output-exists"), "{}", elsewhere.stderr);
+    let named = place.input().with_file_name("named").display().to_string();
+    assert_eq!(place.run(&["plan", &input, "-o", &named]).done().trim(), named);
+    task(&place, &["read", &named], 0);
+}
+
+#[test]
+fn what_a_cluster_is_asked_is_kept_and_found() {
+    let place = Place::new();
+    place.run(&["ingest", &example(), "--name", "job"]).done();
+    let asked =
+        ["metric/mfu@1", "metric/coll_call_num@1", "view/steps_of_none", "diagnosis/late_rank"];
+    let run = place.run(&[&["answer", "--trace", "job"], &asked[..]].concat());
+    assert!(run.code == 2 && run.stderr.contains("view/steps_of_none"), "{}", run.stderr);
+    let known =
+        ["metric/mfu@1", "metric/coll_call_num@1", "view/step_overlap", "diagnosis/late_rank"];
+    assert_eq!(place.run(&[&["answer", "--trace", "job"], &known[..]].concat()).done(), "");
+    let answers = place.data().join("trace=job/.answers");
+    let text = std::fs::read_to_string(&answers).expect("answers are kept");
+    assert_eq!(text.lines().count(), 1 + known.len());
+    // The same questions, asked as a person asks them, are found there.
+    place.run(&["metric", "mfu", "coll_call_num", "--format", "json"]);
+    assert_eq!(std::fs::read_to_string(&answers).expect("they stay"), text);
+}
+
+#[test]
+fn an_engine_that_does_not_run_says_so() {
+    let place = Place::new();
+    place.run(&["ingest", &example(), "--name", "job"]).done();
+    let ask = |more: &[&str]| {
+        let words = [&["--data", "../data", "metric", "mfu", "--engine", "ray"], more].concat();
+        let output = command(&place.input())
+            .env("CCL_SQL_PYTHON", "/nowhere/python")
+            .args(words)
+            .output()
+            .expect("the program can be started");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = ask(&[]);
+    assert!(code == Some(1) && said.contains("engine-failed"), "{said}");
+    let (code, said) = ask(&["--no-cache"]);
+    assert!(code == Some(2) && said.contains("--no-cache"), "{said}");
 }

@@ -1,0 +1,108 @@
+//! Answers that the machines of a cluster compute, and keep beside the trace: what each is asked.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+
+use crate::cli::answers::Batch;
+use crate::cli::args::{AnswerArgs, Engine};
+use crate::cli::context::Context;
+use crate::cli::engine::{Part, run_all};
+use crate::cli::errors::Errors;
+use crate::engine::metric::Params;
+use crate::error::{Error, Result};
+use crate::input::place::absolute;
+use crate::registry::SqlFile;
+use crate::registry::header::Kind;
+
+/// From so many traces on, one machine asks all of a trace.
+const MANY_TRACES: usize = 8;
+
+/// Memory of a question, beside that of the rows that it goes through.
+const LEAST_MB: u64 = 256;
+
+/// Rows of a trace that a question holds in a megabyte, about.
+const ROWS_OF_MB: u64 = 8_000;
+
+/// Has a cluster answer what is not kept yet, so that this process finds it kept.
+///
+/// # Errors
+/// `usage` where nothing is to be kept, `engine-failed`, and faults of a trace as a whole.
+pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>) -> Result<()> {
+    let Some(engine) = engine else { return Ok(()) };
+    if context.global.no_cache {
+        return Err(Error::new("usage", "--engine hands answers over as they are kept")
+            .hint("leave --no-cache out; `ccl-sql remove` or a new ingest forgets them"));
+    }
+    let Some(data) = absolute(&context.store.path).to_str().map(str::to_owned) else {
+        return Err(Error::new("usage", "a data directory that is no UTF-8 cannot be handed over"));
+    };
+    let mut parts = Vec::new();
+    let one_part = batch.directories().len() >= MANY_TRACES;
+    for directory in batch.directories() {
+        let (manifest, files) = batch.lacking(directory)?;
+        let rows = manifest.row_count();
+        // Metrics of an area read the same views.
+        let mut areas: BTreeMap<&str, Vec<&SqlFile>> = BTreeMap::new();
+        for file in files {
+            let area = match file.header.kind {
+                _ if one_part => "",
+                Kind::Metric => file.header.area.as_str(),
+                kind => kind.word(),
+            };
+            areas.entry(area).or_default().push(file);
+        }
+        for files in areas.into_values() {
+            let mut words = vec!["answer".to_owned(), "--trace".to_owned()];
+            words.extend([manifest.trace.clone(), "--data".to_owned(), data.clone()]);
+            words.extend(["--jobs".to_owned(), "1".to_owned()]);
+            if let Some(mode) = batch.mode().to_possible_value() {
+                words.extend(["--profile-mode".to_owned(), mode.get_name().to_owned()]);
+            }
+            for (key, value) in batch.params() {
+                words.extend(["-p".to_owned(), format!("{key}={value}")]);
+            }
+            let size = rows.saturating_mul(files.len() as u64);
+            words.extend(files.into_iter().map(name));
+            parts.push(Part { size, memory_mb: LEAST_MB + rows / ROWS_OF_MB, words });
+        }
+    }
+    run_all(context, engine, "answer", &parts)
+}
+
+/// Computes answers, and keeps them: one of the parts.
+///
+/// # Errors
+/// `usage` for a file that there is not; those of the trace.
+pub fn answer(context: &Context, args: &AnswerArgs) -> Result<(), Errors> {
+    let registry = &context.registry;
+    let (mut metrics, mut views, mut diagnoses) = (Vec::new(), Vec::new(), Vec::new());
+    for name in &args.names {
+        let unknown = || Error::new("usage", format!("there is no {name}"));
+        match name.split_once('/') {
+            Some(("metric", name)) => metrics.push(registry.metric(name)?),
+            Some(("view", name)) => views.push(registry.view(name).ok_or_else(unknown)?),
+            Some(("diagnosis", name)) => {
+                diagnoses.push(registry.diagnosis(name).ok_or_else(unknown)?);
+            }
+            _ => return Err(unknown().into()),
+        }
+    }
+    let params: Params = args.param.iter().cloned().collect();
+    let directories = context.directories(std::slice::from_ref(&args.trace))?;
+    let mut batch = Batch::new(context, &metrics, &params, args.profile_mode, &directories)
+        .with_views(&views)
+        .with_diagnoses(&diagnoses);
+    for directory in &directories {
+        batch.trace(directory)?;
+    }
+    Ok(())
+}
+
+/// A file as `answer` is told it.
+fn name(file: &SqlFile) -> String {
+    match file.header.kind {
+        Kind::Metric => format!("metric/{}", file.id()),
+        kind => format!("{}/{}", kind.word(), file.header.name),
+    }
+}
