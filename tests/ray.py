@@ -56,7 +56,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Goes on until it is stopped."""
-        chance = random.Random(1)  # noqa: S311
+        chance = random.Random(1)
         while not self.stop.wait(1.0):
             victims = processes()
             if victims:

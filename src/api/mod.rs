@@ -224,7 +224,7 @@ impl Data {
     #[cfg(feature = "extension")]
     pub(crate) fn definitions(&self, options: &[&str]) -> Result<Vec<Definition>> {
         let (context, _) = self.line::<&str>("list", options, &[], &running(&self.token))?;
-        let directories = context.directories(&context.store.traces())?;
+        let directories = context.directories(&context.usable()?)?;
         Ok(definitions(&context.registry, &directories))
     }
 

@@ -73,6 +73,29 @@ impl Context {
         }
     }
 
+    /// The traces that can be asked: whole, and with tables of this version. The others are said,
+    /// with what to do about each.
+    ///
+    /// # Errors
+    /// Why the first cannot be asked, where none can.
+    pub fn usable(&self) -> Result<Vec<String>> {
+        let (mut out, mut faults) = (Vec::new(), Vec::new());
+        for name in self.store.traces() {
+            let manifest = Manifest::read(&self.store.directory(&name));
+            match manifest.and_then(|manifest| manifest.check_version()) {
+                Ok(()) => out.push(name),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if out.is_empty() && !faults.is_empty() {
+            return Err(faults.remove(0));
+        }
+        for fault in faults {
+            self.printer.note(&fault.render("warning"));
+        }
+        Ok(out)
+    }
+
     /// Directories of the traces to query, with derived tables as this version makes them.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use crate::cli::reading::{ingest_paths, options};
 use crate::error::{Error, Result, nearest};
 use crate::input::place::absolute;
 use crate::store::Found;
-use crate::store::manifest::Manifest;
 use crate::store::names::valid_name;
 
 /// A trace with all names that find it.
@@ -66,7 +65,7 @@ enum Meaning {
 }
 
 /// Names of the traces asked for, each once, sorted. A path that is not ingested is ingested first.
-/// Without any word all traces are meant, except damaged ones, which are said.
+/// Without any word all traces are meant, except those that cannot be asked, which are said.
 ///
 /// # Errors
 /// `trace-unknown`, `usage`, and those of an ingest.
@@ -99,25 +98,12 @@ pub fn none_yet(context: &Context) -> Error {
         .to_string())
 }
 
-/// The traces that are whole.
+/// The traces that can be asked.
 fn all(context: &Context) -> Result<Vec<String>> {
-    let mut out = context.store.traces();
+    let out = context.usable()?;
     if out.is_empty() {
         return Err(none_yet(context)
             .hint("ingest one first: ccl-sql ingest PATH, or give a path: --trace PATH"));
-    }
-    let damaged = |name: &String| {
-        let directory = context.store.directory(name);
-        Manifest::read(&directory).err()
-    };
-    let broken: Vec<(String, Error)> =
-        out.iter().filter_map(|name| Some((name.clone(), damaged(name)?))).collect();
-    if broken.len() == out.len() {
-        return Err(broken.into_iter().next().expect("there is a trace").1);
-    }
-    for (name, error) in broken {
-        context.printer.note(&error.render("warning"));
-        out.retain(|other| *other != name);
     }
     Ok(out)
 }

@@ -65,7 +65,7 @@ pub fn with_named<T>(
 
 /// A connection on all traces, without tables.
 pub fn open_bare(context: &Context, sandbox: bool) -> Result<Engine<'_>> {
-    let directories = context.directories(&context.store.traces())?;
+    let directories = context.directories(&context.usable()?)?;
     let engine = Engine::open(&directories, &context.registry, &context.settings())?;
     if sandbox {
         engine.lock_down()?;

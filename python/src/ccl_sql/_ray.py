@@ -8,6 +8,7 @@ whether it is done, is the program's to know: a task that is killed, or run twic
 from __future__ import annotations
 
 import json
+import logging
 import os
 import statistics
 import subprocess
@@ -126,13 +127,13 @@ def main(arguments: list[str]) -> int:
     given = json.load(sys.stdin) if plan == "-" else None
     try:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        import ray  # type: ignore[import-not-found]
+        import ray
     except ModuleNotFoundError:
         print(f"{sys.executable} has no Ray: pip install ray", file=sys.stderr)
         return 1
     show = sys.stderr.isatty() and "--quiet" not in options
     try:
-        ray.init(address=address or None, logging_level="ERROR", log_to_driver=False)
+        ray.init(address=address or None, logging_level=logging.ERROR, log_to_driver=False)
         while True:
             now = given or listed(program, plan, options)
             if now["step"] is None:

@@ -418,3 +418,34 @@ fn what_waited_through_a_loss_of_power_is_not_trusted() {
     let entries = std::fs::read_dir(place.data()).expect("it can be listed").flatten();
     assert!(!entries.into_iter().any(|e| e.file_name().to_string_lossy().starts_with(".tmp")));
 }
+
+#[test]
+fn a_trace_of_another_version_is_left_out_where_all_are_asked() {
+    let place = job("runs/before_all");
+    add(&place, "runs/later_one", 900.0);
+    place.run(&["ingest", "."]).done();
+    let [first, second] = &traces(&place)[..] else { panic!("two traces") };
+    let manifest = place.data().join(format!("trace={first}/manifest.json"));
+    let text = std::fs::read_to_string(&manifest).expect("a manifest");
+    let now = format!("\"schema_version\": {}", ccl_sql::schema::SCHEMA_VERSION);
+    assert!(text.contains(&now));
+    std::fs::write(&manifest, text.replace(&now, "\"schema_version\": 1")).expect("written");
+    for words in [
+        &["metric", "avg_step_time", "--format", "csv"][..],
+        &["sql", "SELECT DISTINCT trace FROM steps", "--format", "csv"],
+        &["diagnose", "--format", "json"],
+    ] {
+        let run = place.run(words);
+        let said = said(&run);
+        assert!(said.contains("another version") && said.contains("ccl-sql ingest"), "{said}");
+        assert!(said.contains(&**first), "{said}");
+        assert!(run.stdout.contains(&**second) && !run.stdout.contains(&**first), "{}", run.stdout);
+    }
+    // Who names it is told that it cannot be.
+    let run = place.run(&["metric", "avg_step_time", "--trace", first]);
+    assert!(run.code == 1 && run.stderr.contains("error[trace-unknown]"), "{}", run.stderr);
+    // One that nobody can ask is an error in the end.
+    place.run(&["remove", second, "--force"]).done();
+    let run = place.run(&["sql", "SELECT 1"]);
+    assert!(run.code == 1 && run.stderr.contains("error[trace-unknown]"), "{}", run.stderr);
+}
