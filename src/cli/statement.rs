@@ -53,6 +53,7 @@ pub fn with_named<T>(
     sql: &str,
     mut work: impl FnMut() -> Result<T>,
 ) -> Result<T> {
+    engine.renew()?;
     engine.make_named(sql)?;
     match work() {
         Err(error) if error.message.contains("does not exist") => {

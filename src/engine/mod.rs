@@ -18,6 +18,7 @@ mod tables;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use duckdb::Connection;
 
@@ -35,7 +36,8 @@ use crate::registry::header::Kind;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
-use crate::store::manifest::Manifest;
+use crate::store::held::hold;
+use crate::store::manifest::{Manifest, identity};
 use crate::store::scratch::Scratch;
 
 /// A connection whose tables hold some traces.
@@ -50,9 +52,18 @@ pub struct Engine<'r> {
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
     interrupt: Interrupt,
-    /// The folder for rows that queries cannot hold in memory; declared after the connection, which
-    /// is dropped first.
-    _scratch: Option<Scratch>,
+    /// The traces whose tables were made, as they were then: where, and of which identity.
+    held: RefCell<BTreeMap<PathBuf, Held>>,
+    /// The folder for rows that queries cannot hold in memory, and for the traces that are held;
+    /// declared after the connection, which is dropped first.
+    scratch: Option<Arc<Scratch>>,
+}
+
+/// A trace as it was when its tables were made.
+#[derive(Debug, Clone)]
+struct Held {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
 }
 
 /// A trace whose rows the tables hold.
@@ -69,6 +80,9 @@ pub struct Selection {
 /// A row of `metric_results`: trace, place, metric, version, unit, better direction, value.
 pub type ResultRow<'a> =
     (&'a str, i64, &'a str, u32, Option<&'a str>, Option<&'a str>, Option<f64>);
+
+/// The folder for the traces that are held, in that of the connection.
+const HELD: &str = "held";
 
 /// Most bytes that the queries of a connection put on disk, as DuckDB writes sizes.
 const MOST_SPILLED: &str = "16GB";
@@ -91,7 +105,7 @@ impl<'r> Engine<'r> {
             "SET preserve_insertion_order = true; SET asof_loop_join_threshold = 0;",
         )?;
         // DuckDB's own choice is a folder in whatever directory the program runs in.
-        let scratch = Scratch::below(&[&settings.data, &std::env::temp_dir()]);
+        let scratch = Scratch::below(&[&settings.data, &std::env::temp_dir()]).map(Arc::new);
         let spill = scratch.as_ref().map(|s| s.path.to_string_lossy()).unwrap_or_default();
         connection.execute_batch(&format!(
             "SET temp_directory = {}; SET max_temp_directory_size = '{MOST_SPILLED}';",
@@ -112,7 +126,8 @@ impl<'r> Engine<'r> {
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
             interrupt: settings.interrupt.clone(),
-            _scratch: scratch,
+            held: RefCell::default(),
+            scratch,
         })
     }
 
@@ -133,7 +148,8 @@ impl<'r> Engine<'r> {
             made: self.made.clone(),
             locked: self.locked.clone(),
             interrupt: self.interrupt.clone(),
-            _scratch: None,
+            held: self.held.clone(),
+            scratch: self.scratch.clone(),
         })
     }
 
@@ -160,6 +176,40 @@ impl<'r> Engine<'r> {
     /// How a table or view is made, and forgotten.
     fn kind(&self, name: &str) -> &'static str {
         if self.is_kept(name) { "TABLE" } else { "VIEW" }
+    }
+
+    /// The folder that a trace is read from: as it is now, whatever takes its place meanwhile. Where
+    /// the file system has no links, the trace itself.
+    fn held(&self, directory: &Path) -> PathBuf {
+        if let Some(held) = self.held.borrow().get(directory) {
+            return held.path.clone();
+        }
+        let identity = identity(directory);
+        let parent = self.scratch.as_ref().map(|scratch| scratch.path.join(HELD));
+        let path = parent.and_then(|parent| hold(directory, &parent));
+        let path = path.unwrap_or_else(|| directory.to_owned());
+        let held = Held { path: path.clone(), identity };
+        self.held.borrow_mut().insert(directory.to_owned(), held);
+        path
+    }
+
+    /// Forgets the tables where another trace took the place of one that is held.
+    ///
+    /// # Errors
+    /// `sql` when DuckDB cannot forget what it showed before.
+    pub fn renew(&self) -> Result<()> {
+        let is_same = |(path, held): (&PathBuf, &Held)| identity(path) == held.identity;
+        if self.held.borrow().iter().all(is_same) {
+            return Ok(());
+        }
+        let shown = self.shown.borrow().clone();
+        self.show(shown)?;
+        for (_, held) in std::mem::take(&mut *self.held.borrow_mut()) {
+            if let Some(place) = held.path.parent().filter(|p| p.parent().is_some_and(is_ours)) {
+                let _ = std::fs::remove_dir_all(place);
+            }
+        }
+        Ok(())
     }
 
     /// Makes the tables hold these traces only.
@@ -260,7 +310,7 @@ impl<'r> Engine<'r> {
     fn make_table(&self, table: &Table) -> Result<()> {
         let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
-            shown.iter().flat_map(|s| schema::files(&s.directory, table)).collect();
+            shown.iter().flat_map(|s| schema::files(&self.held(&s.directory), table)).collect();
         let mut query = select(table, &files);
         // Rows of memory snapshots stand beside those of any profiler.
         if table.columns.iter().any(|c| c.name == "source") && !table.name.starts_with("memory_") {
@@ -330,9 +380,11 @@ impl<'r> Engine<'r> {
     pub fn lock_down(&self) -> Result<()> {
         // A folder is named twice: as it is, for the files; and as a pattern that stands for
         // itself, for the text of `read_parquet`.
+        let held = self.scratch.as_ref().map(|scratch| scratch.path.join(HELD));
         let folders: Vec<String> = self
             .directories
             .iter()
+            .chain(&held)
             .flat_map(|d| [sql_string(&d.to_string_lossy()), sql_path(d)])
             .collect();
         self.connection.execute_batch(&format!(
@@ -392,6 +444,11 @@ pub fn directories(store: &crate::store::Store, traces: &[String]) -> Result<Vec
             })
         })
         .collect()
+}
+
+/// Whether it is the folder of traces that are held, and no data directory.
+fn is_ours(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == HELD)
 }
 
 /// The name of the trace that lies in a directory, as the path says it (`trace=NAME`).

@@ -7,6 +7,7 @@
 
 pub mod cache;
 pub mod files;
+pub mod held;
 pub mod manifest;
 pub(crate) mod names;
 pub mod publish;

@@ -1,6 +1,7 @@
 -- @view     _token_times
 -- @summary  Time to the first token and time per output token of a trace: of its benchmarks'
 --           requests, else of their summaries, else of the steps of its engine.
+-- @materialize session
 -- @reads    _request_times benchmarks _engine_steps
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   measure VARCHAR dim - | ttft or tpot.

@@ -448,3 +448,64 @@ fn a_trace_of_another_version_is_ingested_again_and_not_answered_from() {
     place.run(&["ingest", "job"]).done();
     place.run(&["metric", "coll_call_num"]).done();
 }
+
+/// A run of two ranks, and one of three with other steps: each query must see one of them.
+#[test]
+fn a_trace_that_is_replaced_meanwhile_is_read_as_one_of_the_two() {
+    let place = Place::new();
+    let events = |ranks: u64, count: u64| {
+        for rank in 0..3 {
+            let file = place.input().join(format!("job/rank{rank}.json"));
+            if rank >= ranks {
+                let _ = std::fs::remove_file(file);
+                continue;
+            }
+            let event = |n: u64| {
+                let ts = 10 * n;
+                format!(
+                    r#"{{"ph":"X","cat":"kernel","name":"k{n}","pid":0,"tid":7,"ts":{ts},"dur":{count},"args":{{"device":0,"stream":7}}}},
+                    {{"ph":"X","cat":"cpu_op","name":"aten::op{n}","pid":1,"tid":1,"ts":{ts},"dur":{count},"args":{{}}}}"#
+                )
+            };
+            let all: Vec<String> = (0..count).map(event).collect();
+            let text = format!(
+                r#"{{"distributedInfo":{{"rank":{rank},"world_size":{ranks}}},"traceEvents":[{}]}}"#,
+                all.join(",")
+            );
+            place.write(&format!("job/rank{rank}.json"), text);
+        }
+        place.run(&["ingest", "job", "--name", "job"]).done();
+    };
+    let sql = "SELECT (SELECT count(*) FROM host_events) AS hosts, count(*) AS devices, \
+               sum(dur_ns) AS ns, count(DISTINCT rank) AS ranks FROM device_events";
+    let asks: [&[&str]; 3] = [
+        &["sql", sql, "--format", "csv"],
+        &["metric", "total_kernel_time", "kernel", "--no-cache", "--format", "csv"],
+        &["report", "--no-cache", "--format", "json"],
+    ];
+    let answers = || asks.map(|words| place.run(words).done());
+    events(3, 7);
+    let one = answers();
+    events(2, 11);
+    let two = answers();
+    assert!(one.iter().zip(&two).all(|(one, two)| one != two));
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (i, words) in asks.iter().enumerate() {
+            let (place, done, allowed) = (&place, &done, [&one[i], &two[i]]);
+            scope.spawn(move || {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let run = place.run(words);
+                    assert_eq!(run.code, 0, "{words:?}: {}", run.stderr);
+                    assert!(allowed.contains(&&run.stdout), "{words:?} mixed:\n{}", run.stdout);
+                }
+            });
+        }
+        for _ in 0..3 {
+            events(3, 7);
+            events(2, 11);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(left(&place.data()), Vec::<String>::new());
+}
