@@ -9,7 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::error::Error;
 use crate::ingest;
-use crate::ingest::options::{Options, Outcome, Summary};
+use crate::ingest::options::{Options, Outcome, Summary, Within};
 use crate::readers::log::Severity;
 use crate::report::units::human;
 use crate::schema::source::joined;
@@ -38,6 +38,7 @@ pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
         jobs: context.global.jobs,
         force: false,
         no_sync: reading.no_sync,
+        within: Within::default(),
         watcher: context.watcher.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! What a user asks of an ingest, and what it answers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -33,9 +33,39 @@ pub struct Options {
     pub no_sync: bool,
     /// Options that change the rows of a file.
     pub asked: Asked,
+    /// The folders that may be read.
+    #[serde(skip)]
+    pub within: Within,
     /// The watcher that is told of progress.
     #[serde(skip)]
     pub watcher: Watcher,
+}
+
+/// The folders that an ingest may read, wherever links lead; all, where none is named.
+#[derive(Debug, Clone, Default)]
+pub struct Within(Vec<PathBuf>);
+
+impl Within {
+    /// Below these folders, links resolved.
+    pub fn folders(folders: Vec<PathBuf>) -> Self {
+        Self(folders)
+    }
+
+    /// Whether a file or folder may be read. What does not exist may not: nobody knows where it
+    /// would be.
+    pub fn holds(&self, path: &Path) -> bool {
+        let lies_within = |path: &Path| {
+            let real = path.canonicalize();
+            real.is_ok_and(|real| self.0.iter().any(|folder| real.starts_with(folder)))
+        };
+        self.0.is_empty() || lies_within(path)
+    }
+
+    /// Whether a folder may be read with all that lies right in it.
+    pub fn holds_entries(&self, folder: &Path) -> bool {
+        let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        self.0.is_empty() || entries.all(|entry| self.holds(&entry.path()))
+    }
 }
 
 impl Options {

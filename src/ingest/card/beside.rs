@@ -62,12 +62,14 @@ fn card_beside(root: &Root, log: &mut Log) -> Option<Card> {
         (!root.path.starts_with(f), std::cmp::Reverse(f.components().count()), f.clone())
     });
     folders.dedup();
+    folders.retain(|folder| root.within.holds(folder));
     for folder in folders {
         let mut yaml: Vec<PathBuf> = std::fs::read_dir(&folder)
             .into_iter()
             .flatten()
             .filter_map(|e| e.ok().map(|e| e.path()))
             .filter(|p| matches!(p.extension().and_then(|e| e.to_str()), Some("yaml" | "yml")))
+            .filter(|p| root.within.holds(p))
             .collect();
         yaml.sort();
         if let Some(card) = card::choose(&folder, &yaml, log) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::ingest::find::left_out::{OfXla, left_out};
 use crate::ingest::find::walk::Candidate;
-use crate::ingest::options::{Options, Outcome};
+use crate::ingest::options::{Options, Outcome, Within};
 use crate::input::place::{Place, absolute};
 use crate::readers::contract::Kind;
 use crate::schema::source::Source;
@@ -28,12 +28,15 @@ pub(crate) struct Root {
     pub(crate) others: Vec<(String, String)>,
     /// Files that cannot be read, in whose place others of the same run are; and why.
     pub(crate) replaced: Vec<(String, String)>,
+    /// The folders that may be read.
+    pub(crate) within: Within,
 }
 
 impl Root {
     /// A job without files yet.
     pub(crate) fn new(path: PathBuf, top: PathBuf) -> Self {
-        Self { path, top, candidates: Vec::new(), others: Vec::new(), replaced: Vec::new() }
+        let (candidates, within) = (Vec::new(), Within::default());
+        Self { path, top, candidates, others: Vec::new(), replaced: Vec::new(), within }
     }
 
     /// Whether this path, as manifests keep it, is that of a file of the job.
@@ -144,6 +147,11 @@ impl<'o> Roots<'o> {
         let candidates = walk::below(path, None)?;
         let of_xla = OfXla::of(&candidates, self.options.asked.keep_partial);
         for mut candidate in candidates {
+            if !self.may_read(&candidate) {
+                let why = "it lies outside of the folders that may be read";
+                self.leave(&candidate, why.to_owned(), false);
+                continue;
+            }
             if let Some(why) = of_xla.damaged.get(&candidate.place.file) {
                 let why =
                     format!("{why}; the .trace.json file of the same run was read in its place");
@@ -184,6 +192,13 @@ impl<'o> Roots<'o> {
         Ok(())
     }
 
+    /// Whether a candidate lies in the folders that may be read.
+    fn may_read(&self, candidate: &Candidate) -> bool {
+        let within = &self.options.within;
+        let is_folder = candidate.kind == Kind::NsysFolder;
+        within.holds(&candidate.file) && (!is_folder || within.holds_entries(&candidate.file))
+    }
+
     /// Notes a file that is not read.
     fn leave(&mut self, candidate: &Candidate, why: String, is_replaced: bool) {
         let (file, shown) = (candidate.file.clone(), candidate.place.display());
@@ -218,6 +233,7 @@ impl<'o> Roots<'o> {
                 for folder in folders {
                     let mut found = walk::below(&folder, None)?;
                     found.retain(|c| c.kind.is_read() && c.kind.source() == Source::Memory);
+                    found.retain(|c| self.options.within.holds(&c.file));
                     self.joining.extend(found.into_iter().map(|candidate| Joining {
                         candidate,
                         top: root.path.clone(),
@@ -272,7 +288,9 @@ impl<'o> Roots<'o> {
             }
             outcome.set_aside.push((shown, why));
         }
-        self.by_root.into_values().collect()
+        let within = &self.options.within;
+        let finished = |root: Root| Root { within: within.clone(), ..root };
+        self.by_root.into_values().map(finished).collect()
     }
 }
 
