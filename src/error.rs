@@ -7,49 +7,50 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Every error and warning code that the program can print, in alphabetical order.
-pub const CODES: &[&str] = &[
-    "card-invalid",
-    "change-too-large",
-    "check-failed",
-    "config-invalid",
-    "data-dir-locked",
-    "database-corrupt",
-    "database-locked",
-    "duplicate-rank",
-    "engine-failed",
-    "file-changed",
-    "file-unreadable",
-    "gzip-broken",
-    "host",
-    "interrupted",
-    "io",
-    "json-invalid",
-    "metric-header",
-    "metric-not-applicable",
-    "metric-unknown",
-    "name-clash",
-    "not-a-trace",
-    "nothing-found",
-    "nsys-missing",
-    "nsys-unusable",
-    "output-exists",
-    "output-terminal",
-    "param-invalid",
-    "pickle-code",
-    "pickle-invalid",
-    "plan-invalid",
-    "plan-other",
-    "plan-stale",
-    "protobuf-invalid",
-    "sql",
-    "sql-file",
-    "strict",
-    "task-early",
-    "trace-truncated",
-    "trace-unknown",
-    "usage",
-    "value-too-large",
+/// Every error and warning code that the program can print, in alphabetical order, and its meaning.
+pub const CODES: &[(&str, &str)] = &[
+    ("card-invalid", "a workload card that was given cannot be understood"),
+    ("change-too-large", "a metric changed more than --fail-on allows"),
+    ("check-failed", "a SQL file breaks a rule of metrics, views or diagnoses"),
+    ("config-invalid", "a configuration that was given cannot be understood"),
+    ("data-dir-locked", "another process works on the trace; try again"),
+    ("database-corrupt", "a file is no SQLite database, or a damaged one"),
+    ("database-locked", "another program writes the database; try again"),
+    ("duplicate-rank", "several files claim to be the same rank"),
+    ("engine-failed", "the engine of `ingest --engine` did not come to its end"),
+    ("file-changed", "a file changed while it was read; try again"),
+    ("file-unreadable", "a file or folder cannot be opened or read"),
+    ("gzip-broken", "a packed file is damaged"),
+    ("host", "the DuckDB or Python that holds the program cannot be used, or forbids it"),
+    ("internal", "the program failed by itself, which is a fault of it"),
+    ("interrupted", "the work was stopped before it was done, by somebody or by a limit of time"),
+    ("io", "reading or writing failed: the disk is full, access is denied"),
+    ("json-invalid", "a file is no JSON at some byte"),
+    ("metric-header", "the header of a SQL file breaks its grammar"),
+    ("metric-not-applicable", "a metric has no value on any of the traces, and the reason is said"),
+    ("metric-unknown", "there is no metric, view, table or function of that name"),
+    ("name-clash", "a name is taken"),
+    ("not-a-trace", "a file that was named is of no format that is read"),
+    ("nothing-found", "nothing fits what was asked for"),
+    ("nsys-missing", "`nsys` is needed for the file, and is not on the PATH"),
+    ("nsys-unusable", "an export of Nsight Systems lacks what is needed, or `nsys` failed"),
+    ("output-exists", "the output file is there already"),
+    ("output-terminal", "the form of the result is not for a terminal"),
+    ("param-invalid", "a parameter is unknown, or its value is of the wrong type"),
+    ("pickle-code", "a memory snapshot asks to run code; nothing was run"),
+    ("pickle-invalid", "a memory snapshot is damaged"),
+    ("plan-invalid", "a plan of an ingest cannot be understood"),
+    ("plan-other", "a plan is of another program, or of other SQL"),
+    ("plan-stale", "files have changed since a plan was made"),
+    ("protobuf-invalid", "a profile of XLA is damaged"),
+    ("sql", "DuckDB refused or failed a query; the message is its own"),
+    ("sql-file", "there is no SQL file of that name"),
+    ("strict", "there are warnings or lost data, and --strict was given"),
+    ("task-early", "a task of a plan needs others that are not done; try again later"),
+    ("trace-truncated", "a file ends before its end"),
+    ("trace-unknown", "there is no trace of that name"),
+    ("usage", "the command line or the arguments of a call are wrong"),
+    ("value-too-large", "one value is larger than the program reads or gives"),
 ];
 
 /// Result of everything that can fail for a reason that a user can act on.
@@ -83,7 +84,8 @@ struct Told {
 impl<'de> Deserialize<'de> for Error {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Told { code, message, place, facts, hint } = Told::deserialize(deserializer)?;
-        let code = CODES.iter().find(|known| **known == code).copied().unwrap_or("io");
+        let code =
+            CODES.iter().map(|(known, _)| *known).find(|known| *known == code).unwrap_or("io");
         Ok(Self { code, message, place, facts, hint })
     }
 }
@@ -91,7 +93,7 @@ impl<'de> Deserialize<'de> for Error {
 impl Error {
     /// An error with a code of [`CODES`] and its sentence.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        debug_assert!(CODES.contains(&code), "{code} is not in CODES");
+        debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} is not in CODES");
         Self { code, message: message.into(), place: None, facts: None, hint: None }
     }
 
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn codes_are_sorted_and_unique() {
-        assert!(CODES.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(CODES.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
     #[test]

@@ -79,6 +79,15 @@ pub struct Global {
     /// When to colour messages
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
+    /// With --format json: the fields that say most
+    #[arg(long, global = true, conflicts_with = "select")]
+    pub brief: bool,
+    /// With --format json: these fields alone; a dot leads inside, as in details.per_rank
+    #[arg(long, global = true, value_name = "FIELDS", value_delimiter = ',')]
+    pub select: Vec<String>,
+    /// With --format json: at most N rows, of the result and of each table inside
+    #[arg(long, global = true, value_name = "N")]
+    pub limit: Option<usize>,
     /// Form of errors and notes on standard error; JSON is an object a line
     #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = ErrorForm::Text)]
     pub errors: ErrorForm,
@@ -200,6 +209,9 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql sql \
                             \"SELECT collective, count(*) FROM collectives GROUP BY collective\"")]
     Sql(SqlArgs),
+    /// Print what programs may rely on: tables, views, metrics, and forms of JSON
+    #[command(after_help = "Example: ccl-sql schema metric")]
+    Schema(SchemaArgs),
     /// Lint the SQL files of metrics and views
     #[command(after_help = "Example: ccl-sql check --sql-dir my-metrics")]
     Check(CheckArgs),
@@ -647,6 +659,42 @@ pub struct SqlArgs {
     /// Forbid reading and writing files
     #[arg(long)]
     pub sandbox: bool,
+}
+
+/// Options of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Command whose JSON the schema is of [default: tables, views, metrics and the rest of what
+    /// there is, as one JSON]
+    #[arg(value_enum, value_name = "OUTPUT")]
+    pub of: Option<Contract>,
+}
+
+/// Outputs that have a JSON Schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Contract {
+    /// metric --format json
+    Metric,
+    /// diagnose --format json
+    Diagnose,
+    /// report --format json
+    Report,
+    /// compare --format json
+    Compare,
+    /// compare --baseline --format json
+    Baseline,
+    /// history --format json
+    History,
+    /// list --format json
+    List,
+    /// show --format json
+    Show,
+    /// sql --format json
+    Sql,
+    /// schema
+    Schema,
+    /// A line on standard error with --errors json
+    Error,
 }
 
 /// Options of `check`.

@@ -15,13 +15,25 @@ use crate::cli::limits::Limit;
 use crate::cli::output::{Target, form, target};
 use crate::cli::select::each;
 use crate::cli::series::{selections, series};
+use crate::cli::shape;
 use crate::engine::metric::{MetricResult, result_rows};
 use crate::error::{Error, Result};
+use crate::report::Format;
 use crate::report::baseline::{Baseline, Test};
 use crate::report::sheet::Sheet;
 use crate::report::sheets::comparison;
 use crate::report::text::baseline as written;
-use crate::report::{Format, pretty};
+
+/// The fields of a comparison with a series that say most.
+const BRIEF: [&str; 7] = [
+    "series",
+    "runs",
+    "tests.test",
+    "tests.sheet.columns.name",
+    "tests.sheet.columns.unit",
+    "tests.sheet.rows",
+    "tests.sheet.reason",
+];
 
 /// Runs the command; `wanted` is the series.
 pub fn run(context: &Context, args: &CompareArgs, wanted: &str) -> Result<(), Errors> {
@@ -75,7 +87,7 @@ pub fn run(context: &Context, args: &CompareArgs, wanted: &str) -> Result<(), Er
         out.tests.push(Test { trace, sheet });
     }
     let bytes = match format {
-        Format::Json => pretty(&out.json()),
+        Format::Json => shape::json(context, &BRIEF, out.json())?,
         Format::Csv => written::csv(&out)?,
         _ => written::text(&out, context.printer.layout()).into_bytes(),
     };

@@ -11,16 +11,31 @@ use crate::cli::errors::Errors;
 use crate::cli::limits::{Limit, crossed};
 use crate::cli::output::{Files, Names, Target, ending, form, safe, target};
 use crate::cli::select::each;
-use crate::engine::metric::{Params, check_params, result_rows};
+use crate::cli::shape;
+use crate::engine::metric::{MetricResult, Params, check_params, result_rows};
 use crate::error::{Error, Result};
 use crate::input::place::absolute;
 use crate::registry::SqlFile;
-use crate::report::comparison::{Comparison, Run, Terms, run_views, tabs};
+use crate::report::comparison::{Comparison, DASHBOARD, Run, Terms, run_views, tabs};
 use crate::report::sheets::shown_metrics;
 use crate::report::text::changes;
 use crate::report::xlsx::books;
-use crate::report::{Format, html, pretty};
+use crate::report::{Format, html};
 use crate::store::manifest::Manifest;
+
+/// The fields of a comparison that say most, where the dashboard is its only sheet.
+const BRIEF: [&str; 10] = [
+    "threshold_pct",
+    "runs.label",
+    "runs.trace",
+    "runs.role",
+    "comparisons.test",
+    "comparisons.sheets.name",
+    "comparisons.sheets.columns.name",
+    "comparisons.sheets.columns.unit",
+    "comparisons.sheets.rows",
+    "ranking",
+];
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
@@ -41,13 +56,53 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     let (files, params) = asked(context, args, rank_by, &limits)?;
     let mut out = Files::new(context);
     out.prepare(&target)?;
+    let calls: &[&str] = if format == Format::Xlsx && is_folder { &books::CALL_VIEWS } else { &[] };
+    let wanted = Wanted { files: &files, params: &params, rank_by, calls };
+    let Compared { comparison, results, mut errors } = compared(context, args, &wanted)?;
+    write(context, &comparison, &target, format, out)?;
+    errors.extend(crossed(&comparison, &limits, &results));
+    Errors(errors).result()
+}
+
+/// What runs are compared by.
+pub struct Wanted<'a, 'c> {
+    /// Metrics.
+    pub files: &'a [&'c SqlFile],
+    /// Their parameters.
+    pub params: &'a Params,
+    /// The metric that ranks several tests.
+    pub rank_by: Option<&'c SqlFile>,
+    /// Views that only the workbooks of a run need.
+    pub calls: &'a [&'a str],
+}
+
+/// Runs beside each other.
+pub struct Compared {
+    /// The comparison.
+    pub comparison: Comparison,
+    /// Results of the metrics on every run.
+    pub results: Vec<MetricResult>,
+    /// Errors of what could not be computed.
+    pub errors: Vec<Error>,
+}
+
+/// Compares the runs of a command line.
+///
+/// # Errors
+/// `trace-unknown`, `usage`, and those of an ingest.
+pub fn compared(
+    context: &Context,
+    args: &CompareArgs,
+    wanted: &Wanted<'_, '_>,
+) -> Result<Compared, Errors> {
+    let registry = &context.registry;
+    let (files, params) = (wanted.files, wanted.params);
     let (labels, traces) = runs(context, args)?;
     let directories = context.directories(&traces)?;
-    let calls: &[&str] = if format == Format::Xlsx && is_folder { &books::CALL_VIEWS } else { &[] };
-    let views = run_views(registry, calls)?;
+    let views = run_views(registry, wanted.calls)?;
     let mut batch =
-        Batch::new(context, &files, &params, args.profile_mode, &directories).with_views(&views);
-    let asked = Asked { files: &files, views: &views, ..Asked::default() };
+        Batch::new(context, files, params, args.profile_mode, &directories).with_views(&views);
+    let asked = Asked { files, views: &views, ..Asked::default() };
     let (mut runs, mut selections) = (Vec::new(), Vec::new());
     let (mut results, mut errors) = (Vec::new(), Vec::new());
     for ((label, trace), directory) in labels.into_iter().zip(traces).zip(&directories) {
@@ -61,13 +116,11 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<(), Errors> {
     drop(batch);
     let tabs = tabs(registry)?;
     let asked = tabs.iter().map(|(_, file)| *file).collect();
-    let mut all = Across::new(context, selections, result_rows(&files, &results), asked);
-    let terms = Terms { threshold_pct: args.threshold, rank_by };
+    let mut all = Across::new(context, selections, result_rows(files, &results), asked);
+    let terms = Terms { threshold_pct: args.threshold, rank_by: wanted.rank_by };
     let comparison = Comparison::new(registry, &mut all, &tabs, runs, terms)?;
     drop(all);
-    write(context, &comparison, &target, format, out)?;
-    errors.extend(crossed(&comparison, &limits, &results));
-    Errors(errors).result()
+    Ok(Compared { comparison, results, errors })
 }
 
 /// The metrics of a report and those that are asked for besides, each once, and their parameters.
@@ -143,7 +196,7 @@ fn write(
     mut out: Files<'_>,
 ) -> Result<()> {
     let bytes = match format {
-        Format::Json => pretty(&comparison.json()),
+        Format::Json => json(context, comparison)?,
         Format::Html => html::compare_page(&comparison.json()).into_bytes(),
         Format::Csv => changes::csv(comparison)?,
         Format::Xlsx => match target {
@@ -164,6 +217,18 @@ fn write(
         }
     }
     out.commit()
+}
+
+/// A comparison for programs; in brief the dashboard alone.
+fn json(context: &Context, comparison: &Comparison) -> Result<Vec<u8>> {
+    let mut out = comparison.json();
+    if context.global.brief {
+        let tests = out["comparisons"].as_array_mut().into_iter().flatten();
+        for sheets in tests.filter_map(|test| test["sheets"].as_array_mut()) {
+            sheets.retain(|sheet| sheet["name"] == DASHBOARD);
+        }
+    }
+    shape::json(context, &BRIEF, out)
 }
 
 /// Writes all workbooks; those of several tests in a folder each, by the label of the test.

@@ -8,6 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};
 use crate::cli::select::traces;
+use crate::cli::shape;
 use crate::cli::spread::spread;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
@@ -15,8 +16,23 @@ use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
 use crate::report::document::provenance;
 use crate::report::sheets::diagnosis_views;
-use crate::report::{Format, pretty, text};
+use crate::report::{Format, text};
 use crate::store::manifest::Manifest;
+
+/// The fields of a diagnosis that say most.
+const BRIEF: [&str; 11] = [
+    "trace",
+    "per",
+    "step_ms",
+    "findings.diagnosis",
+    "findings.finding",
+    "findings.gain_ms",
+    "findings.gain_pct",
+    "findings.confidence",
+    "findings.advice",
+    "findings.shown",
+    "not_looked_for",
+];
 
 /// Runs the command.
 pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
@@ -31,8 +47,13 @@ pub fn run(context: &Context, args: &DiagnoseArgs) -> Result<(), Errors> {
     }
     let (all, errors) = diagnosed(context, args)?;
     let bytes = match (format, &all[..]) {
-        (Format::Json, [(trace, diagnosis)]) => pretty(&json(trace, diagnosis)),
-        (Format::Json, all) => pretty(&all.iter().map(|(trace, d)| json(trace, d)).collect()),
+        (Format::Json, [(trace, diagnosis)]) => {
+            shape::json(context, &BRIEF, json(trace, diagnosis))?
+        }
+        (Format::Json, all) => {
+            let all = all.iter().map(|(trace, d)| json(trace, d)).collect();
+            shape::json(context, &BRIEF, all)?
+        }
         (format, all) => {
             let write =
                 if format == Format::Markdown { text::diagnosis_md } else { text::diagnosis };

@@ -11,13 +11,26 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};
 use crate::cli::series::{Series, selections, series};
+use crate::cli::shape;
 use crate::engine::metric::{Params, check_params, result_rows};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::history::{History, Member};
 use crate::report::sheet::Sheet;
 use crate::report::sheets::comparison;
-use crate::report::{Format, html, pretty, text};
+use crate::report::{Format, html, text};
+
+/// The fields of a history that say most.
+const BRIEF: [&str; 8] = [
+    "series.series",
+    "series.runs.trace",
+    "series.metrics.metric",
+    "series.metrics.unit",
+    "series.sheet.columns.name",
+    "series.sheet.columns.unit",
+    "series.sheet.rows",
+    "series.sheet.reason",
+];
 
 /// Runs the command.
 pub fn run(context: &Context, args: &HistoryArgs) -> Result<(), Errors> {
@@ -54,7 +67,7 @@ pub fn run(context: &Context, args: &HistoryArgs) -> Result<(), Errors> {
         }
     }
     let bytes = match format {
-        Format::Json => pretty(&History::json(&all)),
+        Format::Json => shape::json(context, &BRIEF, History::json(&all))?,
         Format::Html => html::history_page(&History::json(&all)).into_bytes(),
         Format::Csv => text::history::csv(&all)?,
         _ => text::history::text(&all, context.printer.layout()).into_bytes(),

@@ -5,14 +5,48 @@ use serde_json::{Value, json};
 use crate::cli::args::{ListArgs, ShowArgs, What};
 use crate::cli::context::Context;
 use crate::cli::output::table_form;
-use crate::cli::{select, trace};
+use crate::cli::{select, shape, trace};
 use crate::error::{Error, Result, nearest};
 use crate::functions::FUNCTIONS;
 use crate::registry::areas::{area_heading, area_order};
 use crate::registry::{SqlFile, docs};
-use crate::report::{Entry, Format, Grid, entries, pretty};
+use crate::report::{Entry, Format, Grid, entries};
 use crate::schema::source::joined;
 use crate::schema::{self, Made, TABLES};
+
+/// The fields of what is listed, and of a definition, that say most.
+const BRIEF: [&str; 13] = [
+    "metric",
+    "diagnosis",
+    "trace",
+    "table",
+    "function",
+    "signature",
+    "unit",
+    "source",
+    "ranks",
+    "summary",
+    "row",
+    "result",
+    "findings",
+];
+const BRIEF_DEFINITION: [&str; 15] = [
+    "kind",
+    "name",
+    "signature",
+    "summary",
+    "row",
+    "result",
+    "value",
+    "unit",
+    "better",
+    "params",
+    "columns.name",
+    "columns.type",
+    "columns.unit",
+    "caveats",
+    "nulls",
+];
 
 fn text(value: &str) -> Value {
     match value {
@@ -60,6 +94,7 @@ pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
     let bytes = match (format, args.what) {
         (Format::Table, What::Traces) => grid.table(context.printer.layout()),
         (Format::Table, what) => people(&grid, what, context.printer.width()).into_bytes(),
+        (Format::Json, _) => shape::json(context, &BRIEF, grid.objects())?,
         (format, _) => grid.bytes(format, usize::MAX)?,
     };
     context.printer.result(&bytes)
@@ -206,7 +241,10 @@ pub fn show(context: &Context, args: &ShowArgs) -> Result<()> {
     };
     match table_form(context, "show")? {
         Format::Table => context.printer.result(found.text(context).as_bytes()),
-        Format::Json => context.printer.result(&pretty(&found.json(context))),
+        Format::Json => {
+            let json = shape::json(context, &BRIEF_DEFINITION, found.json(context))?;
+            context.printer.result(&json)
+        }
         _ => Err(Error::new("usage", "a definition is text or JSON").hint("--format json")),
     }
 }

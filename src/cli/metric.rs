@@ -9,16 +9,20 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::table_form;
 use crate::cli::results::{Results, compute};
+use crate::cli::shape;
 use crate::cli::terminal::clean;
 use crate::engine::metric::MetricResult;
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::registry::header::{Column, Header};
+use crate::report::Format;
 use crate::report::card::{Card, cell_unit};
 use crate::report::grid::table::{Layout, texts};
 use crate::report::grid::value::bare;
 use crate::report::units::human;
-use crate::report::{Format, pretty};
+
+/// The fields of a result that say most.
+const BRIEF: [&str; 6] = ["metric", "trace", "value", "unit", "answer", "reason"];
 
 /// Runs the command.
 pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Errors> {
@@ -43,7 +47,7 @@ pub fn run(context: &Context, args: &MetricArgs) -> Result<(), Errors> {
 fn write(context: &Context, all: &Results<'_>, format: Format, label: bool) -> Result<()> {
     let printer = &context.printer;
     let bytes = match (format, &all.results[..]) {
-        (Format::Json, _) => pretty(&all.json()),
+        (Format::Json, _) => shape::json(context, &BRIEF, all.json())?,
         (Format::Value, results) if label => labelled(results).into_bytes(),
         (Format::Table, [one]) => card(all.header(one), one, printer.card_layout()).into_bytes(),
         (Format::Table, results) => people(&all.files, results, printer.layout()).into_bytes(),

@@ -34,8 +34,10 @@ mod remove;
 mod rename;
 mod report;
 pub(crate) mod results;
+mod schema;
 mod select;
 mod series;
+mod shape;
 mod shell;
 mod split;
 mod spread;
@@ -192,6 +194,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Remove(args) => remove::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
+        Command::Schema(args) => schema::run(context, args)?,
         Command::Check(args) => check::run(context, args)?,
         Command::Completions(args) => context.printer.result(&completions::script(args)?)?,
         Command::Man(args) => man::run(context, args)?,

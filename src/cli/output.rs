@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use duckdb::Connection;
 
 use crate::cli::context::Context;
+use crate::cli::shape;
 use crate::error::{Error, Result};
 use crate::report::Format;
 use crate::report::staged::{Staged, vacant};
@@ -87,6 +88,7 @@ pub fn form(
         }
         (None, None) => default,
     };
+    shape::for_json(context, format, allowed)?;
     if !allowed.contains(&format) {
         return Err(
             Error::new("usage", format!("{command} has no form {}", name(format))).hint(names())

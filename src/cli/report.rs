@@ -9,6 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Files, Names, Target, ending, form, safe, target, timestamp};
 use crate::cli::select::traces;
+use crate::cli::shape;
 use crate::cli::spread::spread;
 use crate::engine::metric::{Params, check_params};
 use crate::error::{Error, Result};
@@ -16,7 +17,28 @@ use crate::registry::SqlFile;
 use crate::report::document::Document;
 use crate::report::sheets::{shown_metrics, views};
 use crate::report::xlsx::books;
-use crate::report::{Format, html, pretty, text};
+use crate::report::{Format, html, text};
+
+/// The fields of a report that say most.
+const BRIEF: [&str; 17] = [
+    "trace",
+    "headline.title",
+    "headline.value",
+    "headline.unit",
+    "headline.note",
+    "diagnosis.per",
+    "diagnosis.step_ms",
+    "diagnosis.findings.diagnosis",
+    "diagnosis.findings.finding",
+    "diagnosis.findings.gain_ms",
+    "diagnosis.findings.gain_pct",
+    "diagnosis.findings.advice",
+    "metrics.metric",
+    "metrics.value",
+    "metrics.unit",
+    "metrics.answer",
+    "metrics.reason",
+];
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
@@ -95,7 +117,11 @@ impl<'c> Output<'c> {
         };
         if self.format != Format::Xlsx {
             let path = names.path(&stem(document, time), &document.trace, &ending(self.format));
-            return self.files.add(&path, &rendered(document, self.format)?);
+            let bytes = match self.format {
+                Format::Json => json(self.context, document.json())?,
+                format => rendered(document, format)?,
+            };
+            return self.files.add(&path, &bytes);
         }
         // Workbooks lie in the folders that tools before have made, of several traces below one for
         // each.
@@ -112,8 +138,8 @@ impl<'c> Output<'c> {
     fn finish(mut self) -> Result<()> {
         match self.documents.len() {
             0 => {}
-            1 => self.bytes = pretty(&self.documents[0]),
-            _ => self.bytes = pretty(&Value::Array(self.documents)),
+            1 => self.bytes = json(self.context, self.documents.remove(0))?,
+            _ => self.bytes = json(self.context, Value::Array(self.documents))?,
         }
         match &self.target {
             Target::Stdout => return self.context.printer.stdout(&self.bytes).map(|_| ()),
@@ -124,11 +150,15 @@ impl<'c> Output<'c> {
     }
 }
 
-/// A document in a form.
+/// One document or several as JSON.
+fn json(context: &Context, documents: Value) -> Result<Vec<u8>> {
+    shape::json(context, &BRIEF, documents)
+}
+
+/// A document in a form other than JSON.
 fn rendered(document: &Document, format: Format) -> Result<Vec<u8>> {
     Ok(match format {
         Format::Markdown => text::markdown(document).into_bytes(),
-        Format::Json => pretty(&document.json()),
         Format::Html => html::report_page(&document.page()).into_bytes(),
         Format::Xlsx => books::report(document)?,
         _ => text::text(document).into_bytes(),

@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use crate::cli::args::SqlArgs;
 use crate::cli::context::Context;
 use crate::cli::output::table_form;
+use crate::cli::shape::unknown;
 use crate::cli::split::{Splitter, Task};
 use crate::cli::statement::{asks, open_bare, plan, with_named};
 use crate::engine::Engine;
@@ -24,6 +25,10 @@ const PIECE: usize = 1 << 16;
 /// Runs the command.
 pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
     let format = table_form(context, "sql")?;
+    if context.global.brief {
+        return Err(Error::new("usage", "rows of SQL have no brief form")
+            .hint("name the columns in the statement, or with --select"));
+    }
     let text = match (&args.sql, &args.file) {
         (_, Some(path)) => std::fs::read_to_string(path).map_err(|e| crate::error::io(path, &e))?,
         (Some(sql), None) if sql == "-" => {
@@ -136,19 +141,44 @@ impl Sink<'_> {
                 self.waiting.extend(grid.bytes(Format::Parquet, usize::MAX)?);
             }
             format => {
+                let columns = self.columns(&names)?;
+                let mut left = self.context.global.limit.unwrap_or(usize::MAX);
                 let mut stream = Stream::new(format);
-                let head = stream.rows(&Grid::of_batches(vec![empty]))?;
+                let head = stream.rows(&Grid::of_batches(vec![empty.project(&columns)?]))?;
                 self.write(&head)?;
                 for batch in batches {
-                    let piece = stream.rows(&Grid::of_batches(vec![batch?]))?;
+                    let batch = batch?.project(&columns)?;
+                    let more = batch.num_rows() > left;
+                    let batch = if more { batch.slice(0, left) } else { batch };
+                    left -= batch.num_rows();
+                    let piece = stream.rows(&Grid::of_batches(vec![batch]))?;
                     if !self.write(&piece)? {
                         return Ok(());
+                    }
+                    if more {
+                        let limit = self.context.global.limit.unwrap_or_default();
+                        self.context.printer.note(&format!("note: the first {limit} rows"));
+                        break;
                     }
                 }
                 self.write(&stream.end())?;
             }
         }
         Ok(())
+    }
+
+    /// Places of the columns that are wanted.
+    fn columns(&self, names: &[&str]) -> Result<Vec<usize>> {
+        let select = &self.context.global.select;
+        if select.is_empty() {
+            return Ok((0..names.len()).collect());
+        }
+        let known = || names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let place = |wanted: &String| {
+            let place = names.iter().position(|name| *name == wanted.trim());
+            place.ok_or_else(|| unknown(wanted.trim(), &known()))
+        };
+        select.iter().map(place).collect()
     }
 
     /// Writes the separator between a result and the one before.

@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::output::table_form;
+use crate::cli::shape;
 use crate::cli::terminal::clean;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::report::{Format, Grid, pretty};
+use crate::report::{Format, Grid};
 use crate::schema::SCHEMA_VERSION;
 use crate::store::manifest::{Manifest, SourceFile, Stored};
 
@@ -36,11 +37,44 @@ const TABLES: [(&str, &str); 4] = [
 /// Longest cell: a finding says in a sentence what was seen, and a path may be long.
 const LONGEST_CELL: usize = 400;
 
+/// The fields of a trace that say most.
+const BRIEF: [&str; 10] = [
+    "trace",
+    "unusable",
+    "folder",
+    "profilers",
+    "ranks_count",
+    "events",
+    "steps",
+    "findings.severity",
+    "findings.code",
+    "findings.message",
+];
+
 /// Prints the description of a trace.
 ///
 /// # Errors
 /// `trace-unknown` for one that cannot be understood, `sql`, `io`.
 pub fn show(context: &Context, trace: &str) -> Result<()> {
+    let parts = parts(context, trace)?;
+    match table_form(context, "show")? {
+        Format::Json => {
+            let json = shape::json(context, &BRIEF, as_json(parts))?;
+            context.printer.result(&json)
+        }
+        Format::Table => context.printer.result(text(&parts)?.as_bytes()),
+        _ => Err(Error::new("usage", "what a trace is has no such form").hint("table or json")),
+    }
+}
+
+/// The parts of a description.
+struct Parts {
+    facts: Map<String, Value>,
+    grids: Vec<(&'static str, Grid)>,
+    manifest: Manifest,
+}
+
+fn parts(context: &Context, trace: &str) -> Result<Parts> {
     let directory = context.store.directory(trace);
     let manifest = Manifest::parse(&directory)?;
     let unusable = manifest.damage(&directory).or_else(|| {
@@ -60,11 +94,7 @@ pub fn show(context: &Context, trace: &str) -> Result<()> {
         }
     }
     let facts = facts(&manifest, unusable);
-    match table_form(context, "show")? {
-        Format::Json => context.printer.result(&pretty(&as_json(facts, &grids, &manifest))),
-        Format::Table => context.printer.result(text(&facts, &grids, &manifest)?.as_bytes()),
-        _ => Err(Error::new("usage", "what a trace is has no such form").hint("table or json")),
-    }
+    Ok(Parts { facts, grids, manifest })
 }
 
 /// The rows of a query.
@@ -145,8 +175,8 @@ fn sources(manifest: &Manifest) -> Grid {
 }
 
 /// The description as one JSON object.
-fn as_json(mut facts: Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest) -> Value {
-    for (name, grid) in grids {
+fn as_json(Parts { mut facts, grids, manifest }: Parts) -> Value {
+    for (name, grid) in &grids {
         let rows = grid.objects();
         let value = match *name {
             "card" => rows.get(0).cloned().unwrap_or_default(),
@@ -159,7 +189,7 @@ fn as_json(mut facts: Map<String, Value>, grids: &[(&str, Grid)], manifest: &Man
 }
 
 /// The description as text.
-fn text(facts: &Map<String, Value>, grids: &[(&str, Grid)], manifest: &Manifest) -> Result<String> {
+fn text(Parts { facts, grids, manifest }: &Parts) -> Result<String> {
     let shown = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => {

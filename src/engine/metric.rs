@@ -81,7 +81,7 @@ impl MetricResult {
     pub fn json(&self) -> Value {
         serde_json::json!({
             "metric": self.metric, "version": self.version, "trace": self.trace,
-            "value": self.value, "unit": self.unit, "reason": self.reason,
+            "value": self.value, "unit": self.unit, "reason": self.reason, "answer": self.answer,
             "details": self.details, "params": self.params, "warnings": self.warnings,
             "provenance": {
                 "sql_sha256": self.sql_sha256, "schema_version": SCHEMA_VERSION,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::SqlFile;
 use super::header::{Column, Header, Kind, Param};
+use super::units::suffix;
 use crate::schema::{Made, Table};
 
 /// A metric or view as plain text.
@@ -101,9 +102,9 @@ pub fn file_json(file: &SqlFile, versions: &[&SqlFile]) -> Value {
 
 /// A table for programs.
 pub fn table_json(table: &Table) -> Value {
-    let trace = json!({"name": "trace", "type": "VARCHAR", "doc": "Name of the ingested trace."});
-    let columns =
-        table.columns.iter().map(|c| json!({"name": c.name, "type": c.ty.sql(), "doc": c.doc}));
+    let column = |name: &str, ty: &str, doc: &str| json!({"name": name, "type": ty, "unit": suffix(name), "doc": doc});
+    let trace = column("trace", "VARCHAR", "Name of the ingested trace.");
+    let columns = table.columns.iter().map(|c| column(c.name, c.ty.sql(), c.doc));
     json!({
         "kind": if table.made == Made::Ingest { "table" } else { "derived table" },
         "name": table.name, "row": table.doc,

@@ -48,6 +48,11 @@ pub fn of_name(name: &str) -> Option<&'static str> {
     if ["ts_ns", "start_ns", "end_ns"].iter().any(|time| name.ends_with(time)) {
         return None;
     }
+    suffix(name)
+}
+
+/// The unit that the name of a field ends in; of a point in time too.
+pub fn suffix(name: &str) -> Option<&'static str> {
     UNITS
         .iter()
         .map(|unit| unit.name)

@@ -52,6 +52,7 @@ fn one_metric_in_each_format() {
       "value": 1.0,
       "unit": "ratio",
       "reason": null,
+      "answer": null,
       "details": {
         "overlap_ratio_of_comm": 1.0,
         "overlap_ratio_of_comp": 0.5,

@@ -10,6 +10,7 @@ mod metric;
 mod names;
 mod own_sql;
 mod plan;
+mod schema;
 mod selection;
 mod shown;
 mod sql;
