@@ -212,6 +212,9 @@ pub enum Command {
     /// Print what programs may rely on: tables, views, metrics, and forms of JSON
     #[command(after_help = "Example: ccl-sql schema metric")]
     Schema(SchemaArgs),
+    /// Answer an agent (Model Context Protocol) on standard input and output
+    #[command(after_help = "Example: ccl-sql mcp --root traces")]
+    Mcp(McpArgs),
     /// Lint the SQL files of metrics and views
     #[command(after_help = "Example: ccl-sql check --sql-dir my-metrics")]
     Check(CheckArgs),
@@ -695,6 +698,18 @@ pub enum Contract {
     Schema,
     /// A line on standard error with --errors json
     Error,
+}
+
+/// Options of `mcp`.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// Folder below which the client may ingest; several may be given [default: it may not ingest]
+    #[arg(long, value_name = "DIR")]
+    pub root: Vec<PathBuf>,
+    /// Seconds that a call may take where it asks for none; an ingest may take ten times as long
+    #[arg(long, value_name = "N", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
 }
 
 /// Options of `check`.

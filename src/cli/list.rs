@@ -254,6 +254,11 @@ pub fn definition(context: &Context, name: &str) -> Result<String> {
     Ok(find(context, name)?.text(context))
 }
 
+/// The same for programs.
+pub fn described(context: &Context, name: &str) -> Result<Value> {
+    Ok(find(context, name)?.json(context))
+}
+
 /// What a name stands for.
 enum Found<'c> {
     File(&'c SqlFile),

@@ -23,6 +23,7 @@ mod ingest;
 mod limits;
 pub(crate) mod list;
 mod man;
+mod mcp;
 mod metric;
 mod old;
 mod output;
@@ -195,6 +196,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
         Command::Schema(args) => schema::run(context, args)?,
+        Command::Mcp(args) => mcp::run(context, args)?,
         Command::Check(args) => check::run(context, args)?,
         Command::Completions(args) => context.printer.result(&completions::script(args)?)?,
         Command::Man(args) => man::run(context, args)?,

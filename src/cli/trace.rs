@@ -67,6 +67,14 @@ pub fn show(context: &Context, trace: &str) -> Result<()> {
     }
 }
 
+/// The description of a trace as JSON.
+///
+/// # Errors
+/// As [`show`].
+pub fn described(context: &Context, trace: &str) -> Result<Value> {
+    Ok(as_json(parts(context, trace)?))
+}
+
 /// The parts of a description.
 struct Parts {
     facts: Map<String, Value>,

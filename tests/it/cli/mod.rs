@@ -6,6 +6,7 @@ mod history;
 mod ingest;
 mod kept;
 mod list;
+mod mcp;
 mod metric;
 mod names;
 mod own_sql;
