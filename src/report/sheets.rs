@@ -32,7 +32,7 @@ const TEXT_SHEETS: [&str; 17] = [
 const DIAGNOSIS_SHEETS: [&str; 2] = ["account_summary", "what_if"];
 
 /// Views that the JSON report and the page show besides.
-const PAGE_SHEETS: [&str; 17] = [
+const PAGE_SHEETS: [&str; 18] = [
     "gpu_timeline_by_rank",
     "step_overlap",
     "step_overlap_mean",
@@ -50,10 +50,11 @@ const PAGE_SHEETS: [&str; 17] = [
     "cuda_gpu_mem_size_sum",
     "osrt_sum",
     "step_stacks",
+    "sampled_stacks",
 ];
 
 /// Views that a workbook holds besides those of the text.
-const BOOK_SHEETS: [&str; 26] = [
+const BOOK_SHEETS: [&str; 27] = [
     "gpu_timeline_by_rank",
     "step_overlap",
     "collective_sizes",
@@ -79,6 +80,7 @@ const BOOK_SHEETS: [&str; 26] = [
     "cuda_gpu_sum",
     "cuda_kern_exec_sum",
     "nvtx_gpu_proj_sum",
+    "kernel_sequences",
     "osrt_sum",
 ];
 
