@@ -132,7 +132,7 @@ function callStacks() {
     sheet,
     summary:
       "What the host of one rank does: a frame is as wide as the time in it, and what it calls is " +
-      "below it. `FROM folded_stacks` has all ranks and steps, for other viewers.",
+      "below it. The view folded_stacks has all ranks and steps, for other viewers.",
     make: (part) => flameGraph(part, sheet),
   });
 }
