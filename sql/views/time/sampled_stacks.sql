@@ -7,9 +7,9 @@
 -- @column   rank BIGINT dim - | Global rank.
 -- @column   pid BIGINT dim - | Process.
 -- @column   tid BIGINT dim - | Thread.
--- @column   stack VARCHAR dim - | Frames, each of 256 characters at most; a ; in a name is a :, what
---           steers a terminal or ends a line is a blank. In brackets the module of a frame without
---           a symbol.
+-- @column   stack VARCHAR dim - | Frames, each of 256 characters at most; a ; in a name is a :,
+--           what steers a terminal or ends a line is a blank. In brackets the module of a frame
+--           without a symbol.
 -- @column   sample_count BIGINT value count | Samples.
 -- @column   share_pct DOUBLE value pct | Share of the samples of the trace that show a stack.
 -- @source   SAMPLING_CALLCHAINS and COMPOSITE_EVENTS of Nsight Systems

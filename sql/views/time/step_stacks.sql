@@ -23,11 +23,20 @@
 --           call_stacks has all.
 -- @source   the view call_stacks, of one step
 WITH
+    first_ranks AS (
+        SELECT trace, min(rank) AS rank
+        FROM host_events
+        WHERE class IN ('python', 'host_annotation', 'host_op', 'host_runtime') AND dur_ns >= 0
+        GROUP BY trace
+    ),
+
     bounds AS (
         SELECT
             w.trace, w.step, c.rank, w.start_ns + c.shift_ns AS start_ns, w.end_ns + c.shift_ns AS end_ns
         FROM _drawn_windows AS w
-        INNER JOIN _clock_shifts AS c ON c.trace = w.trace AND c.aligned = c.by_itself
+        INNER JOIN first_ranks AS f ON f.trace = w.trace
+        INNER JOIN _clock_shifts AS c
+            ON c.trace = f.trace AND c.rank = f.rank AND c.aligned = c.by_itself
     ),
 
     -- Of a step its own bounds: those of the window are over all ranks.
@@ -55,18 +64,11 @@ WITH
             ON o.trace = p.trace AND o.rank = p.rank AND p.start_ns < o.end_ns AND p.end_ns > o.start_ns
     ),
 
-    first_ranks AS (
-        SELECT trace, min(rank) AS rank
-        FROM parts
-        GROUP BY trace
-    ),
-
     names AS (
         SELECT
             p.trace, p.class, p.name,
             row_number() OVER (PARTITION BY p.trace ORDER BY p.class, p.name) AS name_no
         FROM parts AS p
-        SEMI JOIN first_ranks AS f ON f.trace = p.trace AND f.rank = p.rank
         GROUP BY p.trace, p.class, p.name
     ),
 
@@ -81,7 +83,6 @@ WITH
                 } ORDER BY p.start_ns, p.ts_ns, p.whole_end_ns DESC, n.name_no)
             ) AS nodes
         FROM parts AS p
-        SEMI JOIN first_ranks AS f ON f.trace = p.trace AND f.rank = p.rank
         INNER JOIN names AS n
             ON n.trace = p.trace AND n.class = p.class AND n.name IS NOT DISTINCT FROM p.name
         GROUP BY p.trace, p.step, p.rank, p.pid, p.tid, p.phase
