@@ -47,6 +47,7 @@ WITH
                 ';'
             ) AS stack
         FROM chains
+        WHERE frames IS NOT NULL
     )
 
 SELECT
