@@ -454,8 +454,8 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Tables with rows that nothing is read from: call chains of calls, samples of a network card, what
-/// another program added.
+/// Tables with rows that nothing is read from: call chains of calls, samples of a network card,
+/// what another program added.
 fn unread(database: &Database, plans: &[Plan]) -> Result<Vec<String>> {
     let read = |table: &str| {
         ["ENUM_", "TARGET_INFO_", "META_DATA_", "EXPORT_META", "ANALYSIS_", "NVTX_PAYLOAD_"]
