@@ -1,4 +1,5 @@
-//! The SQL functions in Rust: `interval_*` on `LIST(STRUCT(start_ns BIGINT, end_ns BIGINT))` and
+//! The SQL functions in Rust: `interval_*` on `LIST(STRUCT(start_ns BIGINT, end_ns BIGINT))`,
+//! `fold_stacks` on `LIST(STRUCT(name, start_ns, end_ns, calls, device_ns))` of BIGINT, and
 //! `hockney_*` on `LIST(STRUCT(bytes DOUBLE, seconds DOUBLE))`, before which `hockney_fit_rings`
 //! has `group_size BIGINT`; lists of other numbers are cast.
 //!
@@ -9,6 +10,7 @@
 
 pub mod hockney;
 pub mod interval;
+pub mod stacks;
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 
 use self::hockney::{Fit, Sample};
 use self::interval::Interval;
+use self::stacks::{Frame, Node};
 
 /// Name, arguments and meaning of each function, for `list functions`, `show` and completion.
 pub const FUNCTIONS: &[(&str, &str, &str)] = &[
@@ -49,6 +52,11 @@ pub const FUNCTIONS: &[(&str, &str, &str)] = &[
         "(l) -> LIST",
         "hockney_fit_ring of each group_size of l, by ascending group_size",
     ),
+    (
+        "fold_stacks",
+        "(l) -> LIST",
+        "the distinct call stacks of the frames of a thread: a node for each, a parent before its children",
+    ),
 ];
 
 /// Registers every function of [`FUNCTIONS`] with a connection.
@@ -65,6 +73,7 @@ pub fn register(connection: &Connection) -> crate::error::Result<()> {
     connection.register_scalar_function::<HockneyFit>("hockney_fit")?;
     connection.register_scalar_function::<HockneyFitRing>("hockney_fit_ring")?;
     connection.register_scalar_function::<HockneyFitRings>("hockney_fit_rings")?;
+    connection.register_scalar_function::<FoldStacks>("fold_stacks")?;
     Ok(())
 }
 
@@ -313,5 +322,85 @@ impl VArrowScalar for HockneyFitRings {
             ("seconds", DataType::Float64),
         ]);
         vec![ArrowFunctionSignature::exact(vec![list_of(samples)], list_of(ring_fields()))]
+    }
+}
+
+fn bigints(names: &[&str]) -> Fields {
+    names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
+}
+
+fn node_fields() -> Fields {
+    bigints(&[
+        "node",
+        "parent",
+        "name",
+        "depth",
+        "calls",
+        "total_ns",
+        "self_ns",
+        "device_ns",
+        "device_total_ns",
+    ])
+}
+
+/// The frames of row `row`, without those that lack a time or a name; None where the list is NULL.
+fn row_frames(input: &RecordBatch, row: usize) -> Option<Vec<Frame>> {
+    let list: &ListArray = input.column(0).as_list();
+    if list.is_null(row) {
+        return None;
+    }
+    let (from, to) = (list.value_offsets()[row] as usize, list.value_offsets()[row + 1] as usize);
+    let elements = list.values().as_struct();
+    let columns: [&Int64Array; 5] =
+        std::array::from_fn(|i| elements.column(i).as_primitive::<Int64Type>());
+    let valid =
+        |i: &usize| elements.is_valid(*i) && columns[..3].iter().all(|column| column.is_valid(*i));
+    let or_none = |column: usize, i: usize| {
+        if columns[column].is_valid(i) { columns[column].value(i) } else { 0 }
+    };
+    let frame = |i| Frame {
+        name: columns[0].value(i),
+        start_ns: columns[1].value(i),
+        end_ns: columns[2].value(i),
+        calls: or_none(3, i),
+        device_ns: or_none(4, i),
+    };
+    Some((from..to).filter(valid).map(frame).collect())
+}
+
+struct FoldStacks;
+
+impl VArrowScalar for FoldStacks {
+    type State = ();
+    fn invoke(_: &(), input: RecordBatch) -> Outcome {
+        let (mut nodes, mut counts, mut valid) = (vec![], vec![], vec![]);
+        for row in 0..input.num_rows() {
+            let folded = row_frames(&input, row).map(|mut frames| stacks::fold(&mut frames));
+            valid.push(folded.is_some());
+            let folded = folded.unwrap_or_default();
+            counts.push(folded.len());
+            nodes.extend(folded.into_iter().enumerate());
+        }
+        let int = |of: fn(&(usize, Node)) -> Option<i64>| -> ArrayRef {
+            Arc::new(nodes.iter().map(of).collect::<Int64Array>())
+        };
+        let place = |place: usize| i64::try_from(place).ok();
+        let columns = vec![
+            Arc::new(nodes.iter().map(|(at, _)| place(*at)).collect::<Int64Array>()) as ArrayRef,
+            Arc::new(nodes.iter().map(|(_, n)| n.parent.and_then(place)).collect::<Int64Array>()),
+            int(|(_, n)| Some(n.name)),
+            Arc::new(nodes.iter().map(|(_, n)| place(n.depth)).collect::<Int64Array>()),
+            int(|(_, n)| Some(n.calls)),
+            int(|(_, n)| Some(n.total_ns)),
+            int(|(_, n)| Some(n.self_ns)),
+            int(|(_, n)| Some(n.device_ns)),
+            int(|(_, n)| Some(n.device_total_ns)),
+        ];
+        let values = StructArray::try_new(node_fields(), columns, None)?;
+        list_array(values, counts, valid)
+    }
+    fn signatures() -> Vec<ArrowFunctionSignature> {
+        let frames = bigints(&["name", "start_ns", "end_ns", "calls", "device_ns"]);
+        vec![ArrowFunctionSignature::exact(vec![list_of(frames)], list_of(node_fields()))]
     }
 }

@@ -28,13 +28,14 @@ pub const AREAS: [Group; 9] = [
 ];
 
 /// Subjects of views, in the order in which documents show them.
-pub const SUBJECTS: [Group; 10] = [
+pub const SUBJECTS: [Group; 11] = [
     group("calls", "Calls of communication"),
     group("traffic", "Bytes that are communicated, and for which dimension"),
     group("bandwidth", "Bandwidth of calls and links"),
     group("time", "Time of steps, ranks and requests"),
     group("stragglers", "Waiting for others, and clocks"),
     group("kernels", "Kernels, copies and operators"),
+    group("stats", "Durations by name and how they spread, as nsys stats gives them"),
     group("launch", "Launches and idle gaps"),
     group("memory", "Memory of the devices"),
     group("model", "What is known of a run, its model and its devices"),

@@ -8,7 +8,7 @@ use crate::report::grid::format::Format;
 use crate::report::sheet::{Sheet, Tables};
 
 /// Views of reports for people.
-const TEXT_SHEETS: [&str; 14] = [
+const TEXT_SHEETS: [&str; 17] = [
     "configuration",
     "time_per_step",
     "trace_findings",
@@ -23,13 +23,16 @@ const TEXT_SHEETS: [&str; 14] = [
     "straggler_summary",
     "kernel_class_times",
     "copy_summary",
+    "cuda_gpu_kern_sum",
+    "cuda_api_sum",
+    "nvtx_sum",
 ];
 
 /// Views of a diagnosis.
 const DIAGNOSIS_SHEETS: [&str; 2] = ["account_summary", "what_if"];
 
 /// Views that the JSON report and the page show besides.
-const PAGE_SHEETS: [&str; 12] = [
+const PAGE_SHEETS: [&str; 18] = [
     "gpu_timeline_by_rank",
     "step_overlap",
     "step_overlap_mean",
@@ -40,12 +43,18 @@ const PAGE_SHEETS: [&str; 12] = [
     "nccl_summary_all2allv",
     "kernel_summary",
     "ops_summary",
+    "ops_roofline",
     "short_kernels_summary",
     "memory_timeline",
+    "cuda_gpu_mem_time_sum",
+    "cuda_gpu_mem_size_sum",
+    "osrt_sum",
+    "step_stacks",
+    "sampled_stacks",
 ];
 
 /// Views that a workbook holds besides those of the text.
-const BOOK_SHEETS: [&str; 19] = [
+const BOOK_SHEETS: [&str; 27] = [
     "gpu_timeline_by_rank",
     "step_overlap",
     "collective_sizes",
@@ -65,6 +74,14 @@ const BOOK_SHEETS: [&str; 19] = [
     "short_kernel_histogram_by_rank",
     "short_kernels_summary",
     "short_kernels_summary_by_rank",
+    "ops_roofline",
+    "cuda_gpu_mem_time_sum",
+    "cuda_gpu_mem_size_sum",
+    "cuda_gpu_sum",
+    "cuda_kern_exec_sum",
+    "nvtx_gpu_proj_sum",
+    "kernel_sequences",
+    "osrt_sum",
 ];
 
 /// Metrics of a report by section, as the view `report_metrics` lists them.

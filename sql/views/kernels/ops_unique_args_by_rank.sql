@@ -1,8 +1,7 @@
 -- @view     ops_unique_args_by_rank
 -- @summary  Operators of each rank by the shapes and types of their arguments: how often they ran,
 --           and how long the kernels take that they launch.
--- @materialize session
--- @requires launches device_events host_events
+-- @requires _op_arguments
 -- @null     no kernel names the operator that launched it
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank; NULL for devices that are of none.
@@ -27,44 +26,16 @@
 -- @heading  max_us | total_direct_kernel_time_max (us)
 -- @heading  share_pct | Percentage (%)
 -- @source   TraceLens ops_unique_args, without strides and concrete values
-WITH
-    calls AS (
-        SELECT
-            d.trace, d.rank, l.op_event_id,
-            count(*) AS kernel_count,
-            sum(d.dur_ns) AS dur_ns
-        FROM device_events AS d
-        INNER JOIN launches AS l ON l.event_id = d.event_id AND l.trace = d.trace
-        WHERE d.class IN ('compute', 'comm') AND d.dur_ns IS NOT NULL AND l.op_event_id IS NOT NULL
-        GROUP BY d.trace, d.rank, l.op_event_id
-    ),
-
-    -- Older profilers write the key of the shapes in lower case.
-    named AS (
-        SELECT
-            c.trace, c.rank, c.kernel_count, c.dur_ns,
-            h.name AS op_name,
-            coalesce(
-                json_extract(CASE WHEN json_valid(h.args) THEN h.args END, '$."Input Dims"'),
-                json_extract(CASE WHEN json_valid(h.args) THEN h.args END, '$."Input dims"')
-            ) AS input_dims,
-            json_extract(CASE WHEN json_valid(h.args) THEN h.args END, '$."Input type"') AS input_types
-        FROM calls AS c
-        INNER JOIN host_events AS h ON h.event_id = c.op_event_id AND h.trace = c.trace
-    )
-
 SELECT
-    trace, rank, op_name,
-    CAST(input_dims AS VARCHAR) AS input_dims,
-    CAST(input_types AS VARCHAR) AS input_types,
-    count(*) AS call_count,
+    trace, rank, op_name, input_dims, input_types,
+    CAST(sum(call_count) AS BIGINT) AS call_count,
     CAST(sum(kernel_count) AS BIGINT) AS kernel_count,
     sum(dur_ns) / 1e3 AS total_us,
-    sum(dur_ns) / 1e3 / count(*) AS mean_us,
-    min(dur_ns) / 1e3 AS min_us,
-    max(dur_ns) / 1e3 AS max_us,
+    sum(dur_ns) / 1e3 / sum(call_count) AS mean_us,
+    min(min_dur_ns) / 1e3 AS min_us,
+    max(max_dur_ns) / 1e3 AS max_us,
     100 * CAST(sum(dur_ns) AS DOUBLE) / nullif(sum(sum(dur_ns)) OVER (PARTITION BY trace, rank), 0)
         AS share_pct
-FROM named
-GROUP BY trace, rank, op_name, CAST(input_dims AS VARCHAR), CAST(input_types AS VARCHAR)
+FROM _op_arguments
+GROUP BY trace, rank, op_name, input_dims, input_types
 ORDER BY trace, rank, total_us DESC, op_name, input_dims, input_types

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::readers::nsys::chains::Chains;
 use crate::readers::nsys::database::{Database, int, text};
 use crate::readers::nsys::layout::Layout;
 use crate::readers::nsys::names::Strings;
@@ -26,6 +27,8 @@ pub struct Context {
     pub categories: HashMap<(i64, i64, i64), String>,
     /// Names and units of GPU metrics, by type and number.
     pub metrics: HashMap<(i64, i64), (String, Option<String>)>,
+    /// The call chains of samples.
+    pub chains: Chains,
     /// Added to recorded times.
     pub base_ns: i64,
     /// End of the capture.
@@ -69,6 +72,7 @@ impl Context {
             domains: HashMap::new(),
             categories: HashMap::new(),
             metrics: HashMap::new(),
+            chains: Chains::default(),
             base_ns,
             capture_end_ns: None,
             by_process,
@@ -77,6 +81,7 @@ impl Context {
         };
         out.nvtx_names()?;
         out.metric_names()?;
+        out.chains = Chains::read(&out.database, &out.strings)?;
         let end = &mut out.capture_end_ns;
         out.database.each("ANALYSIS_DETAILS", &["duration"], "", 1, |row| {
             *end = int(row, 0).filter(|d| *d > 0).and_then(|d| d.checked_add(base_ns));

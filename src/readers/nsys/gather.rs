@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::pool::lock;
 use crate::readers::contract::Reading;
 use crate::readers::log::{Log, Severity};
+use crate::readers::nsys::chains;
 use crate::readers::nsys::context::Context;
 use crate::readers::nsys::database::{Database, int, text};
 use crate::readers::nsys::ids::{self, MAX_PROCESSES, thread_ids};
@@ -446,18 +447,21 @@ impl<'a> Gather<'a> {
                 out.push((format!("thread_name:{pid}:{}", thread & 0xFF_FFFF), name.clone()));
             }
         }
+        for chain in &context.chains.all {
+            out.push((format!("call_chain:{}", chain.key), chain.frames.clone()));
+        }
         Ok(out)
     }
 }
 
-/// Tables with rows that nothing is read from: call chains, samples of a network card, what another
-/// program added.
+/// Tables with rows that nothing is read from: call chains of calls, samples of a network card,
+/// what another program added.
 fn unread(database: &Database, plans: &[Plan]) -> Result<Vec<String>> {
     let read = |table: &str| {
         ["ENUM_", "TARGET_INFO_", "META_DATA_", "EXPORT_META", "ANALYSIS_", "NVTX_PAYLOAD_"]
             .iter()
             .any(|words| table.starts_with(words))
-            || ["StringIds", "PROCESSES", "ThreadNames", "DIAGNOSTIC_EVENT", "MPI_RANKS"]
+            || ["StringIds", "PROCESSES", "ThreadNames", "DIAGNOSTIC_EVENT", "MPI_RANKS", chains::TABLE]
                 .contains(&table)
             // What programs printed is no event, and may hold anything.
             || table == "ProcessStreams"

@@ -10,6 +10,7 @@
 //! process (4, 5); a grouped launch of NCCL serves several calls (6); the environment lies in the
 //! file twice, secrets included (7).
 
+mod chains;
 mod context;
 mod database;
 mod gather;

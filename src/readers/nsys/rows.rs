@@ -31,6 +31,9 @@ const SEGMENT_BYTES: usize = 16 << 20;
 /// Stands for "no stream" in 32 bits.
 const NO_STREAM: i64 = u32::MAX as i64;
 
+/// The table of samples of the program counter.
+const SAMPLES: &str = "COMPOSITE_EVENTS";
+
 /// Directions of copies (`ENUM_CUDA_MEMCPY_OPER`), as Kineto spells them.
 const COPIES: [&str; 14] = [
     "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
@@ -294,6 +297,9 @@ impl Reader<'_> {
             }
         };
         self.rest(row);
+        if plan.table == SAMPLES {
+            self.chain(row);
+        }
         let int = |place: Option<usize>| int(row, place?);
         let thread = int(at.thread);
         let (device, correlation) = (int(at.device), int(at.correlation));
@@ -338,6 +344,15 @@ impl Reader<'_> {
         args.clear();
         self.args = args;
         Ok(())
+    }
+
+    /// The call chain that a sample shows.
+    fn chain(&mut self, row: &Row<'_>) {
+        let id = self.plan.rest.iter().find(|(_, key)| key == "id");
+        let chain = id.and_then(|(place, _)| self.context.chains.of(int(row, *place)?));
+        if let Some(chain) = chain {
+            self.args.said("callchain", &chain.key);
+        }
     }
 
     /// A range, mark or name of NVTX.

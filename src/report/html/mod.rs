@@ -30,13 +30,14 @@ const COMMON: [&str; 4] = [
 ];
 const REPORT: &str = include_str!("report.js");
 const TIMELINE: &str = include_str!("timeline.js");
+const STACKS: &str = include_str!("stacks.js");
 const COMPARE: &str = include_str!("compare.js");
 const HISTORY: &str = include_str!("history.js");
 
 /// The page of a report of one trace (`ccl-sql report --format json` has the document).
 pub fn report_page(document: &Value) -> String {
     let name = document["label"].as_str().or_else(|| document["trace"].as_str());
-    page(document, &format!("{} · report", name.unwrap_or("trace")), &[TIMELINE, REPORT])
+    page(document, &format!("{} · report", name.unwrap_or("trace")), &[TIMELINE, STACKS, REPORT])
 }
 
 /// The page of a comparison of runs (`ccl-sql compare --format json` has the document).
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn no_script_or_style_ends_its_element() {
-        let ours = [STYLE, REPORT, COMPARE, HISTORY, TIMELINE].into_iter().chain(COMMON);
+        let ours = [STYLE, REPORT, COMPARE, HISTORY, TIMELINE, STACKS].into_iter().chain(COMMON);
         for text in ours.chain([ECHARTS]) {
             let text = text.to_lowercase();
             for end in ["</script", "</style", "<!--"] {

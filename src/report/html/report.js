@@ -118,6 +118,10 @@ const SHOWN_IN = {
   copy_summary: "copies",
   kernel_summary: "kernels",
   kernel_class_times: "classes",
+  ops_roofline: "roofline",
+  cuda_api_sum: "api-sum",
+  cuda_gpu_kern_sum: "kernel-sum",
+  nvtx_sum: "range-sum",
   memory: "memory",
   memory_timeline: "memory",
 };
@@ -910,6 +914,21 @@ function topKernels() {
   });
 }
 
+/** What nsys stats shows of the same names. */
+const STATISTICS = [
+  ["kernel-sum", "Kernels by name", "cuda_gpu_kern_sum", "name", "Statistics"],
+  ["memory-time-sum", "Copies and sets by time", "cuda_gpu_mem_time_sum", "operation", ""],
+  ["memory-size-sum", "Copies and sets by size", "cuda_gpu_mem_size_sum", "operation", ""],
+  ["api-sum", "Calls of the runtime by name", "cuda_api_sum", "name", ""],
+  ["range-sum", "Ranges by name", "nvtx_sum", "name", ""],
+  ["os-sum", "Calls of the operating system by name", "osrt_sum", "name", ""],
+];
+
+function statistics() {
+  for (const [id, title, view, column, nav] of STATISTICS)
+    tableSection(id, title, all.get(view), {nav, cells: {[column]: clipped}});
+}
+
 function collectives() {
   const sheet = all.first("nccl_summary_implicit_sync", "collective_sizes");
   tableSection("collectives", "Collectives", sheet);
@@ -1175,8 +1194,11 @@ overlap();
 stragglers();
 messageSizes();
 memory();
+callStacks();
 kernelClasses();
 topKernels();
+roofline();
+statistics();
 causes();
 collectives();
 metricTable();

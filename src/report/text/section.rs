@@ -13,6 +13,9 @@ use crate::report::text::diagnosis;
 
 /// Most rows of a table in a report for people; the JSON report and the workbook have all.
 const MOST_ROWS: usize = 64;
+/// Sheets with a row for each name, of which the first say most, and how many rows are shown.
+const SHORT: [&str; 3] = ["cuda_gpu_kern_sum", "cuda_api_sum", "nvtx_sum"];
+const FEW_ROWS: usize = 10;
 
 /// The outline of a numbered section: the section of its metrics, its title, its views, and the
 /// nested details of metrics that stand in it as tables.
@@ -58,7 +61,13 @@ const SECTIONS: [Outline; 8] = [
     Outline {
         section: "devices",
         title: "DEVICES AND KERNELS",
-        sheets: &["kernel_class_times", "copy_summary"],
+        sheets: &[
+            "kernel_class_times",
+            "copy_summary",
+            "cuda_gpu_kern_sum",
+            "cuda_api_sum",
+            "nvtx_sum",
+        ],
         nested: &[
             "idle_causes.by_rank",
             "idle_causes.by_operator",
@@ -262,6 +271,7 @@ fn table(sheet: &Sheet) -> Block {
         let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
         return Block::Note(format!("{}: {}", sheet.name, plain_text(reason)));
     }
+    let most = if SHORT.contains(&&*sheet.name) { FEW_ROWS } else { MOST_ROWS };
     // A column that nothing fills says nothing.
     let shown: Vec<usize> = (0..sheet.columns.len())
         .filter(|i| sheet.rows.iter().any(|row| !row[*i].is_null()))
@@ -269,7 +279,7 @@ fn table(sheet: &Sheet) -> Block {
     let rows = sheet
         .rows
         .iter()
-        .take(MOST_ROWS)
+        .take(most)
         .map(|row| {
             shown.iter().map(|i| cell(&row[*i], sheet.columns[*i].unit.as_deref())).collect()
         })
@@ -279,9 +289,9 @@ fn table(sheet: &Sheet) -> Block {
             && sheet.rows.iter().all(|row| row[*i].is_number() || row[*i].is_null())
     };
     let mut caption = format!("{}: {}", sheet.name, sheet.summary);
-    if sheet.rows.len() > MOST_ROWS {
+    if sheet.rows.len() > most {
         caption.push_str(&format!(
-            " The first {MOST_ROWS} of {} rows; --format json has all.",
+            " The first {most} of {} rows; --format json has all.",
             sheet.rows.len()
         ));
     }
@@ -316,6 +326,6 @@ fn heading(name: &str) -> String {
     if let Some(things) = name.strip_suffix("_count") {
         return format!("{}s", things.replace('_', " "));
     }
-    let units = ["_gb_per_s", "_s_per_gb", "_bytes", "_ratio", "_pct", "_ms", "_us"];
+    let units = ["_gb_per_s", "_s_per_gb", "_bytes", "_ratio", "_pct", "_ms", "_us", "_ns"];
     units.iter().find_map(|u| name.strip_suffix(u)).unwrap_or(name).replace('_', " ")
 }
