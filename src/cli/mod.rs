@@ -15,6 +15,7 @@ mod check;
 mod compare;
 mod completions;
 pub(crate) mod context;
+mod database;
 pub(crate) mod diagnose;
 mod engine;
 pub(crate) mod errors;
@@ -24,6 +25,8 @@ mod limits;
 pub(crate) mod list;
 mod man;
 mod metric;
+pub(crate) mod metric_tables;
+mod metric_text;
 mod old;
 mod output;
 mod plan;
@@ -190,6 +193,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Show(args) => list::show(context, args)?,
         Command::Rename(args) => rename::run(context, args)?,
         Command::Remove(args) => remove::run(context, args)?,
+        Command::Export(args) => database::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
         Command::Check(args) => check::run(context, args)?,
