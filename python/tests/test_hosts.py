@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -162,6 +163,49 @@ def test_functions_answer_in_a_host_of_ones_own(data: Path) -> None:
         # Those of another connection to the same database are the same.
         with con.cursor() as other:
             assert other.execute("SELECT count(*) FROM collectives").fetchall() == count
+
+
+def test_metrics_are_tables_of_a_host(data: Path) -> None:
+    with duckdb.connect(config=UNSIGNED) as con:
+        ccl_sql.load(con)
+        con.execute("CALL ccl_open(?)", [str(data)])
+        traces = con.execute("SELECT trace FROM ccl_traces(data := ?)", [str(data)]).fetchall()
+        rows = con.execute(
+            "SELECT trace, c.total_calls, l.last_rank_counts"
+            " FROM Coll_Call_Num c JOIN straggler_lag l USING (trace)"
+        ).fetchall()
+        assert sorted(row[:1] for row in rows) == sorted(traces)
+        said = {
+            trace: (value, json.loads(details))
+            for trace, value, details in con.execute(
+                "SELECT trace, value, details FROM ccl_metric('coll_call_num', data := ?)",
+                [str(data)],
+            ).fetchall()
+        }
+        for trace, calls, *_ in rows:
+            assert calls == said[trace][0]
+        one = traces[0][0]
+        called = "SELECT trace FROM metric('straggler_lag', align := false, trace := ?)"
+        assert con.execute(called, [one]).fetchall() == [(one,)]
+        # A table of the host's own comes first, and another word is no metric.
+        con.execute("CREATE TABLE mfu AS SELECT 7 AS x")
+        assert con.execute("FROM mfu").fetchall() == [(7,)]
+        with pytest.raises(duckdb.CatalogException):
+            con.execute("FROM no_such_metric")
+        for call, text in [
+            ("metric('mfuu')", "did you mean"),
+            ("metric('mfu', top := 1)", "has no parameter"),
+            ("metric('mfu', nonsense := 1)", "nonsense"),
+            ("metric(NULL)", "one name"),
+        ]:
+            with pytest.raises(duckdb.Error, match=text):
+                con.execute(f"FROM {call}")
+        reason = "SELECT null_reason FROM metric('mfu') WHERE mfu_pct IS NULL"
+        assert all(text for (text,) in con.execute(reason).fetchall())
+        # All that the host locks away is locked away from them.
+        con.execute("SET enable_external_access = false")
+        with pytest.raises(duckdb.Error, match="enable_external_access"):
+            con.execute("FROM straggler_lag")
 
 
 def test_two_databases_have_it_at_once(data: Path) -> None:

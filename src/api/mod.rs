@@ -11,6 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
+#[cfg(feature = "extension")]
+use arrow::datatypes::SchemaRef;
 use serde_json::{Value, json};
 
 pub use self::calls::{Progress, progress, stop};
@@ -23,10 +25,14 @@ use crate::cli::diagnose::diagnosed;
 use crate::cli::list::grid;
 use crate::cli::reading::{ingest_paths, options};
 use crate::cli::results::compute;
-use crate::cli::statement::{open_bare, with_named};
+#[cfg(feature = "extension")]
+use crate::cli::results::{table, with_reasons};
+use crate::cli::statement::Session;
 use crate::cli::{line_of, run};
 use crate::engine::diagnose::Finding;
 use crate::engine::metric::MetricResult;
+#[cfg(feature = "extension")]
+use crate::engine::metric::{check_params, schema};
 #[cfg(feature = "extension")]
 use crate::engine::{Definition, definitions};
 use crate::error::{Error, Result, io};
@@ -154,6 +160,40 @@ impl Data {
         }
     }
 
+    /// The columns of [`Data::metric_table`], without computing it.
+    #[cfg(feature = "extension")]
+    pub(crate) fn metric_schema(&self, name: &str, options: &[&str]) -> Result<SchemaRef> {
+        let (context, command) = self.line("metric", options, &[name], &running(&self.token))?;
+        let Command::Metric(args) = command else { return Err(other_command()) };
+        let file = context.registry.metric(name)?;
+        check_params(&[file], &args.param.into_iter().collect())?;
+        Ok(with_reasons(&schema(&context.registry, &context.settings(), file)?))
+    }
+
+    /// One metric with its own columns, `null_reason` and `warnings`: a batch of a row for each
+    /// trace.
+    ///
+    /// # Errors
+    /// As [`Data::metric`].
+    #[cfg(feature = "extension")]
+    pub(crate) fn metric_table(&self, name: &str, options: &[&str]) -> Result<Vec<RecordBatch>> {
+        let call = running(&self.token);
+        let (context, command) = self.line("metric", options, &[name], &call)?;
+        let Command::Metric(mut args) = command else { return Err(other_command()) };
+        args.names = vec![name.to_owned()];
+        let _running = context.interrupt.begin();
+        if args.trace.is_empty() && context.store.traces().is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut results = compute(&context, &args).map_err(first)?;
+        results.errors.retain(|error| error.code != "metric-not-applicable");
+        if let Some(error) = results.errors.into_iter().next() {
+            return Err(error);
+        }
+        let file = context.registry.metric(name)?;
+        Ok(table(&context, file, results.results.iter())?.1)
+    }
+
     /// What is wrong with a trace, a row per finding, the largest gain first. `options` are those
     /// of `ccl-sql diagnose`.
     ///
@@ -187,9 +227,9 @@ impl Data {
         let call = running(&self.token);
         let (context, _) = self.line("sql", &[], &[query], &call)?;
         let _running = context.interrupt.begin();
-        let engine = open_bare(&context, false)?;
-        with_named(&engine, query, || {
-            let mut statement = engine.connection.prepare(query)?;
+        let session = Session::open(&context, &[], false).map_err(first)?;
+        session.with_named(query, || {
+            let mut statement = session.engine.connection.prepare(query)?;
             Ok(statement.query_arrow([])?.collect())
         })
     }

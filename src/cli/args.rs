@@ -202,6 +202,9 @@ pub enum Command {
     /// Remove traces from the data directory; the files that they were made from stay
     #[command(after_help = "Example: ccl-sql remove before after")]
     Remove(RemoveArgs),
+    /// Write tables, views and metrics into a database file that any DuckDB opens
+    #[command(after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 --duckdb job.duckdb")]
+    Export(ExportArgs),
     /// Query the tables interactively
     #[command(after_help = "Example: ccl-sql shell")]
     Shell(ShellArgs),
@@ -458,6 +461,9 @@ pub struct MetricArgs {
     /// Only traces of this profiler
     #[arg(long, value_enum, default_value_t = ProfileMode::Auto)]
     pub profile_mode: ProfileMode,
+    /// Numbers as they are in a table too: no units, every digit
+    #[arg(long)]
+    pub exact: bool,
     /// Let the machines of a cluster compute what is not kept yet: ray, or ray=ADDRESS. The data
     /// directory must be on a file system that they share
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
@@ -467,7 +473,7 @@ pub struct MetricArgs {
     pub reading: ReadingArgs,
 }
 
-/// Options of `report`, `board` and `diagnose`.
+/// Options of `report`, `board`, `diagnose` and `export`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Traces by name, or by path: a path that is not ingested is ingested first. Also 'run_*', the
@@ -505,6 +511,20 @@ pub struct DiagnoseArgs {
     /// Only count findings that gain less of a step than PCT percent
     #[arg(long, value_name = "PCT", default_value_t = LEAST_PCT, value_parser = percent)]
     pub least: f64,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The traces, and what their metrics are asked with.
+    #[command(flatten)]
+    pub report: ReportArgs,
+    /// Write a database file for DuckDB 1.2 or newer
+    #[arg(long, value_name = "FILE", required = true)]
+    pub duckdb: Option<PathBuf>,
+    /// With --duckdb: only these tables, views and metrics; with * and ? [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub table: Vec<String>,
 }
 
 /// Options of `compare`.
@@ -645,6 +665,13 @@ pub struct RemoveArgs {
 /// Options of `shell`.
 #[derive(Debug, Args)]
 pub struct ShellArgs {
+    /// Traces to show, by name or by path: a path that is not ingested is ingested first. Also
+    /// 'run_*', the beginning of a name, and several with commas [default: all traces]
+    #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
+    pub trace: Vec<String>,
+    /// Numbers as they are on a terminal too: no units, every digit
+    #[arg(long)]
+    pub exact: bool,
     /// Forbid reading and writing files
     #[arg(long)]
     pub sandbox: bool,
@@ -659,6 +686,13 @@ pub struct SqlArgs {
     /// Read the statement from FILE
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Traces to show, by name or by path: a path that is not ingested is ingested first. Also
+    /// 'run_*', the beginning of a name, and several with commas [default: all traces]
+    #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
+    pub trace: Vec<String>,
+    /// Numbers as they are on a terminal too: no units, every digit
+    #[arg(long)]
+    pub exact: bool,
     /// Forbid reading and writing files
     #[arg(long)]
     pub sandbox: bool,

@@ -15,6 +15,7 @@ mod check;
 mod compare;
 mod completions;
 pub(crate) mod context;
+mod database;
 pub(crate) mod diagnose;
 mod engine;
 pub(crate) mod errors;
@@ -25,6 +26,8 @@ pub(crate) mod list;
 mod man;
 mod mcp;
 mod metric;
+pub(crate) mod metric_tables;
+mod metric_text;
 mod old;
 mod output;
 mod plan;
@@ -193,6 +196,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Show(args) => list::show(context, args)?,
         Command::Rename(args) => rename::run(context, args)?,
         Command::Remove(args) => remove::run(context, args)?,
+        Command::Export(args) => database::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
         Command::Schema(args) => schema::run(context, args)?,

@@ -77,6 +77,11 @@ impl Printer {
         self.global.verbose && !self.global.quiet
     }
 
+    /// Whether messages have colours.
+    pub fn colours(&self) -> bool {
+        self.color
+    }
+
     /// The format asked for.
     pub fn asked(&self) -> Option<report::Format> {
         self.global.format.map(Format::form)

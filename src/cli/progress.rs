@@ -4,11 +4,14 @@
 //! The line is drawn over again and again. Whatever else is written to the terminal goes through
 //! [`beside`], or a dead copy of the line would stay above it.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use duckdb::ProgressHandle;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGINT;
 
@@ -167,4 +170,57 @@ impl Drop for Steps {
             clear();
         }
     }
+}
+
+/// Time after which a query is a long one.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Time between two looks at a query.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A watcher of a query; while it lives, a long query has a line on the terminal.
+pub struct Query {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // Then the line is gone from the screen.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Watches the query that a connection is about to run; draws nothing where stderr is no terminal,
+/// or the user wants quiet.
+pub fn query(handle: ProgressHandle, quiet: bool) -> Option<Query> {
+    if quiet || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let began = Instant::now();
+    let (end, ended) = channel::<()>();
+    let thread = std::thread::spawn(move || {
+        if ended.recv_timeout(LONG) != Err(RecvTimeoutError::Timeout) || shown().is_some() {
+            return;
+        }
+        // No bar of the library: it fills the line, behind which the terminal's own `^C` begins
+        // another one.
+        let line = |text: &str| {
+            let mut stderr = std::io::stderr();
+            // Nobody is left to tell when stderr is closed.
+            let _ = write!(stderr, "\r\x1b[2K{text}").and_then(|()| stderr.flush());
+        };
+        while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            // DuckDB knows it of scans, and not of every plan.
+            let percent = handle.query_progress().percentage().filter(|p| *p >= 1.0);
+            let percent = percent.map(|p| format!(", {p:.0} %")).unwrap_or_default();
+            let seconds = began.elapsed().as_secs();
+            line(&format!("the query runs: {seconds} s{percent} (Ctrl-C stops it)"));
+        }
+        line("");
+    });
+    Some(Query { end: Some(end), thread: Some(thread) })
 }

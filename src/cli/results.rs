@@ -1,22 +1,27 @@
 //! Results of metrics on traces, for `metric` and for `.run` of the shell.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, StringArray, new_null_array};
+use arrow::array::{ListBuilder, RecordBatch, StringArray, StringBuilder, new_null_array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde_json::Value;
 
 use crate::cli::answers::Batch;
-use crate::cli::args::MetricArgs;
+use crate::cli::args::{Engine, MetricArgs, ProfileMode};
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::select::traces;
 use crate::cli::spread::spread;
-use crate::engine::metric::{MetricResult, Params, check_params};
+use crate::engine::metric::{MetricResult, Params, check_params, schema};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::registry::header::Header;
 use crate::report::Grid;
+
+/// The column of a metric's table that says why a trace has no value.
+pub const NULL_REASON: &str = "null_reason";
 
 /// Results of metrics on traces.
 pub struct Results<'c> {
@@ -45,6 +50,29 @@ impl Results<'_> {
     pub fn json(&self) -> Value {
         let mut objects: Vec<Value> = self.results.iter().map(MetricResult::json).collect();
         if objects.len() == 1 { objects.remove(0) } else { Value::Array(objects) }
+    }
+
+    /// An error for each metric that has no value on any trace.
+    fn without_values(&self) -> Vec<Error> {
+        let error = |file: &&SqlFile| {
+            let of_metric: Vec<&MetricResult> = self
+                .results
+                .iter()
+                .filter(|r| r.metric == file.header.name && r.version == file.header.version)
+                .collect();
+            let answers = of_metric.iter().any(|r| !r.value.is_null());
+            (!of_metric.is_empty() && !answers).then(|| not_applicable(file, &of_metric))
+        };
+        self.files.iter().filter_map(error).collect()
+    }
+
+    /// Says on standard error why metrics have no value, and what their values rest on.
+    pub fn say(&self, context: &Context) {
+        for error in self.without_values() {
+            let place = error.place.as_deref().unwrap_or_default();
+            context.printer.note(&format!("note: {} ({place})", error.message));
+        }
+        notes(context, &self.results, false);
     }
 
     /// The columns of the one metric, or a row per metric and trace for several.
@@ -78,11 +106,37 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Results<'c
     }
     let traces = traces(context, &args.trace, &args.reading)?;
     let directories = context.directories(&traces)?;
+    let cluster = args.engine.as_ref();
+    let mut out = computed(context, files, &params, args.profile_mode, &directories, cluster)?;
+    if !args.all {
+        out.errors.extend(out.without_values());
+    }
+    notes(context, &out.results, args.all);
+    let warned = out.results.iter().any(|r| !r.warnings.is_empty());
+    if context.global.strict && out.errors.is_empty() && warned {
+        out.errors.push(Error::new("strict", "there are warnings, and --strict was given"));
+    }
+    Ok(out)
+}
+
+/// Results of metrics on the traces of some directories, and the errors of those that failed.
+/// The machines of a cluster do the work where one is named.
+///
+/// # Errors
+/// Faults of a trace as a whole.
+pub fn computed<'c>(
+    context: &'c Context,
+    files: Vec<&'c SqlFile>,
+    params: &Params,
+    mode: ProfileMode,
+    directories: &[PathBuf],
+    cluster: Option<&Engine>,
+) -> Result<Results<'c>> {
     let mut results = Vec::new();
     let mut errors = Vec::new();
-    let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
-    spread(context, args.engine.as_ref(), &batch)?;
-    for directory in &directories {
+    let mut batch = Batch::new(context, &files, params, mode, directories);
+    spread(context, cluster, &batch)?;
+    for directory in directories {
         for outcome in batch.trace(directory)?.results {
             match outcome {
                 Ok(result) => results.push(result),
@@ -93,20 +147,6 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Results<'c
         }
     }
     drop(batch);
-    for file in &files {
-        let of_metric: Vec<&MetricResult> = results
-            .iter()
-            .filter(|r| r.metric == file.header.name && r.version == file.header.version)
-            .collect();
-        if !args.all && !of_metric.is_empty() && of_metric.iter().all(|r| r.value.is_null()) {
-            errors.push(not_applicable(file, &of_metric));
-        }
-    }
-    notes(context, &results, args.all);
-    if context.global.strict && errors.is_empty() && results.iter().any(|r| !r.warnings.is_empty())
-    {
-        errors.push(Error::new("strict", "there are warnings, and --strict was given"));
-    }
     Ok(Results { files, results, errors })
 }
 
@@ -169,30 +209,73 @@ fn notes(context: &Context, results: &[MetricResult], all: bool) {
     }
 }
 
+/// Results of one metric as a table, a batch for each trace: its columns, the reason where a trace
+/// has no value, and the warnings.
+///
+/// # Errors
+/// `sql` where no trace has a row and the columns cannot be asked for, `io` when the rows do not
+/// fit together.
+pub fn table<'r>(
+    context: &Context,
+    file: &SqlFile,
+    results: impl Iterator<Item = &'r MetricResult> + Clone,
+) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let own = match results.clone().find_map(|r| r.batch.as_ref()) {
+        Some(batch) => batch.schema(),
+        None => schema(&context.registry, &context.settings(), file)?,
+    };
+    let whole = with_reasons(&own);
+    let rows = results.map(|result| {
+        let mut columns = row(result, &own)?.columns().to_vec();
+        for field in &whole.fields()[own.fields().len()..] {
+            columns.push(match field.name().as_str() {
+                NULL_REASON => Arc::new(StringArray::from(vec![result.reason.clone()])) as _,
+                _ => {
+                    let mut texts = ListBuilder::new(StringBuilder::new());
+                    result.warnings.iter().for_each(|w| texts.values().append_value(w));
+                    texts.append(true);
+                    Arc::new(texts.finish()) as _
+                }
+            });
+        }
+        Ok(RecordBatch::try_new(whole.clone(), columns)?)
+    });
+    let rows = rows.collect::<Result<_>>()?;
+    Ok((whole, rows))
+}
+
+/// The row of a result; one without a value has the trace, and NULLs.
+fn row(result: &MetricResult, schema: &SchemaRef) -> Result<RecordBatch> {
+    if let Some(batch) = &result.batch {
+        return Ok(batch.clone());
+    }
+    let columns = schema.fields().iter().map(|f| match f.name().as_str() {
+        "trace" => Arc::new(StringArray::from(vec![result.trace.clone()])) as _,
+        _ => new_null_array(f.data_type(), 1),
+    });
+    Ok(RecordBatch::try_new(schema.clone(), columns.collect())?)
+}
+
+/// The columns of a metric as a table, of those of its query. One of its own comes first.
+pub fn with_reasons(own: &SchemaRef) -> SchemaRef {
+    let texts = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
+    let added = [(NULL_REASON, DataType::Utf8), ("warnings", texts)];
+    let mut fields: Vec<Arc<Field>> = own.fields().iter().cloned().collect();
+    for (name, ty) in added {
+        if own.index_of(name).is_err() {
+            fields.push(Arc::new(Field::new(name, ty, true)));
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
 /// One metric: its own columns, a row per trace; a trace without a value has NULLs.
 fn own_columns(results: &[MetricResult], value: &str) -> Result<Grid> {
     let Some(schema) = results.iter().find_map(|r| r.batch.as_ref().map(RecordBatch::schema))
     else {
         return Ok(long(results));
     };
-    let mut batches = Vec::new();
-    for result in results {
-        let batch = match &result.batch {
-            Some(batch) => batch.clone(),
-            None => {
-                let columns = schema
-                    .fields()
-                    .iter()
-                    .map(|f| match f.name().as_str() {
-                        "trace" => Arc::new(StringArray::from(vec![result.trace.clone()])) as _,
-                        _ => new_null_array(f.data_type(), 1),
-                    })
-                    .collect();
-                RecordBatch::try_new(schema.clone(), columns)?
-            }
-        };
-        batches.push(batch);
-    }
+    let batches = results.iter().map(|r| row(r, &schema)).collect::<Result<Vec<_>>>()?;
     let first = &results[0];
     let mut grid = Grid::of_batches(batches);
     grid.value_column = schema.index_of(value).unwrap_or(0);

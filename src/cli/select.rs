@@ -325,6 +325,28 @@ pub fn ingested_alone(context: &Context, wanted: &[String]) -> Result<Vec<Vec<St
     Ok(out)
 }
 
+/// The traces that names, patterns and beginnings of names mean; a path means those that were
+/// ingested from it.
+///
+/// # Errors
+/// `trace-unknown` with the nearest name.
+pub fn by_name(context: &Context, words: &[String]) -> Result<Vec<String>> {
+    let known = known(context);
+    let mut out = BTreeSet::new();
+    for word in words {
+        for meant in meaning(word, &known)? {
+            match meant {
+                Meaning::Traces(names) => out.extend(names),
+                Meaning::Path(path) => match of_path(&path, &known) {
+                    names if names.is_empty() => return Err(unknown(word, &known)),
+                    names => out.extend(names),
+                },
+            }
+        }
+    }
+    Ok(out.into_iter().collect())
+}
+
 /// The one trace that a word means, if it is no path that would have to be read.
 pub fn named(context: &Context, word: &str) -> Option<String> {
     if valid_name(word).is_ok() && context.store.directory(word).is_dir() {

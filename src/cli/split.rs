@@ -8,9 +8,12 @@
 
 /// The kind of text that a character belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub enum Class {
+    /// Words and signs.
     Code,
+    /// Strings, and identifiers in quotes.
     Literal,
+    /// Comments.
     Comment,
 }
 
@@ -121,6 +124,19 @@ impl State {
             at += length;
         }
     }
+}
+
+/// Neighbouring pieces of a text, each of one class.
+pub fn pieces(text: &str) -> Vec<(&str, Class)> {
+    let mut bounds: Vec<(usize, Class)> = Vec::new();
+    State::default().walk(text, |at, _, class| {
+        if bounds.last().is_none_or(|(_, last)| *last != class) {
+            bounds.push((at, class));
+        }
+        true
+    });
+    let ends = bounds.iter().skip(1).map(|(at, _)| *at).chain([text.len()]);
+    bounds.iter().zip(ends).map(|((at, class), end)| (&text[*at..end], *class)).collect()
 }
 
 /// `text` with strings, quoted identifiers and comments as spaces.

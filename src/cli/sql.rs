@@ -1,19 +1,23 @@
 //! `sql`: ad-hoc statements on the tables.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 
 use arrow::array::RecordBatch;
 
 use crate::cli::args::SqlArgs;
 use crate::cli::context::Context;
+use crate::cli::errors::Errors;
 use crate::cli::output::table_form;
+use crate::cli::progress;
 use crate::cli::shape::unknown;
 use crate::cli::split::{Splitter, Task};
-use crate::cli::statement::{asks, open_bare, plan, with_named};
+use crate::cli::statement::{Session, asks, plan};
 use crate::engine::Engine;
+use crate::engine::types::short_type;
 use crate::error::{Error, Result};
 use crate::report::grid::stream::Stream;
 use crate::report::grid::table::table_of;
+use crate::report::people::People;
 use crate::report::{Format, Grid};
 
 /// Rows of a table that a terminal shows.
@@ -23,7 +27,7 @@ const TERMINAL_ROWS: usize = 1000;
 const PIECE: usize = 1 << 16;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
+pub fn run(context: &Context, args: &SqlArgs) -> Result<(), Errors> {
     let format = table_form(context, "sql")?;
     if context.global.brief {
         return Err(Error::new("usage", "rows of SQL have no brief form")
@@ -48,22 +52,32 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
             "usage",
             "a Parquet file holds one table, and several are asked for",
         )
-        .hint("write each statement into a file of its own"));
+        .hint("write each statement into a file of its own")
+        .into());
     }
-    let engine = open_bare(context, args.sandbox)?;
-    let mut sink = Sink { context, format, several, results: 0, waiting: Vec::new(), open: true };
+    let session = Session::open(context, &args.trace, args.sandbox)?;
+    let mut sink = Sink {
+        context,
+        format,
+        several,
+        exact: args.exact,
+        results: 0,
+        waiting: Vec::new(),
+        open: true,
+    };
     for (i, sql) in statements.iter().enumerate() {
-        let done = with_named(&engine, sql, || sink.statement(&engine, sql));
+        let done = session.with_named(sql, || sink.statement(&session.engine, sql));
         if let Err(error) = done {
             // The results before the fault were asked for too.
             sink.end()?;
             return Err(match statements.len() {
                 1 => error,
                 n => error.at(format!("statement {} of {n}", i + 1)),
-            });
+            }
+            .into());
         }
     }
-    sink.end()
+    Ok(sink.end()?)
 }
 
 /// The statements of a text, without their semicolons.
@@ -92,6 +106,8 @@ struct Sink<'c> {
     format: Format,
     /// Whether more than one statement asks for rows.
     several: bool,
+    /// Whether numbers stand as they are on a terminal too.
+    exact: bool,
     results: usize,
     waiting: Vec<u8>,
     /// Whether anybody reads the results.
@@ -103,6 +119,10 @@ impl Sink<'_> {
     fn statement(&mut self, engine: &Engine<'_>, sql: &str) -> Result<()> {
         engine.admit(sql)?;
         let mut statement = engine.connection.prepare(sql)?;
+        // Rows that run over the screen are progress enough.
+        let is_shown = self.format == Format::Table || !std::io::stdout().is_terminal();
+        let quiet = self.context.global.quiet || !is_shown;
+        let progress = progress::query(engine.connection.progress_handle(), quiet);
         let mut batches = statement.stream_arrow([])?;
         let schema = batches.get_schema();
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
@@ -123,16 +143,30 @@ impl Sink<'_> {
                 let all = batches.collect::<Result<Vec<_>, _>>()?;
                 self.waiting.extend(plan(&Grid::of_batches(all)).into_bytes());
             }
-            Format::Table => {
-                let limit = self.context.printer.width().map_or(usize::MAX, |_| TERMINAL_ROWS);
-                let (kept, more) = first(&mut batches, limit)?;
-                let kept = if kept.is_empty() { vec![empty] } else { kept };
-                let layout = self.context.printer.layout();
-                table_of(&kept, layout, &mut |piece| self.write(&piece))?;
+            Format::Table if self.context.printer.width().is_some() => {
+                let (kept, more) = first(&mut batches, TERMINAL_ROWS)?;
+                let fields = schema.fields();
+                let grid = Grid::of_batches(if kept.is_empty() { vec![empty] } else { kept });
+                let people = People {
+                    total: (!more).then_some(grid.rows.len()),
+                    columns: grid.columns,
+                    types: fields.iter().map(|f| short_type(f.data_type())).collect(),
+                    head: grid.rows,
+                    tail: Vec::new(),
+                    exact: self.exact,
+                };
+                let mut text = people.write(self.context.printer.width());
                 if more {
-                    let note = format!("(the first {limit} rows; -o FILE.csv writes all)\n");
-                    self.write(note.as_bytes())?;
+                    text.push_str("-o FILE.csv writes all\n");
                 }
+                drop(progress);
+                self.write(text.as_bytes())?;
+            }
+            Format::Table => {
+                let all = batches.collect::<Result<Vec<_>, _>>()?;
+                let all = if all.is_empty() { vec![empty] } else { all };
+                let layout = self.context.printer.layout();
+                table_of(&all, layout, &mut |piece| self.write(&piece))?;
             }
             Format::Parquet => {
                 let all = batches.collect::<Result<Vec<_>, _>>()?;

@@ -4,20 +4,34 @@ use std::io::IsTerminal;
 
 use unicode_width::UnicodeWidthStr;
 
-/// Text for a terminal: no control character but tab and line break.
+use crate::report::grid::value::turns;
+
+/// Text for a terminal: no control character but tab and line break, and none that turns
+/// its direction.
 pub fn printable(text: &str) -> String {
-    let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let hidden = |c: char| c.is_control() && c != '\n' && c != '\t' || turns(c);
     text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A message without control characters but the line break: it may quote traces of strangers.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    let shown = |c: char| match c {
+        // DuckDB indents by tabs.
+        '\t' => ' ',
+        c if c.is_control() && c != '\n' || turns(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Columns of the terminal that a stream goes to.
 pub fn columns(of: impl std::os::fd::AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(of).map(|(width, _)| usize::from(width.0)).filter(|w| *w > 0)
+}
+
+/// Lines of the terminal that a stream goes to.
+pub fn lines(of: impl std::os::fd::AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(of).map(|(_, height)| usize::from(height.0)).filter(|h| *h > 0)
 }
 
 /// A message in lines of the terminal that it goes to; as it is where there is none.

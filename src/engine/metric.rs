@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use duckdb::ToSql;
 use duckdb::types::Value as SqlValue;
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,10 @@ use serde_json::{Map, Value};
 use crate::engine::admit::explained;
 use crate::engine::lacking::{needs, why_null, without_files, without_rows};
 use crate::engine::remarks::{ANSWER, remark, with_remarks};
-use crate::engine::{Engine, ResultRow, json};
+use crate::engine::{Engine, ResultRow, Settings, json};
 use crate::error::{Error, Result, nearest};
 use crate::registry::header::{Header, Pair, Param};
-use crate::registry::{SqlFile, lint, units};
+use crate::registry::{Registry, SqlFile, lint, units};
 use crate::schema::SCHEMA_VERSION;
 use crate::schema::source::Source;
 use crate::store::manifest::Manifest;
@@ -340,19 +341,43 @@ pub(super) fn ask(
             let mut statement = engine.connection.prepare(&format!("FROM {ROWS}"))?;
             return Ok(statement.query_arrow([])?.collect());
         }
-        let mut statement = engine.connection.prepare(sql)?;
-        // A parameter that nothing names cannot be bound.
-        let known: Vec<String> = (1..=statement.parameter_count())
-            .map(|i| statement.parameter_name(i))
-            .collect::<Result<_, _>>()?;
-        let named: Vec<(&str, &dyn ToSql)> = bound
-            .iter()
-            .filter(|(name, _)| known.iter().any(|k| k == name))
-            .map(|(name, value)| (*name, value as &dyn ToSql))
-            .collect();
-        Ok(statement.query_arrow(&named[..])?.collect())
+        Ok(bound_rows(engine, sql, bound)?.1)
     };
     rows().map_err(|e| explained(engine.registry, file, e))
+}
+
+/// The columns of a query with the parameters that it names, and its rows.
+fn bound_rows(
+    engine: &Engine<'_>,
+    sql: &str,
+    bound: &[(&str, SqlValue)],
+) -> Result<(SchemaRef, Vec<RecordBatch>), duckdb::Error> {
+    let mut statement = engine.connection.prepare(sql)?;
+    // A parameter that nothing names cannot be bound.
+    let known: Vec<String> = (1..=statement.parameter_count())
+        .map(|i| statement.parameter_name(i))
+        .collect::<Result<_, _>>()?;
+    let named: Vec<(&str, &dyn ToSql)> = bound
+        .iter()
+        .filter(|(name, _)| known.iter().any(|k| k == name))
+        .map(|(name, value)| (*name, value as &dyn ToSql))
+        .collect();
+    let rows = statement.query_arrow(&named[..])?;
+    Ok((rows.get_schema(), rows.collect()))
+}
+
+/// The columns of a metric's rows, as its query gives them of no trace at all.
+///
+/// # Errors
+/// `sql` with the path of the metric.
+pub fn schema(registry: &Registry, settings: &Settings, file: &SqlFile) -> Result<SchemaRef> {
+    let engine = Engine::open(&[], registry, &settings.clone().for_rows(0))?;
+    engine.lock_down()?;
+    engine.make_inputs(file)?;
+    engine.admit_file(file, file.query())?;
+    let (bound, _) = bound(&file.header, &Params::new())?;
+    let rows = bound_rows(&engine, file.query(), &bound);
+    Ok(rows.map_err(|e| explained(registry, file, e))?.0)
 }
 
 /// A query with the values of its parameters in their places; None where one is a text, which is

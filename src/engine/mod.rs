@@ -14,6 +14,7 @@ mod probe;
 mod remarks;
 pub mod rows;
 mod tables;
+pub mod types;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,6 +224,20 @@ impl<'r> Engine<'r> {
         }
         *self.shown.borrow_mut() = traces;
         Ok(())
+    }
+
+    /// Makes again what was made, for other traces, or where a transaction took it back.
+    ///
+    /// # Errors
+    /// `sql` when a view cannot be made.
+    pub fn make_again(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
+        self.made.borrow_mut().clear();
+        names.into_iter().try_for_each(|name| self.make(&name))
+    }
+
+    /// Names of the tables and views that were made.
+    pub fn made(&self) -> BTreeSet<String> {
+        self.made.borrow().clone()
     }
 
     /// Makes every table and view.

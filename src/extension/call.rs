@@ -60,6 +60,14 @@ impl Call {
     /// `host` where the settings of the host keep files away: the program reads them by itself,
     /// and no lock of DuckDB would stop it.
     pub fn data(&self) -> Result<Data> {
+        self.data_at(None)
+    }
+
+    /// The data directory of the call, which is `folder` where it names none.
+    ///
+    /// # Errors
+    /// As [`Call::data`].
+    pub fn data_at(&self, folder: Option<String>) -> Result<Data> {
         let forbidden = |message: &str| {
             Error::new("host", message)
                 .hint("CALL ccl_open('DIR') first, and forbid files after it")
@@ -77,7 +85,7 @@ impl Call {
                 forbidden("ccl_sql reads files, and this database may not").facts(said)
             })
         })?;
-        let path = self.one("data").map(PathBuf::from);
+        let path = self.one("data").map(PathBuf::from).or_else(|| folder.map(PathBuf::from));
         let path = path.or_else(|| std::env::var_os("CCL_SQL_DATA").map(PathBuf::from));
         let data = open(path.unwrap_or_else(|| DATA.into()));
         Ok(data.with_token(self.one("token").unwrap_or_default()))

@@ -18,6 +18,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub struct Host {
     connection: Mutex<Option<Connection>>,
+    opened: Mutex<Option<(String, Vec<String>)>>,
 }
 
 impl Host {
@@ -35,6 +36,17 @@ impl Host {
                 std::thread::sleep(LOOK);
             }
         });
+    }
+
+    /// Remembers the data directory that was opened last, with its options.
+    pub fn open(&self, folder: &str, options: Vec<String>) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        *opened = Some((folder.to_owned(), options));
+    }
+
+    /// The data directory that was opened last, with its options.
+    pub fn opened(&self) -> Option<(String, Vec<String>)> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Connection>> {

@@ -8,6 +8,7 @@ mod answer;
 mod call;
 mod entry;
 mod host;
+mod metric_table;
 mod open;
 mod tables;
 
@@ -39,6 +40,7 @@ fn load(connection: Connection) -> Result<()> {
     register::<tables::Traces>(&connection, &host)?;
     register::<tables::Metrics>(&connection, &host)?;
     register::<tables::Metric>(&connection, &host)?;
+    metric_table::register(&connection, &host)?;
     register::<tables::Diagnose>(&connection, &host)?;
     register::<tables::Ingest>(&connection, &host)?;
     register::<tables::Report>(&connection, &host)?;

@@ -33,8 +33,8 @@ impl Function for Open {
         let [folder] = &call.arguments[0][..] else {
             return Err(Error::new("usage", "a data directory is one path"));
         };
-        let options = call.options(&[]);
-        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let own = call.options(&[]);
+        let options: Vec<&str> = own.iter().map(String::as_str).collect();
         if !std::path::Path::new(folder).is_dir() {
             return Err(Error::new("io", "there is no such directory")
                 .at(folder.clone())
@@ -49,6 +49,7 @@ impl Function for Open {
             connection.execute_batch("RESET search_path")?;
             made
         })?;
+        call.host.open(folder, own);
         let row = |d: &Definition| -> Vec<Value> {
             let kind = if d.is_table { "table" } else { "view" };
             vec![d.name.as_str().into(), kind.into(), d.doc.as_str().into()]

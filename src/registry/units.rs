@@ -45,7 +45,7 @@ use crate::schema::units::{PLAIN, Spelling, UNITS, unit};
 /// The unit that the name of a field ends in, as `wait_ms`; None for a point in time, of which a
 /// rounded number says nothing.
 pub fn of_name(name: &str) -> Option<&'static str> {
-    if ["ts_ns", "start_ns", "end_ns"].iter().any(|time| name.ends_with(time)) {
+    if is_time(name) {
         return None;
     }
     suffix(name)
@@ -61,6 +61,11 @@ pub fn suffix(name: &str) -> Option<&'static str> {
             before.is_some_and(|b| b.is_empty() || b.ends_with('_'))
         })
         .max_by_key(|unit| unit.len())
+}
+
+/// Whether a field is a point in time, by its name.
+pub fn is_time(name: &str) -> bool {
+    ["ts_ns", "start_ns", "end_ns"].iter().any(|time| name.ends_with(time))
 }
 
 /// A value as people read it, with its unit; the rules are those of the module.

@@ -41,6 +41,8 @@ pub struct Card<'a> {
     pub details: &'a Map<String, Value>,
     /// Units of details, by name.
     pub units: &'a [(&'a str, Option<&'a str>)],
+    /// Whether numbers stand as they are, without units.
+    pub exact: bool,
 }
 
 impl Card<'_> {
@@ -49,7 +51,7 @@ impl Card<'_> {
         let width = layout.width.unwrap_or(WIDTH).max(LEAST_WIDTH);
         let value = match self.value {
             Value::Null => "no value".to_owned(),
-            value => human(value, self.unit),
+            value => number(value, self.unit, self.exact),
         };
         let mut head = format!("{} of {}: {value}", self.metric, plain_text(self.trace));
         for more in [self.answer, self.reason].into_iter().flatten() {
@@ -67,11 +69,12 @@ impl Card<'_> {
         }
         let names = flat.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
         for (name, value) in flat {
-            let text = format!("{name:names$}  {}", human(value, self.unit_of(name)));
+            let text = format!("{name:names$}  {}", number(value, self.unit_of(name), self.exact));
             out.push_str(&filled(text.trim_end(), "", &" ".repeat(names + 2), width));
         }
         for (name, value) in nested {
-            out.push_str(&nested_block(name, value, self.unit_of(name), layout));
+            let (unit, exact) = (self.unit_of(name), self.exact);
+            out.push_str(&nested_block(name, value, unit, layout, exact));
         }
         out
     }
@@ -82,7 +85,13 @@ impl Card<'_> {
 }
 
 /// A list, map or struct under its name.
-fn nested_block(name: &str, value: &Value, unit: Option<&str>, layout: Layout) -> String {
+pub fn nested_block(
+    name: &str,
+    value: &Value,
+    unit: Option<&str>,
+    layout: Layout,
+    exact: bool,
+) -> String {
     let unit = unit.or_else(|| of_name(name));
     let head = format!("\n{name}\n");
     match value {
@@ -90,24 +99,24 @@ fn nested_block(name: &str, value: &Value, unit: Option<&str>, layout: Layout) -
         Value::Object(fields) if fields.is_empty() => format!("\n{name}: none\n"),
         Value::Array(items) if items.iter().all(Value::is_object) => {
             let rows: Vec<(Option<&str>, &Value)> = items.iter().map(|i| (None, i)).collect();
-            head + &records("", &rows, layout)
+            head + &records("", &rows, layout, exact)
         }
         Value::Object(fields) if fields.values().all(Value::is_object) => {
             let rows: Vec<(Option<&str>, &Value)> =
                 fields.iter().map(|(key, v)| (Some(key.as_str()), v)).collect();
-            head + &records(subject(name), &rows, layout)
+            head + &records(subject(name), &rows, layout, exact)
         }
         Value::Object(fields) => {
             let rows = fields
                 .iter()
-                .map(|(k, v)| vec![plain_text(k), inline(v, unit.or_else(|| of_name(k)))]);
+                .map(|(k, v)| vec![plain_text(k), inline(v, unit.or_else(|| of_name(k)), exact)]);
             let numeric = vec![false, fields.values().any(Value::is_number)];
             head + &pairs(rows.collect(), &numeric, layout)
         }
         Value::Array(items) => {
             let most = layout.rows.unwrap_or(usize::MAX).saturating_mul(4);
             let shown: Vec<String> =
-                items.iter().take(most).map(|i| inline(i, cell_unit(unit))).collect();
+                items.iter().take(most).map(|i| inline(i, cell_unit(unit), exact)).collect();
             let mut text = format!("{name}: {}", shown.join(", "));
             if items.len() > most {
                 text.push_str(&format!(" and {} more", items.len() - most));
@@ -115,7 +124,7 @@ fn nested_block(name: &str, value: &Value, unit: Option<&str>, layout: Layout) -
             let width = layout.width.unwrap_or(WIDTH).max(LEAST_WIDTH);
             format!("\n{}", filled(&text, "", "  ", width))
         }
-        other => format!("\n{name}: {}\n", inline(other, unit)),
+        other => format!("\n{name}: {}\n", inline(other, unit, exact)),
     }
 }
 
@@ -195,7 +204,7 @@ fn columns<'a>(rows: &[(Option<&str>, &'a Value)]) -> Vec<Path<'a>> {
 }
 
 /// Objects as a table, the keys of a map before them.
-fn records(key: &str, rows: &[(Option<&str>, &Value)], layout: Layout) -> String {
+fn records(key: &str, rows: &[(Option<&str>, &Value)], layout: Layout, exact: bool) -> String {
     let paths = columns(rows);
     let heading = |(name, inner): Path<'_>| {
         let field = inner.unwrap_or(name);
@@ -220,7 +229,7 @@ fn records(key: &str, rows: &[(Option<&str>, &Value)], layout: Layout) -> String
         let mut cells: Vec<String> = key.iter().map(|k| plain_text(k)).collect();
         cells.extend(paths.iter().map(|path| {
             let unit = cell_unit(of_name(path.1.unwrap_or(path.0)));
-            at(row, *path).map(|value| inline(value, unit)).unwrap_or_default()
+            at(row, *path).map(|value| inline(value, unit, exact)).unwrap_or_default()
         }));
         table.rows.push(cells);
     }
@@ -228,21 +237,29 @@ fn records(key: &str, rows: &[(Option<&str>, &Value)], layout: Layout) -> String
 }
 
 /// A value on one line.
-fn inline(value: &Value, unit: Option<&str>) -> String {
+fn inline(value: &Value, unit: Option<&str>, exact: bool) -> String {
     match value {
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|i| inline(i, unit)).collect();
+            let items: Vec<String> = items.iter().map(|i| inline(i, unit, exact)).collect();
             items.join(", ")
         }
         Value::Object(fields) => {
             let fields: Vec<String> = fields
                 .iter()
                 .map(|(k, v)| {
-                    format!("{} {}", plain_text(k), inline(v, unit.or_else(|| of_name(k))))
+                    format!("{} {}", plain_text(k), inline(v, unit.or_else(|| of_name(k)), exact))
                 })
                 .collect();
             fields.join(", ")
         }
+        value => number(value, unit, exact),
+    }
+}
+
+/// A value with its unit; a number as it is where it is wanted exact.
+pub fn number(value: &Value, unit: Option<&str>, exact: bool) -> String {
+    match value {
+        Value::Number(number) if exact => number.to_string(),
         value => human(value, unit),
     }
 }
@@ -265,6 +282,7 @@ mod tests {
             value_name: "imbalance_pct",
             details: details.as_object().expect("an object"),
             units: &[("per_rank", Some("ms")), ("wait_ms", Some("ms"))],
+            exact: false,
         }
         .write(layout)
     }

@@ -13,6 +13,7 @@ pub mod history;
 pub mod html;
 pub mod metric;
 mod nested;
+pub mod people;
 pub mod sheet;
 pub mod sheets;
 pub mod staged;

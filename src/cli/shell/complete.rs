@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
-use rustyline::{Context as LineContext, Helper, Highlighter, Hinter, Validator};
+use rustyline::{Context as LineContext, Helper, Hinter};
 
+use crate::cli::metric_tables::METRIC;
 use crate::cli::shell::commands::{COMMANDS, Mode, catalogue};
 use crate::cli::split::{Item, Splitter, Task, code_of, is_word};
 use crate::engine::Engine;
@@ -15,7 +16,7 @@ use crate::schema::TABLES;
 use crate::sql_text::sql_name;
 
 /// The words of SQL that are worth a Tab; DuckDB knows some 500, most of them rare.
-const KEYWORDS: &[&str] = &[
+pub const KEYWORDS: &[&str] = &[
     "ALL",
     "ALTER",
     "AND",
@@ -164,6 +165,7 @@ struct Metric {
     name: String,
     versions: Vec<u32>,
     params: Vec<String>,
+    columns: Vec<String>,
 }
 
 /// The names that can be offered.
@@ -173,12 +175,15 @@ pub struct Names {
     functions: BTreeSet<String>,
     table_functions: BTreeSet<String>,
     metrics: Vec<Metric>,
+    traces: Vec<String>,
+    /// Tables of the schema and views of the registry.
+    known: BTreeSet<String>,
 }
 
 impl Names {
     /// Names of the schema and the registry.
-    pub fn new(registry: &Registry) -> Self {
-        let mut out = Self::default();
+    pub fn new(registry: &Registry, traces: Vec<String>) -> Self {
+        let mut out = Self { traces, ..Self::default() };
         for t in TABLES {
             let columns = t.columns.iter().map(|c| c.name.to_owned());
             let columns = std::iter::once("trace".to_owned()).chain(columns).collect();
@@ -188,6 +193,7 @@ impl Names {
             let columns = v.header.columns.iter().map(|c| c.name.clone()).collect();
             out.tables.insert(v.header.name.clone(), columns);
         }
+        out.known = out.tables.keys().cloned().collect();
         out.functions.extend(FUNCTIONS.iter().map(|f| f.0.to_owned()));
         out.metrics = registry
             .metrics()
@@ -199,6 +205,7 @@ impl Names {
                     .map(|v| v.header.version)
                     .collect(),
                 params: f.header.params.iter().map(|p| p.name.clone()).collect(),
+                columns: f.header.columns.iter().map(|c| c.name.clone()).collect(),
             })
             .collect();
         out
@@ -207,12 +214,14 @@ impl Names {
     /// Reads the tables and views of the connection again.
     pub fn refresh(&mut self, engine: &Engine<'_>) {
         // Completion is a help, not a duty: in a transaction that has failed there is no catalogue.
-        if let Ok(tables) = catalogue(engine) {
-            self.tables = tables
-                .into_iter()
-                .map(|(name, columns)| (name, columns.into_iter().map(|c| c.0).collect()))
-                .collect();
-        }
+        let Ok(tables) = catalogue(engine) else { return };
+        let of_user: BTreeMap<String, Vec<String>> = tables
+            .into_iter()
+            .map(|(name, columns)| (name, columns.into_iter().map(|c| c.0).collect()))
+            .collect();
+        // Those of the program are there as soon as they are named.
+        self.tables.retain(|name, _| self.known.contains(name));
+        self.tables.extend(of_user);
     }
 
     /// Adds the functions of DuckDB.
@@ -232,14 +241,22 @@ impl Names {
 
     /// Columns of the tables given; of all but the helpers when none is.
     fn columns<'a>(&'a self, tables: &'a [String]) -> impl Iterator<Item = String> + 'a {
-        self.tables
-            .iter()
-            .filter(
-                move |(name, _)| {
-                    if tables.is_empty() { !name.starts_with('_') } else { tables.contains(name) }
-                },
-            )
-            .flat_map(|(_, columns)| columns.iter().map(|c| quoted(c)))
+        let named = self.tables.iter().filter(move |(name, _)| {
+            if tables.is_empty() { !name.starts_with('_') } else { tables.contains(name) }
+        });
+        let metrics = self.metrics.iter().filter(|m| tables.contains(&m.name));
+        let columns = named.map(|(_, columns)| columns).chain(metrics.map(|m| &m.columns));
+        columns.flatten().map(|c| quoted(c))
+    }
+
+    /// Columns of a table or metric.
+    fn columns_of(&self, name: &String) -> &[String] {
+        let metric = || self.metrics.iter().find(|m| m.name == *name).map(|m| &m.columns);
+        self.tables.get(name).or_else(metric).map_or(&[], Vec::as_slice)
+    }
+
+    fn metric_names(&self) -> impl Iterator<Item = String> + '_ {
+        self.metrics.iter().map(|m| m.name.clone())
     }
 
     fn table_names(&self) -> impl Iterator<Item = String> + '_ {
@@ -247,7 +264,20 @@ impl Names {
     }
 
     fn table(&self, word: &str) -> Option<&String> {
-        self.tables.keys().find(|t| t.eq_ignore_ascii_case(word))
+        let metrics = self.metrics.iter().map(|m| &m.name);
+        self.tables.keys().chain(metrics).find(|t| t.eq_ignore_ascii_case(word))
+    }
+
+    /// Candidates for a parameter of a metric, or for the traces that it is computed of.
+    fn parameter(&self, metric: &str, word: &str) -> Vec<String> {
+        if let Some(begun) = word.strip_prefix("trace=") {
+            let fit = self.traces.iter().filter(|t| t.starts_with(begun));
+            return fit.map(|t| format!("trace={t}")).collect();
+        }
+        let name = metric.split('@').next().unwrap_or(metric);
+        let of_metric = self.metrics.iter().filter(|m| m.name == name);
+        let params = of_metric.flat_map(|m| m.params.iter().map(|p| format!("{p}=")));
+        params.chain(["trace=".to_owned()]).collect()
     }
 
     /// Candidates for the word at the end of a dot command.
@@ -256,13 +286,14 @@ impl Names {
         if command.ends_with(char::is_whitespace) {
             words.push("");
         }
-        let metrics = || self.metrics.iter().map(|m| m.name.clone());
+        let metrics = || self.metric_names();
         let tables = || self.table_names();
         let last = words.last().copied().unwrap_or_default();
         let candidates: Vec<String> = match words[..] {
             [_] => COMMANDS.iter().map(|c| c.0.to_owned()).collect(),
-            [".tables" | ".schema", _] => tables().collect(),
-            [".run", name] => match name.split_once('@') {
+            [".tables", _] => tables().collect(),
+            [".schema" | ".describe", _] => tables().chain(metrics()).collect(),
+            [".run" | ".metric", name] => match name.split_once('@') {
                 Some((name, _)) => self
                     .metrics
                     .iter()
@@ -271,16 +302,16 @@ impl Names {
                     .collect(),
                 None => metrics().collect(),
             },
-            [".run", name, ..] => {
-                let name = name.split('@').next().unwrap_or(name);
-                let of_metric = self.metrics.iter().filter(|m| m.name == name);
-                of_metric.flat_map(|m| m.params.iter().map(|p| format!("{p}="))).collect()
-            }
+            [".metric", .., "--trace", _] | [".use", ..] => self.traces.clone(),
+            [".run" | ".metric", name, ..] => self.parameter(name, last),
+            [".plot", ..] => self.columns(&[]).collect(),
             [".show", _] => {
                 metrics().chain(tables()).chain(FUNCTIONS.iter().map(|f| f.0.to_owned())).collect()
             }
             [".mode", _] => Mode::ALL.iter().map(|m| m.name().to_owned()).collect(),
-            [".timer", _] => vec!["on".to_owned(), "off".to_owned()],
+            [".timer" | ".bail" | ".exact" | ".pager" | ".highlight", _] => {
+                vec!["on".to_owned(), "off".to_owned()]
+            }
             _ => Vec::new(),
         };
         matching(last, candidates)
@@ -307,7 +338,9 @@ impl Names {
         if BEFORE_TABLE.contains(&last) || in_list {
             out.extend(self.table_names().chain(common_tables(&all)));
             if !word.is_empty() {
+                out.extend(self.metric_names());
                 out.extend(self.table_functions.iter().map(|f| format!("{f}(")));
+                out.push(format!("{METRIC}("));
                 out.extend(["SELECT", "FROM", "VALUES", "LATERAL"].map(|k| cased(k, word)));
             }
         } else if tokens.is_empty() {
@@ -340,7 +373,7 @@ impl Names {
             })
         };
         match self.table(owner).or_else(aliased) {
-            Some(table) => self.tables[table].iter().map(|c| quoted(c)).collect(),
+            Some(table) => self.columns_of(table).iter().map(|c| quoted(c)).collect(),
             None if owner.eq_ignore_ascii_case("main") => self.table_names().collect(),
             None => Vec::new(),
         }
@@ -408,12 +441,14 @@ fn matching(word: &str, candidates: impl IntoIterator<Item = String>) -> Vec<Str
 }
 
 /// The helper of the line editor.
-#[derive(Helper, Highlighter, Hinter, Validator)]
+#[derive(Helper, Hinter)]
 pub struct Assistant {
     /// The names that can be offered.
     pub names: Names,
     /// The input of the lines before this one.
     pub input: Splitter,
+    /// Whether what is typed has colours.
+    pub colour: bool,
     /// The completer of paths of files.
     files: Option<FilenameCompleter>,
 }
@@ -422,7 +457,7 @@ impl Assistant {
     /// A helper that offers these names, and files unless they are out of bounds.
     pub fn new(names: Names, with_files: bool) -> Self {
         let files = with_files.then(FilenameCompleter::new);
-        Self { names, input: Splitter::default(), files }
+        Self { names, input: Splitter::default(), colour: false, files }
     }
 
     /// The place in `line` where the word begins that the candidates stand for.
@@ -456,7 +491,7 @@ impl Completer for Assistant {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         if let Some(files) = &self.files
             && self.input.is_idle()
-            && line.trim_start().starts_with(".output ")
+            && [".output ", ".once ", ".read "].iter().any(|c| line.trim_start().starts_with(c))
         {
             return files.complete(line, pos, context);
         }
@@ -473,7 +508,7 @@ mod tests {
     /// Candidates at the bar in the last of some lines.
     fn at_bar(lines: &str) -> Vec<String> {
         let registry = Registry::load(None).expect("the embedded files are right");
-        let mut names = Names::new(&registry);
+        let mut names = Names::new(&registry, vec!["job one".to_owned(), "run_a".to_owned()]);
         names.tables.insert("my table".to_owned(), vec!["the sum".to_owned()]);
         let mut assistant = Assistant::new(names, false);
         let (front, line) = lines.rsplit_once('\n').unwrap_or(("", lines));
@@ -511,7 +546,11 @@ mod tests {
         assert_eq!(at_bar(".schema _wind|"), ["_windows"]);
         lacks(".schema |", &["_busy"]);
         has(".show |", &["coll_call_num", "kernels", "steps", "interval_union"]);
-        assert_eq!(at_bar(".mode |"), ["csv", "json", "line", "table", "value"]);
+        has(".mode |", &["csv", "json", "jsonl", "line", "table", "value"]);
+        assert_eq!(at_bar(".use r|"), ["run_a"]);
+        assert_eq!(at_bar(".run mfu trace=r|"), ["trace=run_a"]);
+        has(".metric mfu --trace |", &["job one", "run_a"]);
+        has(".describe mf|", &["mfu"]);
         assert_eq!(at_bar(".timer o|"), ["off", "on"]);
         assert_eq!(at_bar(".metrics |"), [""; 0]);
     }
@@ -562,6 +601,15 @@ mod tests {
         assert_eq!(at_bar("SELECT * FROM steps s\nWHERE s.mar|"), ["marker"]);
         lacks("SELECT s.| FROM steps s, collectives c", &["message_bytes"]);
         assert_eq!(at_bar("SELECT x.|"), [""; 0]);
+    }
+
+    #[test]
+    fn metrics_are_tables() {
+        has("SELECT * FROM straggler_l|", &["straggler_lag"]);
+        has("SELECT * FROM metr|", &["metric("]);
+        lacks("SELECT * FROM |", &["straggler_lag"]);
+        has("SELECT mean_l| FROM straggler_lag", &["mean_lag_us"]);
+        assert_eq!(at_bar("SELECT s.mean_l| FROM straggler_lag s"), ["mean_lag_us"]);
     }
 
     #[test]

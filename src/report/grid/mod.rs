@@ -66,6 +66,32 @@ impl Grid {
         )
     }
 
+    /// The rows as objects, a line each.
+    pub fn json_lines(&self) -> Vec<u8> {
+        let Value::Array(rows) = self.objects() else { return Vec::new() };
+        rows.iter().flat_map(value::json_line).collect()
+    }
+
+    /// The rows as values between tabs; of those in a text a backslash and a letter stay.
+    pub fn tab_separated(&self) -> Vec<u8> {
+        let whole = |text: &str| {
+            text.replace('\\', "\\\\")
+                .replace('\t', "\\t")
+                .replace('\n', "\\n")
+                .replace('\r', "\\r")
+        };
+        let mut out: Vec<String> = self.columns.iter().map(|name| whole(name)).collect();
+        let mut text = out.join("\t") + "\n";
+        for row in &self.rows {
+            out = row
+                .iter()
+                .map(|value| if value.is_null() { String::new() } else { whole(&bare(value)) })
+                .collect();
+            text.push_str(&(out.join("\t") + "\n"));
+        }
+        text.into_bytes()
+    }
+
     /// `column = value`, a line each.
     pub fn lines(&self) -> Vec<u8> {
         line::write(&self.columns, &self.rows).into_bytes()

@@ -20,7 +20,7 @@ pub struct Layout {
 
 /// A cell is as wide as the widest of its column, and a name of a trace may be of megabytes: longer
 /// ones are cut even where no screen is. The forms for machines hold them whole.
-const LONGEST_CELL: usize = 400;
+pub const LONGEST_CELL: usize = 400;
 
 /// A text is not cut shorter than this to make room.
 const LEAST_TEXT: usize = 16;
@@ -28,7 +28,8 @@ const LEAST_TEXT: usize = 16;
 /// Spaces between columns.
 const GAP: usize = 2;
 
-fn cell(value: &Value, max: usize) -> String {
+/// A value as text of at most `max` columns.
+pub(crate) fn cell(value: &Value, max: usize) -> String {
     let text: String = text(value).chars().take(max.saturating_mul(4).max(max)).collect();
     cut(&printable(&text), max)
 }
@@ -54,7 +55,7 @@ impl Cells {
 
     /// A header, a rule, the rows; then what was left out.
     pub fn write(&self, indent: usize, layout: Layout) -> String {
-        let (widths, shown) = fitted(self.widths(), &self.numeric, indent, layout.width);
+        let (widths, shown) = fitted(self.widths(), &self.numeric, (indent, GAP), layout.width);
         let rows = layout.rows.unwrap_or(usize::MAX);
         let mut out = self.line(&self.columns, indent, &widths[..shown]);
         let rules: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
@@ -124,7 +125,7 @@ pub fn table_of(
         }
     }
     numeric.iter_mut().zip(known).for_each(|(n, known)| *n &= known);
-    let (widths, shown) = fitted(widths, &numeric, 0, layout.width);
+    let (widths, shown) = fitted(widths, &numeric, (0, GAP), layout.width);
     let widths = &widths[..shown];
     let rules: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
     let head = line(&columns, &numeric, 0, widths) + &line(&rules, &numeric, 0, widths);
@@ -152,16 +153,19 @@ pub fn table_of(
 
 /// Widths of the columns that fit, and the number of these columns. Texts give way first, then the
 /// last columns, and the first column last of all.
-fn fitted(
+///
+/// `frame` is the room that a line takes beside its columns, and that between two of them.
+pub(crate) fn fitted(
     mut widths: Vec<usize>,
     numeric: &[bool],
-    indent: usize,
+    frame: (usize, usize),
     limit: Option<usize>,
 ) -> (Vec<usize>, usize) {
+    let (indent, gap) = frame;
     let mut shown = widths.len();
     let Some(limit) = limit else { return (widths, shown) };
     let total = |widths: &[usize]| {
-        indent + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+        indent + widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
     };
     loop {
         let excess = total(&widths[..shown]).saturating_sub(limit);

@@ -14,7 +14,15 @@ pub fn bare(value: &Value) -> String {
 /// JSON for people and programs: indented, with a final line break. What steers a terminal or turns
 /// the direction of the text is written as its number, and means the same.
 pub fn pretty(value: &Value) -> Vec<u8> {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    inert(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// JSON on one line, as [`pretty`] writes its letters.
+pub fn json_line(value: &Value) -> Vec<u8> {
+    inert(&value.to_string())
+}
+
+fn inert(text: &str) -> Vec<u8> {
     let mut out = String::with_capacity(text.len() + 1);
     for c in text.chars() {
         match c {
@@ -37,11 +45,16 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
+/// Whether a character turns the direction of the text behind it, or breaks its line.
+pub(crate) fn turns(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Names come from traces of strangers: no escape sequence reaches the terminal.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() {
+        if c.is_control() || turns(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);

@@ -1,0 +1,211 @@
+//! `ccl-sql shell`: piped in, and typed on a terminal.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::cli::shown::ingested;
+use crate::support::runs::step_of_rank;
+use crate::support::{Place, Run, command, program};
+
+fn shell(place: &Place, args: &[&str], input: &str) -> Run {
+    let mut command = command(&place.input());
+    let command = command.args([&["--data", "../data", "shell"], args].concat());
+    let output = command.write_stdin(input.to_owned()).output().expect("it runs");
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+fn two() -> Place {
+    let place = ingested();
+    place
+        .write("late/rank0.json", step_of_rank(0, 2, 400, 1200))
+        .write("late/rank1.json", step_of_rank(1, 2, 400, 1290));
+    place.run(&["ingest", "late", "-q"]).done();
+    place
+}
+
+#[test]
+fn traces_are_chosen_and_metrics_follow() {
+    let place = two();
+    let input = ".mode csv\n\
+        SELECT trace, mean_lag_us FROM straggler_lag ORDER BY trace;\n\
+        CREATE TABLE mine AS SELECT 7 AS n;\n\
+        .use late\n\
+        SELECT trace, mean_lag_us FROM straggler_lag;\n\
+        SELECT DISTINCT trace FROM collectives;\n\
+        .run coll_call_num\n\
+        .use\n\
+        .run straggler_lag trace=job\n\
+        SELECT count(DISTINCT trace) AS n FROM collectives;\n\
+        FROM mine;\n";
+    let run = shell(&place, &[], input);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines[..3], ["trace,mean_lag_us", "job,30.0", "late,90.0"], "{}", run.stdout);
+    assert_eq!(lines[3..7], ["trace,mean_lag_us", "late,90.0", "trace", "late"], "{}", run.stdout);
+    assert!(lines[8].starts_with("late,2,"), "{}", run.stdout);
+    assert!(lines[10].starts_with("job,30.0,"), "{}", run.stdout);
+    assert_eq!(lines[11..], ["n", "2", "n", "7"], "{}", run.stdout);
+    assert!(run.stderr.contains("traces: late"), "{}", run.stderr);
+    let run = shell(&place, &["--trace", "late"], ".mode csv\n.traces\n.use lat\n.use nothing\n");
+    let shown: Vec<&str> =
+        run.stdout.lines().map(|l| l.split_at(l.find(",k").unwrap_or(0)).0).collect();
+    assert_eq!(shown[1..], ["job,false", "late,true"], "{}", run.stdout);
+    assert_eq!((run.code, run.errors()), (1, vec!["trace-unknown"]), "{}", run.stderr);
+}
+
+#[test]
+fn a_transaction_takes_back_no_table_of_the_program() {
+    let place = two();
+    let input = ".mode csv\nSELECT count(*) AS a FROM collectives;\nBEGIN;\n\
+        CREATE VIEW mine AS SELECT DISTINCT trace FROM collectives;\n\
+        SELECT count(*) AS b FROM steps;\nSELECT count(*) AS c FROM straggler_lag;\nROLLBACK;\n\
+        SELECT count(*) AS d FROM steps;\nSELECT count(*) AS e FROM straggler_lag;\n\
+        CREATE VIEW mine AS SELECT DISTINCT trace FROM collectives;\n.use late\nFROM mine;\n\
+        .tables min*\n";
+    let run = shell(&place, &[], input);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let wanted = ["a", "4", "b", "4", "c", "2", "d", "4", "e", "2", "trace", "late"];
+    assert_eq!(lines[..12], wanted, "{}\n{}", run.stdout, run.stderr);
+    let input = "BEGIN;\nFROM metric('straggler_lag', align := false);\nROLLBACK;\n.mode csv\n\
+        SELECT count(*) AS n FROM metric('straggler_lag', align := false);\n";
+    let called = shell(&place, &[], input);
+    assert_eq!(
+        (called.errors(), called.stdout.as_str()),
+        (vec!["sql"], "n\n2\n"),
+        "{}",
+        called.stderr
+    );
+    assert_eq!(lines[12..], ["table,kind,columns,row", "mine,view,1,"], "{}", run.stdout);
+}
+
+#[test]
+fn results_take_the_form_that_is_set() {
+    let place = ingested();
+    for (mode, wanted) in [
+        ("json", "[\n  {\n    \"a\": 1,\n    \"b\": \"x\\ty\"\n  }\n]\n"),
+        ("jsonl", "{\"a\":1,\"b\":\"x\\ty\"}\n"),
+        ("csv", "a,b\n1,x\ty\n"),
+        ("tsv", "a\tb\n1\tx\\ty\n"),
+        ("value", "1\n"),
+        ("line", "a = 1\nb = x\\ty\n"),
+        ("trash", ""),
+        ("table", "a  b\n-  ----\n1  x\\ty\n"),
+    ] {
+        let input = format!(".mode {mode}\nSELECT 1 AS a, 'x\ty' AS b;\n");
+        assert_eq!(shell(&place, &[], &input).done(), wanted, "{mode}");
+    }
+    let input = ".mode box\n.maxwidth 60\nSELECT 1234567 AS dur_ns, [1, 2] AS list;\n\
+                 .exact on\nSELECT 1234567 AS dur_ns;\n";
+    let text = shell(&place, &[], input).done();
+    assert!(text.contains("│   dur_ns │ list      │\n│  integer │ integer[] │\n"), "{text}");
+    assert!(text.contains("│ 1.235 ms │ 1, 2      │\n"), "{text}");
+    assert!(text.contains("│ 1234567 │\n"), "{text}");
+    assert!(text.contains("1 row, 2 columns\n"), "{text}");
+    let input = ".mode box\n.maxrows 4\nFROM range(100000) t(n);\n";
+    let text = shell(&place, &[], input).done();
+    assert!(text.contains("100,000 rows (4 shown), 1 column"), "{text}");
+    assert!(
+        text.contains("99999 │") && text.contains("    1 │") && !text.contains("    2 │"),
+        "{text}"
+    );
+}
+
+#[test]
+fn files_are_read_and_written() {
+    let place = ingested();
+    place.write("inner.sql", "SELECT 2 AS n;\nSELECT nothing;\n");
+    place.write("outer.sql", ".mode csv\nSELECT 1 AS n;\n.read inner.sql\n.print 'the end'\n");
+    let run =
+        shell(&place, &[], ".read outer.sql\n.once once.json\nSELECT 3 AS n;\nSELECT 4 AS n;\n");
+    assert_eq!(run.stdout, "n\n1\nn\n2\nthe end\nn\n4\n", "{}", run.stderr);
+    assert!(run.stderr.contains("inner.sql, line 2"), "{}", run.stderr);
+    let file = |name: &str| std::fs::read(place.input().join(name)).expect("it was written");
+    assert_eq!(file("once.json"), b"[\n  {\n    \"n\": 3\n  }\n]\n");
+    let input = ".once once.json\nSELECT 5 AS n;\n.once --force once.json\nSELECT 6 AS n;\n\
+                 .once p.parquet\nSELECT 7 AS n;\n";
+    let run = shell(&place, &[], input);
+    assert_eq!(run.errors(), ["output-exists"], "{}", run.stderr);
+    assert!(String::from_utf8_lossy(&file("once.json")).contains('6'));
+    assert!(file("p.parquet").starts_with(b"PAR1"));
+    let run = shell(&place, &[], ".bail on\nSELECT nothing;\n.mode csv\nSELECT 1 AS n;\n");
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    place.write("loop.sql", ".read loop.sql\n");
+    let run = shell(&place, &[], ".read loop.sql\n.read nowhere.sql\n");
+    assert_eq!(run.errors(), ["usage", "io"], "{}", run.stderr);
+}
+
+#[test]
+fn a_sandbox_touches_no_file() {
+    let place = ingested();
+    place.write("a.sql", "SELECT 1;\n");
+    let input = ".read a.sql\n.once b.csv\n.output c.csv\n.use ../in/job\n.use /etc\n\
+                 COPY (SELECT 1) TO 'd.csv';\n.mode csv\nSELECT mean_lag_us FROM straggler_lag;\n";
+    let run = shell(&place, &["--sandbox"], input);
+    assert_eq!(run.errors(), ["usage", "usage", "usage", "trace-unknown", "sql"], "{}", run.stderr);
+    assert_eq!(run.stdout, "mean_lag_us\n30.0\n");
+    for file in ["b.csv", "c.csv", "d.csv"] {
+        assert!(!place.input().join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn columns_are_explained_and_drawn() {
+    let place = ingested();
+    let input = ".mode csv\n.describe straggler_lag\n.schema steps\n.metrics straggler_l*\n";
+    let text = shell(&place, &[], input).done();
+    assert!(text.contains("mean_lag_us,DOUBLE,us,"), "{text}");
+    assert!(text.contains("null_reason,VARCHAR,,"), "{text}");
+    assert!(text.contains("column,type,meaning\n") && text.contains("\nstraggler_lag,"), "{text}");
+    let input = "SELECT * FROM (VALUES ('a', 1), ('b', 3)) t(name, calls);\n.plot name calls\n\
+                 SELECT n AS start_ns, n * n AS dur_ns FROM range(100) t(n);\n.plot\n.plot start_ns no\n";
+    let run = shell(&place, &[], input);
+    assert!(run.stdout.contains("calls by name\na  1 calls"), "{}", run.stdout);
+    assert!(run.stdout.contains("dur_ns, 0 ns to 9.801 us\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\n100 points\n"), "{}", run.stdout);
+    assert_eq!(run.errors(), ["sql"], "{}", run.stderr);
+    assert_eq!(shell(&place, &[], ".plot\n").errors(), ["usage"]);
+    let help = shell(&place, &[], ".help plot\n").done();
+    assert_eq!(help.lines().count(), 1, "{help}");
+}
+
+/// What a terminal shows of a session, which `script` of util-linux makes; None where it is not.
+fn on_terminal(place: &Place, typed: &str) -> Option<String> {
+    let line = format!("stty rows 12 cols 72; {} --data ../data shell", program().display());
+    let mut child = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(place.input())
+        .env("TERM", "xterm")
+        .env("PAGER", "cat")
+        .env("XDG_STATE_HOME", place.input())
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all(typed.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    drop(input);
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_terminal_gets_a_box_and_no_escape_of_a_trace() {
+    let place = ingested();
+    let typed = "SELECT 1234567 AS dur_ns,\n'\u{202e}' || chr(27) || '[31mred' AS name;\n.quit\n";
+    let Some(text) = on_terminal(&place, typed) else {
+        let said = "skipped: `script` of util-linux is not here, so nothing was typed";
+        return drop(writeln!(std::io::stderr(), "{said}"));
+    };
+    assert!(text.contains("│ 1.235 ms │ \\u{202e}\\u{1b}[31mred │"), "{text}");
+    assert!(text.contains("1 row, 2 columns"), "{text}");
+    // What is typed has colours.
+    assert!(text.contains("\u{1b}[1;34mSELECT\u{1b}[0m"), "{text}");
+    // A statement over two lines is one entry of the history.
+    let history =
+        std::fs::read_to_string(place.input().join("ccl-sql/history")).expect("it is kept");
+    assert!(history.contains("dur_ns,\\n"), "{history}");
+}
