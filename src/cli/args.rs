@@ -1,6 +1,7 @@
 //! The command line: its types, with their help.
 
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -10,6 +11,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::cli::version;
 use crate::cli::which::Which;
+use crate::export::select::{self, Ranks};
 use crate::report::Format as Form;
 use crate::report::diagnosis::LEAST_PCT;
 use crate::schema::source::Source as Profiler;
@@ -125,6 +127,10 @@ pub enum Format {
     Html,
     /// A workbook (report, compare)
     Xlsx,
+    /// A timeline for Perfetto's viewer (export, sql)
+    Perfetto,
+    /// A timeline as JSON of Chrome's trace events (export, sql)
+    Chrome,
 }
 
 impl Format {
@@ -140,6 +146,8 @@ impl Format {
             Self::Md => Form::Markdown,
             Self::Html => Form::Html,
             Self::Xlsx => Form::Xlsx,
+            Self::Perfetto => Form::Perfetto,
+            Self::Chrome => Form::Chrome,
         }
     }
 }
@@ -193,6 +201,9 @@ pub enum Command {
     /// Remove traces from the data directory; the files that they were made from stay
     #[command(after_help = "Example: ccl-sql remove before after")]
     Remove(RemoveArgs),
+    /// Write a timeline of all ranks, for Perfetto's viewer
+    #[command(after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 -o job.pftrace.gz")]
+    Export(ExportArgs),
     /// Query the tables interactively
     #[command(after_help = "Example: ccl-sql shell")]
     Shell(ShellArgs),
@@ -452,7 +463,7 @@ pub struct MetricArgs {
     pub reading: ReadingArgs,
 }
 
-/// Options of `report`, `board` and `diagnose`.
+/// Options of `report`, `board`, `diagnose` and `export`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Traces by name, or by path: a path that is not ingested is ingested first. Also 'run_*', the
@@ -490,6 +501,41 @@ pub struct DiagnoseArgs {
     /// Only count findings that gain less of a step than PCT percent
     #[arg(long, value_name = "PCT", default_value_t = LEAST_PCT, value_parser = percent)]
     pub least: f64,
+}
+
+/// The device or the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnlySide {
+    /// Streams of devices
+    Device,
+    /// Threads of the host
+    Host,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The trace.
+    #[command(flatten)]
+    pub report: ReportArgs,
+    /// Only these steps of each rank: 3..5, 3.. or 3
+    #[arg(long, value_name = "A..B", value_parser = select::steps)]
+    pub steps: Option<RangeInclusive<i64>>,
+    /// Only these ranks: 0-7,12
+    #[arg(long, value_name = "RANKS", value_parser = select::ranks)]
+    pub ranks: Option<Ranks>,
+    /// Only what does not end before TIME after the first event of the trace, e.g. 1.5s
+    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    pub from: Option<i64>,
+    /// Only what begins before TIME after the first event of the trace
+    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    pub to: Option<i64>,
+    /// Only one side
+    #[arg(long, value_enum, value_name = "SIDE")]
+    pub only: Option<OnlySide>,
+    /// Only slices that last at least so long, e.g. 10us
+    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    pub min_dur: Option<i64>,
 }
 
 /// Options of `compare`.

@@ -18,6 +18,7 @@ pub(crate) mod context;
 pub(crate) mod diagnose;
 mod engine;
 pub(crate) mod errors;
+mod export;
 mod history;
 mod ingest;
 mod limits;
@@ -42,6 +43,7 @@ mod spread;
 mod sql;
 pub(crate) mod statement;
 mod terminal;
+mod timeline;
 mod trace;
 mod version;
 mod which;
@@ -190,6 +192,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Show(args) => list::show(context, args)?,
         Command::Rename(args) => rename::run(context, args)?,
         Command::Remove(args) => remove::run(context, args)?,
+        Command::Export(args) => export::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
         Command::Check(args) => check::run(context, args)?,

@@ -6,11 +6,14 @@ use arrow::array::RecordBatch;
 
 use crate::cli::args::SqlArgs;
 use crate::cli::context::Context;
-use crate::cli::output::table_form;
+use crate::cli::output::table_form_or;
 use crate::cli::split::{Splitter, Task};
+use crate::cli::timeline;
 use crate::cli::statement::{asks, open_bare, plan, with_named};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::export::Form;
+use crate::export::slices::Query;
 use crate::report::grid::stream::Stream;
 use crate::report::grid::table::table_of;
 use crate::report::{Format, Grid};
@@ -23,7 +26,7 @@ const PIECE: usize = 1 << 16;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
-    let format = table_form(context, "sql")?;
+    let format = table_form_or(context, "sql", &[Format::Perfetto, Format::Chrome])?;
     let text = match (&args.sql, &args.file) {
         (_, Some(path)) => std::fs::read_to_string(path).map_err(|e| crate::error::io(path, &e))?,
         (Some(sql), None) if sql == "-" => {
@@ -38,14 +41,17 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
     };
     let statements = statements(&text)?;
     let several = statements.iter().filter(|sql| asks(sql)).count() > 1;
-    if several && format == Format::Parquet {
-        return Err(Error::new(
-            "usage",
-            "a Parquet file holds one table, and several are asked for",
-        )
-        .hint("write each statement into a file of its own"));
+    if several && matches!(format, Format::Parquet | Format::Perfetto | Format::Chrome) {
+        let what = if format == Format::Parquet { "a Parquet file" } else { "a timeline" };
+        let message = format!("{what} holds one table, and several are asked for");
+        return Err(
+            Error::new("usage", message).hint("write each statement into a file of its own")
+        );
     }
     let engine = open_bare(context, args.sandbox)?;
+    if let Some(form) = timeline::form(format) {
+        return slices(context, &engine, form, &statements);
+    }
     let mut sink = Sink { context, format, several, results: 0, waiting: Vec::new(), open: true };
     for (i, sql) in statements.iter().enumerate() {
         let done = with_named(&engine, sql, || sink.statement(&engine, sql));
@@ -59,6 +65,24 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
         }
     }
     sink.end()
+}
+
+/// Writes the rows of the last of some statements as a timeline.
+fn slices(
+    context: &Context,
+    engine: &Engine<'_>,
+    form: Form,
+    statements: &[String],
+) -> Result<()> {
+    let (last, before) = statements.split_last().expect("there is a statement");
+    for sql in before {
+        engine.admit(sql)?;
+        with_named(engine, sql, || Ok(engine.connection.execute_batch(sql)?))?;
+    }
+    engine.admit(last)?;
+    let query = with_named(engine, last, || Query::run(engine, last))?;
+    timeline::write(context, form, query.epoch_ns(), |sink| query.write(engine, sink))
+        .map(|counts| timeline::note(context, &counts))
 }
 
 /// The statements of a text, without their semicolons.

@@ -1,0 +1,94 @@
+//! `export`: one timeline of all ranks, for viewers.
+
+use crate::cli::answers::selection;
+use crate::cli::args::{ExportArgs, OnlySide};
+use crate::cli::context::Context;
+use crate::cli::errors::Errors;
+use crate::cli::output::{Target, form, target};
+use crate::cli::select::traces;
+use crate::cli::timeline::{self, one_trace};
+use crate::engine::{Engine, Settings};
+use crate::error::{Error, Result};
+use crate::export::select::{Selection, Side};
+use crate::export::{Export, views};
+use crate::report::Format;
+use crate::store::manifest::Manifest;
+
+/// Memory for sorting, where the user names none: events are sorted rank by rank, and what is more
+/// goes to the disk.
+const MEMORY: &str = "160MB";
+
+/// Runs the command.
+pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
+    let target = target(context)?;
+    let forms = [Format::Perfetto, Format::Chrome];
+    let format = form(context, "export", &target, &forms, Format::Perfetto)?;
+    let align = align(&args.report.param)?;
+    let traces = traces(context, &args.report.wanted(), &args.report.reading)?;
+    let trace = one_trace(&traces)?;
+    let directory = context.directories(std::slice::from_ref(trace))?.remove(0);
+    let manifest = Manifest::read(&directory)?;
+    let shown = selection(&directory, &manifest, args.report.profile_mode);
+    let given = context.settings();
+    let memory_limit =
+        if given.memory_limit.is_empty() { MEMORY.to_owned() } else { given.memory_limit };
+    let settings = Settings { memory_limit, ..given }.for_rows(shown.rows);
+    let views = views(&context.registry);
+    let engine = Engine::open(&[directory], &context.registry, &settings)?.keeping(&views);
+    engine.show(vec![shown])?;
+    // Nothing depends on the order of rows that no query asks for.
+    engine.connection.execute_batch("SET preserve_insertion_order = false").map_err(Error::from)?;
+    engine.lock_down()?;
+    let export = Export::new(&engine, &manifest, selected(args), align)?;
+    let form = timeline::form(format).expect("the forms are those of timelines");
+    if let Target::Folder(folder) = &target {
+        return Err(Error::new("usage", "a timeline is one file, and this is a folder")
+            .at(folder.display().to_string())
+            .hint(format!("name the file: -o {}", folder.join("job.pftrace").display()))
+            .into());
+    }
+    let path = context.registry.metric("critical_path").ok();
+    let (counts, reason) =
+        timeline::write(context, form, export.epoch_ns(), |sink| export.write(sink, path))?;
+    timeline::note(context, &counts);
+    if let Some(reason) = reason {
+        context.printer.note(&format!("no critical path: {reason}"));
+    }
+    Ok(())
+}
+
+/// What the options ask for.
+fn selected(args: &ExportArgs) -> Selection {
+    Selection {
+        steps: args.steps.clone(),
+        ranks: args.ranks.clone().map(|ranks| ranks.0).unwrap_or_default(),
+        from_ns: args.from,
+        to_ns: args.to,
+        only: args.only.map(|only| match only {
+            OnlySide::Device => Side::Device,
+            OnlySide::Host => Side::Host,
+        }),
+        min_dur_ns: args.min_dur,
+    }
+}
+
+/// Whether the offsets of the clocks are taken away, as they are where nobody says otherwise.
+fn align(params: &[(String, String)]) -> Result<bool> {
+    let mut align = true;
+    for (key, value) in params {
+        align = match (key.as_str(), value.as_str()) {
+            ("align", "true" | "1" | "yes") => true,
+            ("align", "false" | "0" | "no") => false,
+            ("align", _) => {
+                let message = format!("parameter `align` is {value:?}, which is no BOOLEAN");
+                return Err(Error::new("param-invalid", message).hint("write true or false"));
+            }
+            _ => {
+                let message = format!("export has no parameter `{key}`");
+                return Err(Error::new("param-invalid", message)
+                    .hint("it has one: -p align=false keeps the clocks as recorded"));
+            }
+        };
+    }
+    Ok(align)
+}
