@@ -1,5 +1,7 @@
 //! `export`: one timeline of all ranks, for viewers.
 
+use std::path::Path;
+
 use crate::cli::answers::selection;
 use crate::cli::args::{ExportArgs, OnlySide};
 use crate::cli::context::Context;
@@ -7,11 +9,13 @@ use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};
 use crate::cli::select::traces;
 use crate::cli::timeline::{self, one_trace};
-use crate::engine::{Engine, Settings};
+use crate::engine::{Engine, Settings, is_small};
 use crate::error::{Error, Result};
 use crate::export::select::{Selection, Side};
-use crate::export::{Export, views};
+use crate::export::{Export, Paths, views};
+use crate::registry::SqlFile;
 use crate::report::Format;
+use crate::report::staged::Staged;
 use crate::store::manifest::Manifest;
 
 /// Memory for sorting, where the user names none: events are sorted rank by rank, and what is more
@@ -33,27 +37,64 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
     let memory_limit =
         if given.memory_limit.is_empty() { MEMORY.to_owned() } else { given.memory_limit };
     let settings = Settings { memory_limit, ..given }.for_rows(shown.rows);
-    let views = views(&context.registry);
-    let engine = Engine::open(&[directory], &context.registry, &settings)?.keeping(&views);
-    engine.show(vec![shown])?;
-    // Nothing depends on the order of rows that no query asks for.
-    engine.connection.execute_batch("SET preserve_insertion_order = false").map_err(Error::from)?;
-    engine.lock_down()?;
-    let export = Export::new(&engine, &manifest, selected(args), align)?;
+    let is_small = is_small(manifest.row_count());
+    let open = |files: &[&SqlFile]| -> Result<Engine<'_>> {
+        let engine = Engine::open(std::slice::from_ref(&directory), &context.registry, &settings)?
+            .keeping(files);
+        engine.show(vec![shown.clone()])?;
+        // Nothing depends on the order of rows that no query asks for.
+        engine.connection.execute_batch("SET preserve_insertion_order = false")?;
+        engine.lock_down()?;
+        Ok(engine)
+    };
+    let selection = selected(args);
+    let is_timeline = !matches!(target, Target::Folder(_));
+    let paths = match context.registry.metric("critical_path") {
+        Ok(file) if is_timeline => {
+            Paths::new(&open(&[file])?, &manifest, file, &selection, align)?
+        }
+        _ => Paths::default(),
+    };
+    let engine = open(&if is_small { views(&context.registry) } else { Vec::new() })?;
+    let export = Export::new(&engine, &manifest, selection, align)?;
     let form = timeline::form(format).expect("the forms are those of timelines");
-    if let Target::Folder(folder) = &target {
-        return Err(Error::new("usage", "a timeline is one file, and this is a folder")
-            .at(folder.display().to_string())
-            .hint(format!("name the file: -o {}", folder.join("job.pftrace").display()))
-            .into());
+    match &target {
+        Target::Folder(folder) if format == Format::Chrome => {
+            return Ok(files(context, &export, folder)?);
+        }
+        Target::Folder(folder) => {
+            let file = folder.join("job.pftrace");
+            return Err(Error::new("usage", "a timeline is one file, and this is a folder")
+                .at(folder.display().to_string())
+                .hint(format!(
+                    "name the file: -o {}; or write a file of Kineto for each rank: --format chrome",
+                    file.display()
+                ))
+                .into());
+        }
+        _ => {}
     }
-    let path = context.registry.metric("critical_path").ok();
-    let (counts, reason) =
-        timeline::write(context, form, export.epoch_ns(), |sink| export.write(sink, path))?;
+    let counts =
+        timeline::write(context, form, export.epoch_ns(), |sink| export.write(sink, &paths))?;
     timeline::note(context, &counts);
-    if let Some(reason) = reason {
+    if let Some(reason) = paths.reason {
         context.printer.note(&format!("no critical path: {reason}"));
     }
+    Ok(())
+}
+
+/// Writes a file of Kineto for each rank into a folder.
+fn files(context: &Context, export: &Export<'_, '_>, folder: &Path) -> Result<()> {
+    let mut staged = Staged::new(context.global.force);
+    let (mut files, mut events) = (0, 0);
+    for rank in export.ranks() {
+        let stem = rank.map_or("no_rank".to_owned(), |rank| format!("rank{rank}"));
+        let path = folder.join(format!("{stem}.json.gz"));
+        events += timeline::file(&mut staged, &path, |to| export.kineto(rank, to))?;
+        files += 1;
+    }
+    staged.commit()?;
+    context.printer.note(&format!("wrote {events} events to {files} files in {}", folder.display()));
     Ok(())
 }
 

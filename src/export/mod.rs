@@ -4,10 +4,11 @@
 //! for. `recorded` reads what the profiler saw, `own` what the program knows besides, `slices` the
 //! rows of a query; each gives its events in the order of time to a `stage`, which puts them on
 //! tracks where they nest. A sink (`timeline`) writes them in a form: `perfetto` (over `wire`) or
-//! `chrome`.
+//! `chrome`. `kineto` writes what was recorded alone, a file for each rank.
 
 mod cells;
 mod chrome;
+mod kineto;
 mod own;
 mod perfetto;
 mod recorded;
@@ -22,6 +23,7 @@ use std::io::Write;
 
 pub use self::chrome::Chrome;
 pub use self::perfetto::Perfetto;
+pub use self::own::Paths;
 pub use self::stage::Counts;
 pub use self::timeline::Sink;
 use self::own::{Own, Processes};
@@ -30,7 +32,7 @@ use self::scope::{Rank, Scope, rows};
 use self::select::{Selection, Side};
 use self::stage::Stage;
 use self::timeline::Value;
-use crate::engine::Engine;
+use crate::engine::{Engine, is_small};
 use crate::error::Result;
 use crate::registry::{Registry, SqlFile};
 use crate::store::manifest::Manifest;
@@ -61,7 +63,7 @@ impl Form {
     }
 }
 
-/// The views whose rows are read more than once.
+/// The views whose rows are read.
 pub fn views(registry: &Registry) -> Vec<&SqlFile> {
     let names = own::VIEWS.into_iter().chain(["_waits", "_clock_shifts", "_clock_offsets"]);
     names.filter_map(|name| registry.view(name)).collect()
@@ -96,31 +98,34 @@ impl<'a, 'e> Export<'a, 'e> {
         self.scope.epoch_ns()
     }
 
-    /// Writes the timeline; `path` is the metric of the critical path. Gives what was written, and
-    /// the reason why there is no critical path.
+    /// Writes the timeline, with critical paths. Of a trace that is not small each rank is computed
+    /// by itself: `engine` must keep none of the [`views`] then, which would be of the first one.
     ///
     /// # Errors
     /// `sql`, `io`.
-    pub fn write(
-        &self,
-        sink: &mut dyn Sink,
-        path: Option<&SqlFile>,
-    ) -> Result<(Counts, Option<String>)> {
+    pub fn write(&self, sink: &mut dyn Sink, paths: &Paths) -> Result<Counts> {
         let (engine, scope, selection) = (self.engine, &self.scope, &self.selection);
         let mut stage = Stage::new(sink);
         self.attributes(stage.sink())?;
         let processes = self.processes(&mut stage)?;
         recorded::make_arrows(engine, selection, scope.align)?;
-        for name in own::VIEWS.into_iter().chain(["steps", "phases", "_account_windows"]) {
+        paths.write(&mut stage, scope)?;
+        for name in ["steps", "phases"] {
             engine.make(name)?;
         }
-        let own = Own { engine, scope, selection };
-        let reason = match path {
-            Some(file) => own.path(&mut stage, file, self.manifest)?,
-            None => None,
-        };
-        own.ranks(&mut stage, &processes)?;
+        let own = Own { engine, scope, selection, processes: &processes };
+        own.steps(&mut stage)?;
+        let is_small = is_small(self.manifest.row_count());
+        if is_small {
+            own.account(&mut stage, None)?;
+        } else {
+            recorded::split(engine)?;
+        }
         for rank in &scope.ranks {
+            if !is_small {
+                recorded::show(engine, rank.rank)?;
+                own.account(&mut stage, Some(rank.rank))?;
+            }
             let process = processes[&rank.rank];
             let of = Recorded { engine, scope, selection, rank, process };
             if selection.has(Side::Device) {
@@ -134,7 +139,24 @@ impl<'a, 'e> Export<'a, 'e> {
         }
         let counts = stage.counts.clone();
         sink.finish()?;
-        Ok((counts, reason))
+        Ok(counts)
+    }
+
+    /// The ranks that are written; None for what is of none.
+    pub fn ranks(&self) -> impl Iterator<Item = Option<i64>> {
+        self.scope.ranks.iter().map(|rank| rank.rank)
+    }
+
+    /// Writes what was recorded on a rank as a file of Kineto; gives the number of its events.
+    ///
+    /// # Errors
+    /// `sql`, `io`.
+    pub fn kineto(&self, rank: Option<i64>, to: &mut dyn Write) -> Result<u64> {
+        let of = self.scope.ranks.iter().find(|of| of.rank == rank);
+        let Some(rank) = of else { return Ok(0) };
+        let mut file = kineto::File::new(self.engine, &self.scope, &self.selection, rank, to);
+        file.write()?;
+        Ok(file.events)
     }
 
     /// What holds for the timeline as a whole.

@@ -166,7 +166,7 @@ impl<W: Write> Perfetto<W> {
             }
             uint(&mut out.body, packet::TIMESTAMP, 0);
             bytes(&mut out.body, packet::CLOCK_SNAPSHOT, &out.message);
-            out.packet(NEEDS_STATE | CLEARED)?;
+            out.packet(CLEARED)?;
         } else {
             out.packet(CLEARED)?;
         }
@@ -176,7 +176,9 @@ impl<W: Write> Perfetto<W> {
     /// Ends the packet in `body`.
     fn packet(&mut self, flags: u64) -> Result<()> {
         uint(&mut self.body, packet::SEQUENCE_ID, SEQUENCE);
-        uint(&mut self.body, packet::SEQUENCE_FLAGS, flags);
+        if flags != 0 {
+            uint(&mut self.body, packet::SEQUENCE_FLAGS, flags);
+        }
         bytes(&mut self.waiting, 1, &self.body);
         self.body.clear();
         self.message.clear();
@@ -190,20 +192,20 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Ends the packet of the event in `message`.
-    fn event_packet(&mut self, ts: u64) -> Result<()> {
+    fn event_packet(&mut self, ts: u64, flags: u64) -> Result<()> {
         uint(&mut self.body, packet::TIMESTAMP, ts);
         if !self.news.is_empty() {
             bytes(&mut self.body, packet::INTERNED_DATA, &self.news);
             self.news.clear();
         }
         bytes(&mut self.body, packet::TRACK_EVENT, &self.message);
-        self.packet(NEEDS_STATE)
+        self.packet(flags)
     }
 
     /// Ends the packet of the track in `message`.
     fn track_packet(&mut self) -> Result<()> {
         bytes(&mut self.body, packet::TRACK_DESCRIPTOR, &self.message);
-        self.packet(NEEDS_STATE)
+        self.packet(0)
     }
 
     fn annotation(&mut self, key: &str, value: &Value<'_>) {
@@ -251,7 +253,7 @@ impl<W: Write> Sink for Perfetto<W> {
         }
         bytes(&mut self.message, 1, &self.inner);
         bytes(&mut self.body, packet::TRACE_ATTRIBUTES, &self.message);
-        self.packet(NEEDS_STATE)
+        self.packet(0)
     }
 
     fn process(&mut self, process: &Process) -> Result<()> {
@@ -320,7 +322,7 @@ impl<W: Write> Sink for Perfetto<W> {
         if let Some(arrow) = slice.entering {
             fixed(&mut self.message, event::TERMINATING_FLOW_IDS, arrow);
         }
-        self.event_packet(slice.ts)
+        self.event_packet(slice.ts, NEEDS_STATE)
     }
 
     fn end(&mut self, track: &Track, ts: u64, meeting: Option<u64>) -> Result<()> {
@@ -331,14 +333,14 @@ impl<W: Write> Sink for Perfetto<W> {
         if let Some(arrow) = meeting {
             fixed(&mut self.message, event::TERMINATING_FLOW_IDS, arrow);
         }
-        self.event_packet(ts)
+        self.event_packet(ts, 0)
     }
 
     fn sample(&mut self, track: &Track, ts: u64, value: f64) -> Result<()> {
         uint(&mut self.message, event::TYPE, event::COUNTER);
         uint(&mut self.message, event::TRACK_UUID, track.id);
         double(&mut self.message, event::DOUBLE_COUNTER_VALUE, value);
-        self.event_packet(ts)
+        self.event_packet(ts, 0)
     }
 
     fn finish(&mut self) -> Result<()> {

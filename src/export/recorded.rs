@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::export::cells::{add, int, ints, text};
 use crate::export::scope::{Rank, Scope, rows, within};
-use crate::export::select::Selection;
+use crate::export::select::{Selection, Side};
 use crate::export::stage::{Handle, Stage};
 use crate::export::timeline::{Arg, COLLECTIVE, Event, Kind, Value};
 use crate::input::json::{self, Scanner};
@@ -55,6 +55,42 @@ pub fn make_arrows(engine: &Engine<'_>, selection: &Selection, align: bool) -> R
         within("ts_ns", Some("dur_ns"), None)
     ))?;
     Ok(())
+}
+
+/// Tables with a row for each event of a rank, or about as many.
+const BY_RANK: [&str; 6] =
+    ["device_events", "host_events", "launches", "host_ranges", "busy_intervals", "phases"];
+/// The rank whose rows tables show.
+const SHOWN: &str = "timeline_rank";
+
+/// Makes tables show one rank at a time, so that what is computed of one is held of one alone. What
+/// compares ranks is computed before, and stays.
+///
+/// # Errors
+/// `sql`.
+pub fn split(engine: &Engine<'_>) -> Result<()> {
+    engine.connection.execute_batch(
+        "CREATE TEMP TABLE \"@waits\" AS FROM _waits; \
+         CREATE OR REPLACE VIEW _waits AS FROM \"@waits\"",
+    )?;
+    for table in BY_RANK {
+        engine.make(table)?;
+        engine.connection.execute_batch(&format!(
+            "ALTER VIEW {table} RENAME TO \"@{table}\"; \
+             CREATE VIEW {table} AS FROM \"@{table}\" \
+                 WHERE rank IS NOT DISTINCT FROM CAST(getvariable('{SHOWN}') AS BIGINT)"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Shows a rank in the tables that are [`split`].
+///
+/// # Errors
+/// `sql`.
+pub fn show(engine: &Engine<'_>, rank: Option<i64>) -> Result<()> {
+    let rank = rank.map_or("NULL".to_owned(), |rank| rank.to_string());
+    Ok(engine.connection.execute_batch(&format!("SET VARIABLE {SHOWN} = {rank}::BIGINT"))?)
 }
 
 /// The condition of slices that are long enough.
@@ -133,18 +169,10 @@ impl Recorded<'_, '_> {
                         WHERE {} AND runtime_event_id IS NOT NULL) AS l \
                  ON l.event_id = r.event_id {joins} {within} {long} \
              ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id",
-            self.launches()
+            self.launches(Side::Device)
         );
         let tracks = self.streams(stage, "device_events", line)?;
-        self.events(stage, &sql, |batch, row| {
-            let at = |name| batch.column_by_name(name).expect("the query has it");
-            let key = (
-                int(at("device"), row),
-                int(at("stream"), row),
-                text(at("line"), row).map(str::to_owned),
-            );
-            tracks.get(&key).copied()
-        })
+        self.events(stage, &sql, &tracks)
     }
 
     /// What the profiler annotated on devices, on tracks beside those of the streams.
@@ -155,19 +183,13 @@ impl Recorded<'_, '_> {
         self.engine.make("host_events")?;
         let (within, long, joins) = (self.within(), long(self.selection), self.joins());
         let sql = format!(
-            "SELECT {EVENT}, NULL AS launch, r.device, r.stream, r.class, r.correlation, \
-                    r.external_id, {CALL} \
+            "SELECT {EVENT}, NULL AS launch, r.device, r.stream, 'annotations' AS line, r.class, \
+                    r.correlation, r.external_id, {CALL} \
              FROM host_events AS r {joins} {within} {long} AND r.class = 'device_annotation' \
              ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id"
         );
-        let of = "host_events";
-        let tracks = self.streams(stage, of, "'annotations'")?;
-        self.events(stage, &sql, |batch, row| {
-            let at = |name| batch.column_by_name(name).expect("the query has it");
-            let key =
-                (int(at("device"), row), int(at("stream"), row), Some("annotations".to_owned()));
-            tracks.get(&key).copied()
-        })
+        let tracks = self.streams(stage, "host_events", "'annotations'")?;
+        self.events(stage, &sql, &tracks)
     }
 
     /// Events of threads.
@@ -178,8 +200,8 @@ impl Recorded<'_, '_> {
         self.engine.make("host_events")?;
         let (within, long, joins) = (self.within(), long(self.selection), self.joins());
         let sql = format!(
-            "SELECT {EVENT}, l.launched, r.pid, r.tid, r.class, r.correlation, r.external_id, \
-                    {CALL} \
+            "SELECT {EVENT}, l.launched, r.pid, r.tid, NULL AS line, r.class, r.correlation, \
+                    r.external_id, {CALL} \
              FROM host_events AS r \
              LEFT JOIN (SELECT runtime_event_id, list(event_id ORDER BY event_id) AS launched \
                         FROM launches WHERE {} AND runtime_event_id IS NOT NULL \
@@ -187,20 +209,19 @@ impl Recorded<'_, '_> {
                  ON l.runtime_event_id = r.event_id \
              {joins} {within} {long} AND r.class <> 'device_annotation' \
              ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id",
-            self.launches()
+            self.launches(Side::Host)
         );
         let tracks = self.threads(stage)?;
-        self.events(stage, &sql, |batch, row| {
-            let at = |name| batch.column_by_name(name).expect("the query has it");
-            tracks.get(&(int(at("pid"), row), int(at("tid"), row))).copied()
-        })
+        self.events(stage, &sql, &tracks)
     }
 
-    /// The launches whose arrows are drawn: those with both ends.
-    fn launches(&self) -> String {
-        match self.selection.only {
-            Some(_) => "FALSE".to_owned(),
-            None => self.of_rank(),
+    /// The launches whose arrows are drawn: those with both ends, of this rank as `side` has it.
+    fn launches(&self, side: Side) -> String {
+        match (self.selection.only, self.rank.rank) {
+            (Some(_), _) => "FALSE".to_owned(),
+            // What is of no rank on the host may launch on the devices of all.
+            (None, None) if side == Side::Host => "TRUE".to_owned(),
+            (None, _) => self.of_rank(),
         }
     }
 
@@ -247,7 +268,7 @@ impl Recorded<'_, '_> {
     }
 
     /// The tracks of streams, and of lines within them, in their order.
-    fn streams(&self, stage: &mut Stage<'_>, table: &str, line: &str) -> Result<Streams> {
+    fn streams(&self, stage: &mut Stage<'_>, table: &str, line: &str) -> Result<Tracks> {
         let annotations = table == "host_events";
         let class = if annotations { "AND r.class = 'device_annotation'" } else { "" };
         let sql = format!(
@@ -277,7 +298,7 @@ impl Recorded<'_, '_> {
     }
 
     /// The tracks of threads, in their order, with the names that the trace gives them.
-    fn threads(&self, stage: &mut Stage<'_>) -> Result<HashMap<(Option<i64>, Option<i64>), Handle>> {
+    fn threads(&self, stage: &mut Stage<'_>) -> Result<Tracks> {
         self.engine.make("metadata")?;
         let sql = format!(
             "SELECT DISTINCT r.pid, r.tid FROM host_events AS r {} {} \
@@ -313,29 +334,34 @@ impl Recorded<'_, '_> {
             }
             let order = FIRST_THREAD + place as i64;
             let handle = stage.track(Some(self.process), Kind::Thread, name, order, tid)?;
-            out.insert((pid, tid), handle);
+            out.insert((pid, tid, None), handle);
         }
         Ok(out)
     }
 
-    /// Writes the rows of a query, each on the track that `track` gives.
-    fn events(
-        &self,
-        stage: &mut Stage<'_>,
-        sql: &str,
-        track: impl Fn(&RecordBatch, usize) -> Option<Handle>,
-    ) -> Result<()> {
+    /// Writes the rows of a query, each on its track.
+    fn events(&self, stage: &mut Stage<'_>, sql: &str, tracks: &Tracks) -> Result<()> {
         let mut statement = self.engine.connection.prepare(sql)?;
         let mut scanner = Scanner::default();
+        let mut last: Option<(Key, Handle)> = None;
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
-            let columns: Columns<'_> = Columns::new(&batch);
+            let columns = Columns::new(&batch);
+            let [first, second, line] = KEY.map(|i| &**batch.column(i));
             for row in 0..batch.num_rows() {
-                // Rows and tracks are of one query each, and of one trace that does not change.
-                let Some(handle) = track(&batch, row) else { continue };
-                let mut args = columns.args(row, &mut scanner);
-                args.insert(0, ("event_id".into(), Value::Int(columns.event_id(row))));
-                self.event(stage, handle, &columns, row, &args)?;
+                let key = (int(first, row), int(second, row), text(line, row));
+                let same = |(of, _): &&(Key, Handle)| (of.0, of.1, of.2.as_deref()) == key;
+                let handle = match last.as_ref().filter(same) {
+                    Some((_, handle)) => *handle,
+                    None => {
+                        let key = (key.0, key.1, key.2.map(str::to_owned));
+                        // Rows and tracks are of one trace, which does not change meanwhile.
+                        let Some(handle) = tracks.get(&key).copied() else { continue };
+                        last = Some((key, handle));
+                        handle
+                    }
+                };
+                self.event(stage, handle, &columns, row, &columns.args(row, &mut scanner))?;
             }
         }
         stage.rewind()
@@ -370,8 +396,11 @@ impl Recorded<'_, '_> {
     }
 }
 
-/// Tracks by device, stream and line.
-type Streams = HashMap<(Option<i64>, Option<i64>, Option<String>), Handle>;
+/// Device, stream and line; or process and thread.
+type Key = (Option<i64>, Option<i64>, Option<String>);
+
+/// Tracks by what says them.
+type Tracks = HashMap<Key, Handle>;
 
 /// A batch of events.
 struct Columns<'b> {
@@ -380,10 +409,10 @@ struct Columns<'b> {
     others: Vec<(usize, &'b str)>,
 }
 
-/// The columns of [`EVENT`] and the launch, which are no arguments.
-const OWN_COLUMNS: usize = 10;
-/// Columns that the track says.
-const SAID: [&str; 5] = ["device", "stream", "line", "pid", "tid"];
+/// The columns of a [`Key`], behind those of [`EVENT`] and the launch.
+const KEY: [usize; 3] = [10, 11, 12];
+/// The columns before the arguments.
+const OWN_COLUMNS: usize = 13;
 
 impl<'b> Columns<'b> {
     fn new(batch: &'b RecordBatch) -> Self {
@@ -393,18 +422,14 @@ impl<'b> Columns<'b> {
             .iter()
             .enumerate()
             .skip(OWN_COLUMNS)
-            .filter(|(_, field)| !SAID.contains(&field.name().as_str()))
             .map(|(i, field)| (i, field.name().as_str()))
             .collect();
         Self { batch, others }
     }
 
-    fn event_id(&self, row: usize) -> i64 {
-        int(self.batch.column(0), row).unwrap_or_default()
-    }
-
     fn args(&self, row: usize, scanner: &mut Scanner) -> Vec<Arg<'b>> {
         let mut out = Vec::with_capacity(24);
+        add(&mut out, "event_id", self.batch.column(0), row);
         for (i, name) in &self.others {
             let column = &**self.batch.column(*i);
             // What has no grid has an empty one.

@@ -8,7 +8,7 @@ use crate::export::select::Selection;
 use crate::input::time::EPOCH_FROM_NS;
 
 /// The table that every query is joined with: a row for each rank.
-const TABLE: &str = "\"@timeline\"";
+pub const TABLE: &str = "\"@timeline\"";
 
 /// A rank, and the part of its time that is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
