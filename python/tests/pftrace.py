@@ -125,7 +125,7 @@ def read(path: Path) -> Timeline:
     events: list[tuple[int, int, Any, str, str | None, dict[str, Any]]] = []
     for number, packet in enumerate(packets(data)):
         assert packet.trusted_packet_sequence_id == 1
-        assert packet.sequence_flags & (CLEARED if number == 0 else NEEDS)
+        assert number or packet.sequence_flags == CLEARED
         texts.learn(packet.interned_data)
         for attribute in packet.trace_attributes.attribute:
             which = attribute.WhichOneof("value")
@@ -140,6 +140,8 @@ def read(path: Path) -> Timeline:
             out.tracks[descriptor.uuid] = descriptor
         if packet.HasField("track_event"):
             event = packet.track_event
+            # What names interned texts says so, or readers drop it.
+            assert packet.sequence_flags == NEEDS or not event.name_iid
             name = texts.names[event.name_iid] if event.name_iid else event.name
             of = [texts.categories[iid] for iid in event.category_iids] + list(event.categories)
             category = of[0] if of else None

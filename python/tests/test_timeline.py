@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,7 @@ def by_event(events: list[Slice]) -> dict[int, Slice]:
 def test_every_event_is_on_the_timeline(
     tmp_path: Path, run: Run, several: Path, trace: str
 ) -> None:
-    run(
-        "export", trace, "-p", "align=false", "-o", "t.pftrace.gz", "--data", several, check=True
-    )
+    run("export", trace, "-p", "align=false", "-o", "t.pftrace.gz", "--data", several, check=True)
     timeline = read(tmp_path / "t.pftrace.gz")
     base = timeline.attributes["base_ns"]
     tables = Tables(several, trace)
@@ -83,9 +82,7 @@ def test_every_event_is_on_the_timeline(
 def test_arrows_lead_from_the_last_rank_and_from_launches(
     tmp_path: Path, run: Run, several: Path, trace: str
 ) -> None:
-    run(
-        "export", trace, "-p", "align=false", "-o", "t.pftrace.gz", "--data", several, check=True
-    )
+    run("export", trace, "-p", "align=false", "-o", "t.pftrace.gz", "--data", several, check=True)
     timeline = read(tmp_path / "t.pftrace.gz")
     tables = Tables(several, trace)
     sql = "SELECT source, collective_id, rank, ts_ns, dur_ns, event_id FROM t \
@@ -121,10 +118,9 @@ def test_calls_say_what_they_wait_for(tmp_path: Path, run: Run, several: Path) -
         args = found[event_id].args
         assert (args["collective"], args.get("message_bytes")) == (kind, size)
         assert args.get("group_size") == group
-    transfers = [s.args["transfer_ns"] for s in found.values() if "transfer_ns" in s.args]
-    assert transfers
-    assert all(of.dur is None or of.dur >= t for of, t in zip(
-        [s for s in found.values() if "transfer_ns" in s.args], transfers, strict=True))
+    waited = [s for s in found.values() if "transfer_ns" in s.args]
+    assert waited
+    assert all((s.dur or 0) >= s.args["transfer_ns"] for s in waited)
 
 
 def test_clocks_are_aligned_and_say_so(tmp_path: Path, run: Run, several: Path) -> None:
@@ -143,31 +139,55 @@ def test_the_account_of_a_step_is_its_spans(tmp_path: Path, run: Run, several: P
     for trace in (LLAMA.name, NSYS.name, GLOO.name):
         run("export", trace, "-o", "t.pftrace", "--force", "--data", several, check=True)
         timeline = read(tmp_path / "t.pftrace")
-        whole, parts = {}, Counter[tuple[Any, ...]]()
-        for of in timeline.on("account"):
-            key = (timeline.process(of.track), timeline.name(of.track), of.args.get("step"))
-            times = {k[8:]: v for k, v in of.args.items() if k.startswith("time_ns.")}
-            if times:
-                assert sum(times.values()) == of.dur
-                whole.update({(*key, part): time for part, time in times.items() if time})
-            else:
-                parts[(*key, of.name)] += of.dur or 0
-        assert whole == dict(parts)
-        assert whole, trace
+        sql = (
+            "SELECT 'rank ' || rank, coalesce('device ' || device, ''), step, part, sum(time_ns) "
+            f"FROM step_account WHERE trace = '{trace}' AND time_ns > 0 GROUP BY ALL"
+        )
+        answer = run("sql", sql, "--format", "json", "--data", several, check=True)
+        wanted = {
+            tuple(list(row.values())[:4]): list(row.values())[4]
+            for row in json.loads(answer.stdout)
+        }
+        found, spans = {}, Counter[tuple[Any, ...]]()
+        for step in timeline.on("account"):
+            device = timeline.name(step.track).removeprefix("account").removeprefix(" · ")
+            process = timeline.process(step.track)
+            times = {k[:-3]: v for k, v in step.args.items() if k.endswith("_ns") and v}
+            assert sum(times.values()) == step.dur
+            for part, time in times.items():
+                found[(process, device, step.args.get("step"), part)] = time
+            for of in timeline.on("busy") + timeline.on("idle"):
+                same = timeline.name(of.track).endswith(device)
+                if timeline.process(of.track) == process and same and of.name != "other":
+                    end = min(of.ts + (of.dur or 0), step.ts + (step.dur or 0))
+                    inside = max(0, end - max(of.ts, step.ts))
+                    spans[(process, device, step.args.get("step"), of.name)] += inside
+        assert found == wanted
+        assert wanted, trace
+        assert +spans == Counter({k: v for k, v in found.items() if k[3] != "other"})
 
 
 def test_the_path_is_without_gap(tmp_path: Path, run: Run, several: Path) -> None:
     run("export", LLAMA.name, "-o", "t.pftrace", "--data", several, check=True)
     path = sorted(read(tmp_path / "t.pftrace").on("critical path"), key=lambda s: s.ts)
     answer = run(
-        "metric", "critical_path", "--trace", LLAMA.name, "-p", "align=true", "--format", "json",
-        "--data", several, check=True,
+        "metric",
+        "critical_path",
+        "--trace",
+        LLAMA.name,
+        "-p",
+        "align=true",
+        "--format",
+        "json",
+        "--data",
+        several,
+        check=True,
     )
     details = json.loads(answer.stdout)["details"]
     segments = details["segments"]
     assert [s.dur for s in path] == [s["dur_ns"] for s in segments]
     assert [s.args["kind"] for s in path] == [s["kind"] for s in segments]
-    assert all(a.ts + (a.dur or 0) == b.ts for a, b in zip(path, path[1:], strict=False))
+    assert all(a.ts + (a.dur or 0) == b.ts for a, b in pairwise(path))
 
 
 def test_steps_phases_and_idle_time_are_those_of_the_tables(
@@ -190,8 +210,19 @@ def test_steps_phases_and_idle_time_are_those_of_the_tables(
 
 def test_selections_bound_what_is_written(tmp_path: Path, run: Run, several: Path) -> None:
     def events(*words: str) -> dict[int, Slice]:
-        run("export", LLAMA.name, "-o", "t.pftrace", "--force", "--data", several, *words,
-            "-p", "align=false", check=True)
+        run(
+            "export",
+            LLAMA.name,
+            "-o",
+            "t.pftrace",
+            "--force",
+            "--data",
+            several,
+            *words,
+            "-p",
+            "align=false",
+            check=True,
+        )
         timeline = read(tmp_path / "t.pftrace")
         return by_event(timeline.slices) | by_event(timeline.instants)
 

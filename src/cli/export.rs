@@ -36,7 +36,10 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
     let given = context.settings();
     let memory_limit =
         if given.memory_limit.is_empty() { MEMORY.to_owned() } else { given.memory_limit };
-    let settings = Settings { memory_limit, ..given }.for_rows(shown.rows);
+    // Rows are written by one thread: others that hand them over cost more than they save, and each
+    // wants memory of its own.
+    let threads = if given.threads == 0 { 1 } else { given.threads };
+    let settings = Settings { memory_limit, threads, ..given };
     let is_small = is_small(manifest.row_count());
     let open = |files: &[&SqlFile]| -> Result<Engine<'_>> {
         let engine = Engine::open(std::slice::from_ref(&directory), &context.registry, &settings)?
@@ -50,9 +53,7 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
     let selection = selected(args);
     let is_timeline = !matches!(target, Target::Folder(_));
     let paths = match context.registry.metric("critical_path") {
-        Ok(file) if is_timeline => {
-            Paths::new(&open(&[file])?, &manifest, file, &selection, align)?
-        }
+        Ok(file) if is_timeline => Paths::new(&open(&[file])?, &manifest, file, &selection, align)?,
         _ => Paths::default(),
     };
     let engine = open(&if is_small { views(&context.registry) } else { Vec::new() })?;
@@ -94,7 +95,9 @@ fn files(context: &Context, export: &Export<'_, '_>, folder: &Path) -> Result<()
         files += 1;
     }
     staged.commit()?;
-    context.printer.note(&format!("wrote {events} events to {files} files in {}", folder.display()));
+    context
+        .printer
+        .note(&format!("wrote {events} events to {files} files in {}", folder.display()));
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use crate::cli::args::SqlArgs;
 use crate::cli::context::Context;
 use crate::cli::output::table_form_or;
 use crate::cli::split::{Splitter, Task};
-use crate::cli::timeline;
 use crate::cli::statement::{asks, open_bare, plan, with_named};
+use crate::cli::timeline;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::export::Form;
@@ -68,12 +68,7 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<()> {
 }
 
 /// Writes the rows of the last of some statements as a timeline.
-fn slices(
-    context: &Context,
-    engine: &Engine<'_>,
-    form: Form,
-    statements: &[String],
-) -> Result<()> {
+fn slices(context: &Context, engine: &Engine<'_>, form: Form, statements: &[String]) -> Result<()> {
     let (last, before) = statements.split_last().expect("there is a statement");
     for sql in before {
         engine.admit(sql)?;

@@ -4,12 +4,11 @@
 
 use std::io::Write;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::Float64Type;
+use arrow::array::RecordBatch;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::export::cells::{int, text};
+use crate::export::cells::Column;
 use crate::export::chrome::{micros, real, string};
 use crate::export::recorded::long;
 use crate::export::scope::{Rank, Scope, rows, within};
@@ -189,10 +188,8 @@ impl<'a, 'e> File<'a, 'e> {
     fn made_header(&mut self) -> Result<()> {
         self.out.extend_from_slice(b"\"schemaVersion\":1,\n");
         let Some(rank) = self.rank.rank else { return Ok(()) };
-        let sql = format!(
-            "SELECT max(world_size), min(device_name) FROM ranks WHERE {}",
-            self.of_rank()
-        );
+        let sql =
+            format!("SELECT max(world_size), min(device_name) FROM ranks WHERE {}", self.of_rank());
         let known: Vec<(Option<i64>, Option<String>)> =
             rows(self.engine, &sql, |row| Ok((row.get(0)?, row.get(1)?)))?;
         let (world_size, device) = known.into_iter().next().unwrap_or_default();
@@ -283,12 +280,7 @@ impl<'a, 'e> File<'a, 'e> {
     }
 
     /// Events, of which some columns are arguments.
-    fn rows(
-        &mut self,
-        sql: &str,
-        ints: &[(&str, &str)],
-        reals: &[(&str, &str)],
-    ) -> Result<()> {
+    fn rows(&mut self, sql: &str, ints: &[(&str, &str)], reals: &[(&str, &str)]) -> Result<()> {
         let mut statement = self.engine.connection.prepare(sql)?;
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
@@ -306,9 +298,9 @@ impl<'a, 'e> File<'a, 'e> {
         ints: &[(&str, &str)],
         reals: &[(&str, &str)],
     ) -> Result<()> {
-        let at = |name: &str| batch.column_by_name(name).map(|column| &**column);
-        let number = |name: &str| int(at(name)?, row);
-        let word = |name: &str| text(at(name)?, row);
+        let at = |name: &str| Column::named(batch, name);
+        let number = |name: &str| at(name)?.int(row);
+        let word = |name: &str| at(name)?.text(row);
         let is_kineto = word("source") == Some("kineto");
         let raw = word("args").unwrap_or_default();
         // Members of the event itself, and its arguments.
@@ -362,10 +354,9 @@ impl<'a, 'e> File<'a, 'e> {
                 }
             }
             for (column, key) in reals {
-                let value = at(column).and_then(|c| c.as_primitive_opt::<Float64Type>());
-                if let Some(values) = value.filter(|values| values.is_valid(row)) {
+                if let Some(value) = at(column).and_then(|column| column.real(row)) {
                     let mut raw = Vec::new();
-                    real(&mut raw, values.value(row));
+                    real(&mut raw, value);
                     self.argument(begun, key, &String::from_utf8_lossy(&raw));
                 }
             }
@@ -405,21 +396,21 @@ impl<'a, 'e> File<'a, 'e> {
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
             for row in 0..batch.num_rows() {
-                let at = |i: usize| &**batch.column(i);
-                let phase = text(at(2), row).unwrap_or("s");
+                let at = |i: usize| Column::new(&**batch.column(i));
+                let phase = at(2).text(row).unwrap_or("s");
                 self.open(&format!("\"{phase}\""));
-                self.member("id", &int(at(1), row).unwrap_or_default().to_string());
+                self.member("id", &at(1).int(row).unwrap_or_default().to_string());
                 for (key, i) in [("pid", 4), ("tid", 5)] {
-                    if let Some(id) = int(at(i), row) {
+                    if let Some(id) = at(i).int(row) {
                         self.member(key, &id.to_string());
                     }
                 }
                 for (key, i) in [("cat", 0), ("name", 6)] {
-                    if let Some(word) = text(at(i), row) {
+                    if let Some(word) = at(i).text(row) {
                         self.text(key, word);
                     }
                 }
-                self.time(int(at(3), row).unwrap_or_default());
+                self.time(at(3).int(row).unwrap_or_default());
                 if phase == "f" {
                     self.member("bp", "\"e\"");
                 }
@@ -441,17 +432,17 @@ impl<'a, 'e> File<'a, 'e> {
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
             for row in 0..batch.num_rows() {
-                let full = text(batch.column(1), row).unwrap_or_default();
+                let at = |i: usize| Column::new(&**batch.column(i));
+                let full = at(1).text(row).unwrap_or_default();
                 let (name, key) = full.split_once('.').unwrap_or((full, "value"));
                 self.open("\"C\"");
                 self.text("name", name);
                 self.member("pid", "0");
-                self.time(int(batch.column(0), row).unwrap_or_default());
+                self.time(at(0).int(row).unwrap_or_default());
                 self.out.extend_from_slice(b",\"args\":{");
                 string(&mut self.out, key);
                 self.out.push(b':');
-                let values = batch.column(2).as_primitive_opt::<Float64Type>();
-                real(&mut self.out, values.map_or(0.0, |values| values.value(row)));
+                real(&mut self.out, at(2).real(row).unwrap_or_default());
                 self.out.push(b'}');
                 self.close()?;
             }

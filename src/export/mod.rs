@@ -1,11 +1,12 @@
 //! A trace as one timeline of all its ranks, for viewers.
 //!
 //! `scope` says which ranks there are and what their clocks are off, `select` what of them is asked
-//! for. `recorded` reads what the profiler saw, `own` what the program knows besides, `slices` the
+//! for. `recorded` reads what the profiler saw (with what stands `beside` it), `own` what the program knows besides, `slices` the
 //! rows of a query; each gives its events in the order of time to a `stage`, which puts them on
 //! tracks where they nest. A sink (`timeline`) writes them in a form: `perfetto` (over `wire`) or
 //! `chrome`. `kineto` writes what was recorded alone, a file for each rank.
 
+mod beside;
 mod cells;
 mod chrome;
 mod kineto;
@@ -22,15 +23,15 @@ mod wire;
 use std::io::Write;
 
 pub use self::chrome::Chrome;
-pub use self::perfetto::Perfetto;
 pub use self::own::Paths;
-pub use self::stage::Counts;
-pub use self::timeline::Sink;
 use self::own::{Own, Processes};
+pub use self::perfetto::Perfetto;
 use self::recorded::Recorded;
 use self::scope::{Rank, Scope, rows};
 use self::select::{Selection, Side};
+pub use self::stage::Counts;
 use self::stage::Stage;
+pub use self::timeline::Sink;
 use self::timeline::Value;
 use crate::engine::{Engine, is_small};
 use crate::error::Result;
@@ -108,7 +109,7 @@ impl<'a, 'e> Export<'a, 'e> {
         let mut stage = Stage::new(sink);
         self.attributes(stage.sink())?;
         let processes = self.processes(&mut stage)?;
-        recorded::make_arrows(engine, selection, scope.align)?;
+        beside::make_arrows(engine, selection, scope.align)?;
         paths.write(&mut stage, scope)?;
         for name in ["steps", "phases"] {
             engine.make(name)?;
@@ -128,12 +129,13 @@ impl<'a, 'e> Export<'a, 'e> {
             }
             let process = processes[&rank.rank];
             let of = Recorded { engine, scope, selection, rank, process };
+            let beside = of.beside()?;
             if selection.has(Side::Device) {
-                of.annotations(&mut stage)?;
-                of.device(&mut stage)?;
+                of.annotations(&mut stage, &beside)?;
+                of.device(&mut stage, &beside)?;
             }
             if selection.has(Side::Host) {
-                of.host(&mut stage)?;
+                of.host(&mut stage, &beside)?;
             }
             of.counters(&mut stage)?;
         }
@@ -196,8 +198,12 @@ impl<'a, 'e> Export<'a, 'e> {
         for Rank { rank, shift_ns, .. } in &self.scope.ranks {
             let name = rank.map_or("all ranks".to_owned(), |rank| format!("rank {rank}"));
             let of = known.iter().find(|(of, _, _)| of == rank);
-            let mut labels: Vec<String> =
-                of.into_iter().flat_map(|(_, host, device)| [host, device]).flatten().cloned().collect();
+            let mut labels: Vec<String> = of
+                .into_iter()
+                .flat_map(|(_, host, device)| [host, device])
+                .flatten()
+                .cloned()
+                .collect();
             if *shift_ns != 0 {
                 labels.push(format!("clock {shift_ns} ns ahead, taken away"));
             }

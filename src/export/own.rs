@@ -4,13 +4,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use arrow::array::AsArray;
 use serde_json::Value as Json;
 
 use crate::engine::Engine;
 use crate::engine::metric::{self, Params};
 use crate::error::Result;
-use crate::export::cells::{int, text};
+use crate::export::cells::Column;
 use crate::export::scope::{Scope, TABLE, rows, within};
 use crate::export::select::{Selection, Side};
 use crate::export::slices::Slices;
@@ -187,17 +186,15 @@ impl Own<'_, '_> {
     /// # Errors
     /// `sql`, `io`.
     pub fn account(&self, stage: &mut Stage<'_>, rank: Option<Option<i64>>) -> Result<()> {
-        if !self.selection.has(Side::Device) {
+        // What is of no rank has no steps.
+        if rank == Some(None) || !self.selection.has(Side::Device) {
             return Ok(());
         }
         for view in VIEWS {
             self.engine.make(view)?;
         }
         let mut accounts = self.windows(rank)?;
-        let of = rank.map_or(String::new(), |rank| match rank {
-            Some(rank) => format!("AND r.rank = {rank}"),
-            None => "AND r.rank IS NULL".to_owned(),
-        });
+        let of = rank.flatten().map_or(String::new(), |rank| format!("AND r.rank = {rank}"));
         let sql = format!(
             "SELECT r.rank, r.device, r.is_idle, r.part, r.start_ns, r.end_ns FROM _account_spans \
              AS r INNER JOIN {TABLE} AS o ON o.rank = r.rank WHERE TRUE {of} \
@@ -207,9 +204,10 @@ impl Own<'_, '_> {
         let mut at: Option<Device<'_>> = None;
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
+            let columns = Column::all(&batch);
+            let [of, number, is_idle, part, start, end] = &columns[..] else { continue };
             for row in 0..batch.num_rows() {
-                let column = |i: usize| &**batch.column(i);
-                let key = (int(column(0), row), int(column(1), row));
+                let key = (of.int(row), number.int(row));
                 if at.as_ref().is_none_or(|device| device.key != key) {
                     if let Some(done) = at.take() {
                         done.finish(stage)?;
@@ -219,16 +217,11 @@ impl Own<'_, '_> {
                     accounts.insert(key.0, windows.clone());
                     at = Some(Device::new(self, key, windows));
                 }
-                let (Some(device), Some(start), Some(end), Some(part)) = (
-                    &mut at,
-                    int(column(4), row),
-                    int(column(5), row),
-                    text(column(3), row),
-                ) else {
-                    continue;
-                };
-                let is_idle = column(2).as_boolean().value(row);
-                device.span(stage, is_idle, part, (start, end))?;
+                if let (Some(device), Some(start), Some(end), Some(part)) =
+                    (&mut at, start.int(row), end.int(row), part.text(row))
+                {
+                    device.span(stage, is_idle.flag(row), part, (start, end))?;
+                }
             }
         }
         match at {
@@ -239,10 +232,7 @@ impl Own<'_, '_> {
 
     /// The steps of ranks, as they are accounted for.
     fn windows(&self, rank: Option<Option<i64>>) -> Result<HashMap<Option<i64>, Vec<Window>>> {
-        let of = match rank {
-            Some(Some(rank)) => format!("WHERE rank = {rank}"),
-            _ => String::new(),
-        };
+        let of = rank.flatten().map_or(String::new(), |rank| format!("WHERE rank = {rank}"));
         let sql = format!(
             "SELECT rank, step, start_ns, end_ns FROM _account_windows {of} ORDER BY rank, place"
         );
@@ -278,11 +268,7 @@ struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    fn new(
-        own: &'a Own<'_, '_>,
-        key: (Option<i64>, Option<i64>),
-        windows: Vec<Window>,
-    ) -> Self {
+    fn new(own: &'a Own<'_, '_>, key: (Option<i64>, Option<i64>), windows: Vec<Window>) -> Self {
         Self { own, key, windows, next: 0, busy: None, idle: None }
     }
 
@@ -345,9 +331,8 @@ impl<'a> Device<'a> {
                 window.parts.iter().filter(|(part, _)| *part != "other").map(|(_, ns)| ns).sum();
             let other = window.span.1 - window.span.0 - known;
             let parts = window.parts.iter().filter(|(part, _)| *part != "other");
-            let mut args: Vec<Arg<'_>> = parts
-                .map(|(part, ns)| (format!("{part}_ns").into(), Value::Int(*ns)))
-                .collect();
+            let mut args: Vec<Arg<'_>> =
+                parts.map(|(part, ns)| (format!("{part}_ns").into(), Value::Int(*ns))).collect();
             if other > 0 {
                 args.push(("other_ns".into(), Value::Int(other)));
             }

@@ -84,13 +84,14 @@ mod annotation {
 struct Texts {
     /// Field of `InternedData`.
     field: u32,
-    numbers: HashMap<Box<str>, u64>,
+    /// Texts are of strangers: the hash is a random one.
+    numbers: HashMap<Box<str>, u64, ahash::RandomState>,
     bytes: usize,
 }
 
 impl Texts {
     fn new(field: u32) -> Self {
-        Self { field, numbers: HashMap::new(), bytes: 0 }
+        Self { field, numbers: HashMap::default(), bytes: 0 }
     }
 
     /// The number of a text, which is written to `news` when it is new; None when there is no room

@@ -4,58 +4,23 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use arrow::array::RecordBatch;
-
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::export::cells::{add, int, ints, text};
+use crate::export::beside::Beside;
+use crate::export::cells::Column;
 use crate::export::scope::{Rank, Scope, rows, within};
-use crate::export::select::{Selection, Side};
+use crate::export::select::Selection;
 use crate::export::stage::{Handle, Stage};
-use crate::export::timeline::{Arg, COLLECTIVE, Event, Kind, Value};
+use crate::export::timeline::{Arg, Event, Kind, Value};
 use crate::input::json::{self, Scanner};
 
-/// The arrows between the events of one call: from the last rank that entered it to each other one
-/// that was still in it then.
-const ARROWS: &str = "\"@arrows\"";
-
 /// Columns of every event, before its arguments.
-const EVENT: &str = "r.event_id, r.ts_ns, r.dur_ns, r.name, r.category, r.args, a.leaving, \
-                     b.event_id AS meets, b.met_ns";
-
-/// Arguments of an event of communication.
-const CALL: &str = "c.collective, c.message_bytes, c.group_size, c.dtype, c.pg_id, \
-                    c.collective_id, c.seq, c.wait_ns, c.transfer_ns, c.last_rank, \
-                    c.bus_bw_gb_per_s";
+const EVENT: &str = "r.event_id, r.ts_ns, r.dur_ns, r.name, r.category, r.args";
 
 /// Orders of tracks within a process; those of the program's own come first.
 const FIRST_DEVICE: i64 = 1_000;
 const FIRST_THREAD: i64 = 100_000;
 const FIRST_COUNTER: i64 = 200_000;
-
-/// Makes the arrows of the calls. Both ends are of ranks, and in the time, that are asked for.
-///
-/// # Errors
-/// `sql`.
-pub fn make_arrows(engine: &Engine<'_>, selection: &Selection, align: bool) -> Result<()> {
-    for name in ["_waits", "collectives", "collective_calls", "launches"] {
-        engine.make(name)?;
-    }
-    let long = long(selection);
-    engine.connection.execute_batch(&format!(
-        "CREATE OR REPLACE TEMP TABLE {ARROWS} AS
-         WITH shares AS (
-             SELECT r.source, r.collective_id, r.event_id, r.start_ns, r.dur_ns, r.is_last
-             FROM _waits AS r {} {long} AND r.aligned = {align})
-         SELECT l.event_id AS last_event_id, s.event_id, l.start_ns AS met_ns
-         FROM shares AS s
-         INNER JOIN shares AS l
-             ON l.source = s.source AND l.collective_id = s.collective_id AND l.is_last
-         WHERE NOT s.is_last AND s.start_ns + s.dur_ns > l.start_ns",
-        within("ts_ns", Some("dur_ns"), None)
-    ))?;
-    Ok(())
-}
 
 /// Tables with a row for each event of a rank, or about as many.
 const BY_RANK: [&str; 6] =
@@ -69,22 +34,19 @@ const SHOWN: &str = "timeline_rank";
 /// # Errors
 /// `sql`.
 pub fn split(engine: &Engine<'_>) -> Result<()> {
-    engine.connection.execute_batch(
-        "CREATE TEMP TABLE \"@waits\" AS FROM _waits; \
-         CREATE OR REPLACE VIEW _waits AS FROM \"@waits\"",
-    )?;
+    engine.connection.execute_batch("CREATE OR REPLACE VIEW _waits AS FROM \"@waits\"")?;
     for table in BY_RANK {
         engine.make(table)?;
         engine.connection.execute_batch(&format!(
             "ALTER VIEW {table} RENAME TO \"@{table}\"; \
              CREATE VIEW {table} AS FROM \"@{table}\" \
-                 WHERE rank IS NOT DISTINCT FROM CAST(getvariable('{SHOWN}') AS BIGINT)"
+                 WHERE getvariable('{SHOWN}') IS NULL OR rank = CAST(getvariable('{SHOWN}') AS BIGINT)"
         ))?;
     }
     Ok(())
 }
 
-/// Shows a rank in the tables that are [`split`].
+/// Shows a rank in the tables that are [`split`]; all of them for what is of none.
 ///
 /// # Errors
 /// `sql`.
@@ -127,102 +89,78 @@ impl Recorded<'_, '_> {
         within("ts_ns", Some("dur_ns"), Some(self.rank.rank))
     }
 
-    /// Tables beside the events: arrows, and what is known of calls.
-    fn joins(&self) -> String {
-        let rank = self.of_rank();
-        format!(
-            "LEFT JOIN (SELECT last_event_id, list(event_id ORDER BY event_id) AS leaving \
-                        FROM {ARROWS} GROUP BY last_event_id) AS a ON a.last_event_id = r.event_id \
-             LEFT JOIN {ARROWS} AS b ON b.event_id = r.event_id \
-             LEFT JOIN (SELECT s.event_id, s.collective, s.message_bytes, s.group_size, s.dtype, \
-                               s.pg_id, s.collective_id, s.seq, w.wait_ns, m.transfer_ns, \
-                               w.last_rank, m.bus_bw_gb_per_s \
-                        FROM (FROM collectives WHERE {rank}) AS s \
-                        LEFT JOIN (SELECT event_id, wait_ns, last_rank FROM _waits \
-                                   WHERE {rank} AND aligned = {}) AS w ON w.event_id = s.event_id \
-                        LEFT JOIN collective_calls AS m \
-                            ON m.source = s.source AND m.collective_id = s.collective_id) AS c \
-                 ON c.event_id = r.event_id",
-            self.scope.align
-        )
-    }
-
     /// Events of devices, on the track of their stream.
     ///
     /// # Errors
     /// `sql`, `io`.
-    pub fn device(&self, stage: &mut Stage<'_>) -> Result<()> {
+    pub fn device(&self, stage: &mut Stage<'_>, beside: &Beside) -> Result<()> {
         self.engine.make("device_events")?;
         // Lines of XLA overlap, and are no streams of one another.
         let line = "CASE WHEN r.source = 'xla' THEN r.category END";
-        let (within, long, joins) = (self.within(), long(self.selection), self.joins());
+        let (within, long) = (self.within(), long(self.selection));
         let sql = format!(
-            "SELECT {EVENT}, l.event_id AS launch, r.device, r.stream, {line} AS line, r.class, \
+            "SELECT {EVENT}, r.device, r.stream, {line} AS line, r.class, \
                     r.correlation, r.external_id, r.bytes, r.flops, r.bytes_accessed, \
                     r.hlo_category, r.hlo_module, r.hlo_op, \
                     concat_ws(',', r.grid_x, r.grid_y, r.grid_z) AS grid, \
                     concat_ws(',', r.block_x, r.block_y, r.block_z) AS block, \
                     r.registers, r.shared_memory, r.blocks_per_sm, r.warps_per_sm, \
-                    r.occupancy_pct, {CALL} \
-             FROM device_events AS r \
-             LEFT JOIN (SELECT event_id FROM launches \
-                        WHERE {} AND runtime_event_id IS NOT NULL) AS l \
-                 ON l.event_id = r.event_id {joins} {within} {long} \
-             ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id",
-            self.launches(Side::Device)
+                    r.occupancy_pct \
+             FROM device_events AS r {within} {long} \
+             ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id"
         );
         let tracks = self.streams(stage, "device_events", line)?;
-        self.events(stage, &sql, &tracks)
+        self.events(stage, &sql, &tracks, beside)
     }
 
     /// What the profiler annotated on devices, on tracks beside those of the streams.
     ///
     /// # Errors
     /// `sql`, `io`.
-    pub fn annotations(&self, stage: &mut Stage<'_>) -> Result<()> {
+    pub fn annotations(&self, stage: &mut Stage<'_>, beside: &Beside) -> Result<()> {
         self.engine.make("host_events")?;
-        let (within, long, joins) = (self.within(), long(self.selection), self.joins());
+        let (within, long) = (self.within(), long(self.selection));
         let sql = format!(
-            "SELECT {EVENT}, NULL AS launch, r.device, r.stream, 'annotations' AS line, r.class, \
-                    r.correlation, r.external_id, {CALL} \
-             FROM host_events AS r {joins} {within} {long} AND r.class = 'device_annotation' \
+            "SELECT {EVENT}, r.device, r.stream, 'annotations' AS line, r.class, r.correlation, \
+                    r.external_id \
+             FROM host_events AS r {within} {long} AND r.class = 'device_annotation' \
              ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id"
         );
         let tracks = self.streams(stage, "host_events", "'annotations'")?;
-        self.events(stage, &sql, &tracks)
+        self.events(stage, &sql, &tracks, beside)
     }
 
     /// Events of threads.
     ///
     /// # Errors
     /// `sql`, `io`.
-    pub fn host(&self, stage: &mut Stage<'_>) -> Result<()> {
+    pub fn host(&self, stage: &mut Stage<'_>, beside: &Beside) -> Result<()> {
         self.engine.make("host_events")?;
-        let (within, long, joins) = (self.within(), long(self.selection), self.joins());
+        let (within, long) = (self.within(), long(self.selection));
         let sql = format!(
-            "SELECT {EVENT}, l.launched, r.pid, r.tid, NULL AS line, r.class, r.correlation, \
-                    r.external_id, {CALL} \
-             FROM host_events AS r \
-             LEFT JOIN (SELECT runtime_event_id, list(event_id ORDER BY event_id) AS launched \
-                        FROM launches WHERE {} AND runtime_event_id IS NOT NULL \
-                        GROUP BY runtime_event_id) AS l \
-                 ON l.runtime_event_id = r.event_id \
-             {joins} {within} {long} AND r.class <> 'device_annotation' \
-             ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id",
-            self.launches(Side::Host)
+            "SELECT {EVENT}, r.pid, r.tid, NULL::VARCHAR AS line, r.class, r.correlation, \
+                    r.external_id \
+             FROM host_events AS r {within} {long} AND r.class <> 'device_annotation' \
+             ORDER BY r.ts_ns, r.dur_ns DESC NULLS LAST, r.event_id"
         );
         let tracks = self.threads(stage)?;
-        self.events(stage, &sql, &tracks)
+        self.events(stage, &sql, &tracks, beside)
     }
 
-    /// The launches whose arrows are drawn: those with both ends, of this rank as `side` has it.
-    fn launches(&self, side: Side) -> String {
-        match (self.selection.only, self.rank.rank) {
-            (Some(_), _) => "FALSE".to_owned(),
+    /// What stands beside the events of the rank.
+    ///
+    /// # Errors
+    /// `sql`.
+    pub fn beside(&self) -> Result<Beside> {
+        let of = self.of_rank();
+        let launches = match (self.selection.only, self.rank.rank) {
+            // The other end would be missing.
+            (Some(_), _) => None,
             // What is of no rank on the host may launch on the devices of all.
-            (None, None) if side == Side::Host => "TRUE".to_owned(),
-            (None, _) => self.of_rank(),
-        }
+            (None, None) => Some("TRUE"),
+            (None, Some(_)) => Some(of.as_str()),
+        };
+        Beside::new(self.engine, &of, launches, self.scope.align)
     }
 
     /// Samples of counters.
@@ -240,27 +178,26 @@ impl Recorded<'_, '_> {
         let mut statement = self.engine.connection.prepare(&sql)?;
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
+            let columns = Column::all(&batch);
+            let [ts, name, device, unit, value] = &columns[..] else { continue };
             for row in 0..batch.num_rows() {
-                let at = |i: usize| batch.column(i);
-                let name = text(at(1), row).unwrap_or("counter");
-                let key = (name.to_owned(), int(at(2), row));
+                let key = (name.text(row).unwrap_or("counter").to_owned(), device.int(row));
                 let handle = match tracks.get(&key) {
                     Some(handle) => *handle,
                     None => {
-                        let shown = match key.1 {
-                            Some(device) => format!("{name} · device {device}"),
-                            None => name.to_owned(),
+                        let shown = match &key {
+                            (name, Some(device)) => format!("{name} · device {device}"),
+                            (name, None) => name.clone(),
                         };
-                        let kind = Kind::Counter(text(at(3), row).map(str::to_owned));
+                        let kind = Kind::Counter(unit.text(row).map(str::to_owned));
                         let order = FIRST_COUNTER + tracks.len() as i64;
                         let handle = stage.track(Some(self.process), kind, shown, order, None)?;
                         tracks.insert(key, handle);
                         handle
                     }
                 };
-                let values = at(4).as_any().downcast_ref::<arrow::array::Float64Array>();
-                if let (Some(ts), Some(values)) = (int(at(0), row), values) {
-                    stage.sample(handle, self.time(ts), values.value(row))?;
+                if let (Some(ts), Some(value)) = (ts.int(row), value.real(row)) {
+                    stage.sample(handle, self.time(ts), value)?;
                 }
             }
         }
@@ -340,16 +277,31 @@ impl Recorded<'_, '_> {
     }
 
     /// Writes the rows of a query, each on its track.
-    fn events(&self, stage: &mut Stage<'_>, sql: &str, tracks: &Tracks) -> Result<()> {
+    fn events(
+        &self,
+        stage: &mut Stage<'_>,
+        sql: &str,
+        tracks: &Tracks,
+        beside: &Beside,
+    ) -> Result<()> {
         let mut statement = self.engine.connection.prepare(sql)?;
         let mut scanner = Scanner::default();
+        let mut leaving = Vec::new();
         let mut last: Option<(Key, Handle)> = None;
         for batch in statement.stream_arrow([])? {
             let batch = batch?;
-            let columns = Columns::new(&batch);
-            let [first, second, line] = KEY.map(|i| &**batch.column(i));
+            let columns = Column::all(&batch);
+            let [event_id, ts, dur, name, category, args, first, second, line, rest @ ..] =
+                &columns[..]
+            else {
+                continue;
+            };
+            let names = batch.schema_ref().fields()[columns.len() - rest.len()..].iter();
+            let others: Vec<(&str, Column<'_>)> =
+                names.map(|field| field.name().as_str()).zip(rest.iter().copied()).collect();
+            let mut arguments = Vec::with_capacity(32);
             for row in 0..batch.num_rows() {
-                let key = (int(first, row), int(second, row), text(line, row));
+                let key = (first.int(row), second.int(row), line.text(row));
                 let same = |(of, _): &&(Key, Handle)| (of.0, of.1, of.2.as_deref()) == key;
                 let handle = match last.as_ref().filter(same) {
                     Some((_, handle)) => *handle,
@@ -361,38 +313,35 @@ impl Recorded<'_, '_> {
                         handle
                     }
                 };
-                self.event(stage, handle, &columns, row, &columns.args(row, &mut scanner))?;
+                let id = event_id.int(row).unwrap_or_default();
+                arguments.clear();
+                event_id.add(&mut arguments, "event_id", row);
+                for (name, column) in &others {
+                    // What has no grid has an empty one.
+                    if column.text(row) != Some("") {
+                        column.add(&mut arguments, name, row);
+                    }
+                }
+                beside.add(id, &mut arguments);
+                if let Some(raw) = args.text(row) {
+                    members(raw, &mut scanner, &mut arguments);
+                }
+                beside.leaving(id, &mut leaving);
+                let met = |(arrow, met)| (arrow, self.scope.time(met));
+                let event = Event {
+                    ts: self.time(ts.int(row).unwrap_or_default()),
+                    dur: dur.int(row).map(|dur| u64::try_from(dur).unwrap_or(0)),
+                    name: name.text(row).unwrap_or_default(),
+                    category: category.text(row),
+                    args: &arguments,
+                    leaving: &leaving,
+                    entering: beside.entering(id),
+                    meeting: beside.meeting(id).map(met),
+                };
+                stage.event(handle, &event)?;
             }
         }
         stage.rewind()
-    }
-
-    fn event(
-        &self,
-        stage: &mut Stage<'_>,
-        handle: Handle,
-        columns: &Columns<'_>,
-        row: usize,
-        args: &[Arg<'_>],
-    ) -> Result<()> {
-        let at = |i: usize| &**columns.batch.column(i);
-        let mut leaving: Vec<u64> = ints(at(6), row).iter().map(|id| id | COLLECTIVE).collect();
-        leaving.extend(ints(at(9), row));
-        let meeting = int(at(7), row).zip(int(at(8), row));
-        stage.event(
-            handle,
-            &Event {
-                ts: self.time(int(at(1), row).unwrap_or_default()),
-                dur: int(at(2), row).map(|dur| u64::try_from(dur).unwrap_or(0)),
-                name: text(at(3), row).unwrap_or_default(),
-                category: text(at(4), row),
-                args,
-                leaving: &leaving,
-                entering: int(at(9), row).map(i64::cast_unsigned),
-                meeting: meeting
-                    .map(|(id, met)| (id.cast_unsigned() | COLLECTIVE, self.scope.time(met))),
-            },
-        )
     }
 }
 
@@ -401,48 +350,6 @@ type Key = (Option<i64>, Option<i64>, Option<String>);
 
 /// Tracks by what says them.
 type Tracks = HashMap<Key, Handle>;
-
-/// A batch of events.
-struct Columns<'b> {
-    batch: &'b RecordBatch,
-    /// Arguments with a column of their own.
-    others: Vec<(usize, &'b str)>,
-}
-
-/// The columns of a [`Key`], behind those of [`EVENT`] and the launch.
-const KEY: [usize; 3] = [10, 11, 12];
-/// The columns before the arguments.
-const OWN_COLUMNS: usize = 13;
-
-impl<'b> Columns<'b> {
-    fn new(batch: &'b RecordBatch) -> Self {
-        let others = batch
-            .schema_ref()
-            .fields()
-            .iter()
-            .enumerate()
-            .skip(OWN_COLUMNS)
-            .map(|(i, field)| (i, field.name().as_str()))
-            .collect();
-        Self { batch, others }
-    }
-
-    fn args(&self, row: usize, scanner: &mut Scanner) -> Vec<Arg<'b>> {
-        let mut out = Vec::with_capacity(24);
-        add(&mut out, "event_id", self.batch.column(0), row);
-        for (i, name) in &self.others {
-            let column = &**self.batch.column(*i);
-            // What has no grid has an empty one.
-            if !matches!(text(column, row), Some("")) {
-                add(&mut out, name, column, row);
-            }
-        }
-        if let Some(raw) = text(self.batch.column(5), row) {
-            members(raw, scanner, &mut out);
-        }
-        out
-    }
-}
 
 /// Adds the members of an object of JSON.
 fn members<'a>(raw: &'a str, scanner: &mut Scanner, out: &mut Vec<Arg<'a>>) {

@@ -58,8 +58,10 @@ impl Scope {
         for (rank, _) in firsts.iter().filter(|(rank, _)| selection.has_rank(*rank)) {
             let shift_ns = shift_of(*rank);
             let local = |ns: i64| ns.saturating_add(base_ns).saturating_add(shift_ns);
-            let mut window =
-                (selection.from_ns.map_or(i64::MIN, local), selection.to_ns.map_or(i64::MAX, local));
+            let mut window = (
+                selection.from_ns.map_or(i64::MIN, local),
+                selection.to_ns.map_or(i64::MAX, local),
+            );
             if let Some(steps) = &steps {
                 let own = steps.iter().find(|(of, _, _)| of == rank);
                 let Some((_, first, last)) = own else { continue };
@@ -68,7 +70,8 @@ impl Scope {
             ranks.push(Rank { rank: *rank, shift_ns, window });
         }
         if ranks.is_empty() {
-            let error = Error::new("nothing-found", "no rank of the trace is among those asked for");
+            let error =
+                Error::new("nothing-found", "no rank of the trace is among those asked for");
             return Err(match &selection.steps {
                 Some(_) => error.hint("`ccl-sql sql \"FROM steps\"` shows the steps of each rank"),
                 None => error.hint("`ccl-sql sql \"FROM ranks\"` shows the ranks"),
@@ -121,9 +124,8 @@ fn shift_of(shifts: &[(i64, i64)], rank: i64) -> i64 {
 /// The clause that joins rows `r` with the ranks, and keeps those that lie in the time asked for.
 /// They are of one rank, or of all. `ts` and `dur` are columns of `r`; samples have no duration.
 pub fn within(ts: &str, dur: Option<&str>, rank: Option<Option<i64>>) -> String {
-    let lasts = dur.map_or(String::new(), |dur| {
-        format!(" OR r.{ts} + coalesce(r.{dur}, 0) > o.first_ns")
-    });
+    let lasts =
+        dur.map_or(String::new(), |dur| format!(" OR r.{ts} + coalesce(r.{dur}, 0) > o.first_ns"));
     let rank = match rank {
         None => String::new(),
         Some(None) => " AND r.rank IS NULL".to_owned(),

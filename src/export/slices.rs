@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::export::cells::{add, column, int, text};
+use crate::export::cells::Column;
 use crate::export::stage::{Counts, Handle, Stage};
 use crate::export::timeline::{Event, Kind, Sink, Value};
 use crate::input::time::EPOCH_FROM_NS;
@@ -41,19 +41,20 @@ impl<F: FnMut(&mut Stage<'_>, Option<i64>, &str) -> Result<Handle>> Slices<F> {
         batch: &RecordBatch,
         time: impl Fn(i64) -> u64,
     ) -> Result<()> {
-        let of = |name| column(batch, name);
-        let schema = batch.schema();
-        let others: Vec<(usize, &str)> = schema
+        let [ranks, names_of_tracks, times, durs, names] =
+            OWN.map(|name| Column::named(batch, name));
+        let others: Vec<(&str, Column<'_>)> = batch
+            .schema_ref()
             .fields()
             .iter()
-            .enumerate()
-            .filter(|(_, field)| !OWN.contains(&field.name().as_str()))
-            .map(|(i, field)| (i, field.name().as_str()))
+            .map(|field| field.name().as_str())
+            .zip(Column::all(batch))
+            .filter(|(name, _)| !OWN.contains(name))
             .collect();
         for row in 0..batch.num_rows() {
-            let Some(ts) = of("ts_ns").and_then(|c| int(c, row)) else { continue };
-            let rank = of("rank").and_then(|c| int(c, row));
-            let track = of("track").and_then(|c| text(c, row)).unwrap_or("slices");
+            let Some(ts) = times.and_then(|c| c.int(row)) else { continue };
+            let rank = ranks.and_then(|c| c.int(row));
+            let track = names_of_tracks.and_then(|c| c.text(row)).unwrap_or("slices");
             let key = (rank, track.to_owned());
             let handle = match self.tracks.get(&key) {
                 Some(handle) => *handle,
@@ -64,13 +65,13 @@ impl<F: FnMut(&mut Stage<'_>, Option<i64>, &str) -> Result<Handle>> Slices<F> {
                 }
             };
             let mut args = Vec::new();
-            for (i, name) in &others {
-                add(&mut args, name, batch.column(*i), row);
+            for (name, column) in &others {
+                column.add(&mut args, name, row);
             }
             let event = Event {
                 ts: time(ts),
-                dur: of("dur_ns").and_then(|c| int(c, row)).map(|dur| u64::try_from(dur).unwrap_or(0)),
-                name: of("name").and_then(|c| text(c, row)).unwrap_or_default(),
+                dur: durs.and_then(|c| c.int(row)).map(|dur| u64::try_from(dur).unwrap_or(0)),
+                name: names.and_then(|c| c.text(row)).unwrap_or_default(),
                 args: &args,
                 ..Event::default()
             };
@@ -147,7 +148,9 @@ impl Query {
         let mut stage = Stage::new(sink);
         stage.sink().attribute("base_ns", &Value::Int(base))?;
         let mut columns = vec!["CAST(ts_ns AS BIGINT) AS ts_ns".to_owned()];
-        for (name, ty) in [("rank", "BIGINT"), ("dur_ns", "BIGINT"), ("track", "VARCHAR"), ("name", "VARCHAR")] {
+        for (name, ty) in
+            [("rank", "BIGINT"), ("dur_ns", "BIGINT"), ("track", "VARCHAR"), ("name", "VARCHAR")]
+        {
             if OWN.iter().zip(self.has).any(|(own, has)| has && *own == name) {
                 columns.push(format!("CAST({name} AS {ty}) AS {name}"));
             }
