@@ -11,9 +11,10 @@
 //! trace. Every metric is a versioned SQL file (`registry`) that DuckDB runs on those tables
 //! (`engine`); `report` writes the results. `extension` is all of this inside of another DuckDB.
 //!
-//! Modules import to the right only: `extension → api → cli → report → ingest → derive → engine →
-//! functions, registry, store → readers → spool → input → schema`, with `error`, `hash`, `pool` and
-//! `sql_text` as leaves. No file imports one that imports it. The `layering` test checks both.
+//! Modules import to the right only: `extension → api → cli → export, report → ingest → derive →
+//! engine → functions, registry, store → readers → spool → input → schema`, with `error`, `hash`,
+//! `pool` and `sql_text` as leaves. No file imports one that imports it. The `layering` test checks
+//! both.
 //!
 //! # Features
 //!
@@ -51,6 +52,9 @@ pub mod derive;
 pub mod engine;
 #[doc(hidden)]
 pub mod error;
+#[cfg(feature = "sql")]
+#[doc(hidden)]
+pub mod export;
 #[cfg(feature = "extension")]
 mod extension;
 #[cfg(feature = "sql")]

@@ -1,6 +1,7 @@
 //! The command line: its types, with their help.
 
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -10,6 +11,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::cli::version;
 use crate::cli::which::Which;
+use crate::export::select::{self, Ranks};
 use crate::report::Format as Form;
 use crate::report::diagnosis::LEAST_PCT;
 use crate::schema::source::Source as Profiler;
@@ -134,6 +136,10 @@ pub enum Format {
     Html,
     /// A workbook (report, compare)
     Xlsx,
+    /// A timeline for Perfetto's viewer (export, sql)
+    Perfetto,
+    /// A timeline as JSON of Chrome's trace events (export, sql)
+    Chrome,
 }
 
 impl Format {
@@ -149,6 +155,8 @@ impl Format {
             Self::Md => Form::Markdown,
             Self::Html => Form::Html,
             Self::Xlsx => Form::Xlsx,
+            Self::Perfetto => Form::Perfetto,
+            Self::Chrome => Form::Chrome,
         }
     }
 }
@@ -202,8 +210,11 @@ pub enum Command {
     /// Remove traces from the data directory; the files that they were made from stay
     #[command(after_help = "Example: ccl-sql remove before after")]
     Remove(RemoveArgs),
-    /// Write tables, views and metrics into a database file that any DuckDB opens
-    #[command(after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 --duckdb job.duckdb")]
+    /// Write a timeline of all ranks for Perfetto's viewer, or a database file for any DuckDB
+    #[command(
+        after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 -o job.pftrace.gz\n         \
+                            ccl-sql export llama-tiny-fsdp2-tp2-4 --duckdb job.duckdb"
+    )]
     Export(ExportArgs),
     /// Query the tables interactively
     #[command(after_help = "Example: ccl-sql shell")]
@@ -513,17 +524,46 @@ pub struct DiagnoseArgs {
     pub least: f64,
 }
 
+/// The device or the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnlySide {
+    /// Streams of devices
+    Device,
+    /// Threads of the host
+    Host,
+}
+
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The traces, and what their metrics are asked with.
+    /// The trace.
     #[command(flatten)]
     pub report: ReportArgs,
-    /// Write a database file for DuckDB 1.2 or newer
-    #[arg(long, value_name = "FILE", required = true)]
+    /// Only these steps of each rank: 3..5, 3.. or 3
+    #[arg(long, value_name = "A..B", value_parser = select::steps)]
+    pub steps: Option<RangeInclusive<i64>>,
+    /// Only these ranks: 0-7,12
+    #[arg(long, value_name = "RANKS", value_parser = select::ranks)]
+    pub ranks: Option<Ranks>,
+    /// Only what does not end before TIME after the first event of the trace, e.g. 1.5s
+    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    pub from: Option<i64>,
+    /// Only what begins before TIME after the first event of the trace
+    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    pub to: Option<i64>,
+    /// Only one side
+    #[arg(long, value_enum, value_name = "SIDE")]
+    pub only: Option<OnlySide>,
+    /// Only slices that last at least so long, e.g. 10us
+    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    pub min_dur: Option<i64>,
+    /// Write tables, views and metrics into a database file for DuckDB 1.2 or newer, and no
+    /// timeline
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["steps", "ranks", "from", "to", "only", "min_dur"])]
     pub duckdb: Option<PathBuf>,
     /// With --duckdb: only these tables, views and metrics; with * and ? [default: all]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "duckdb")]
     pub table: Vec<String>,
 }
 

@@ -19,6 +19,7 @@ mod database;
 pub(crate) mod diagnose;
 mod engine;
 pub(crate) mod errors;
+mod export;
 mod history;
 mod ingest;
 mod limits;
@@ -48,6 +49,7 @@ mod spread;
 mod sql;
 pub(crate) mod statement;
 mod terminal;
+mod timeline;
 mod trace;
 mod version;
 mod which;
@@ -196,7 +198,8 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Show(args) => list::show(context, args)?,
         Command::Rename(args) => rename::run(context, args)?,
         Command::Remove(args) => remove::run(context, args)?,
-        Command::Export(args) => database::run(context, args)?,
+        Command::Export(args) if args.duckdb.is_some() => database::run(context, args)?,
+        Command::Export(args) => export::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
         Command::Schema(args) => schema::run(context, args)?,

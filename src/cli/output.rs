@@ -54,7 +54,7 @@ pub fn form(
 ) -> Result<Format> {
     let names = || {
         let names: Vec<&str> = allowed.iter().map(|f| name(*f)).collect();
-        let other = if allowed.contains(&Format::Html) {
+        let other = if allowed.contains(&Format::Html) || command == "export" {
             ""
         } else {
             "; `ccl-sql report` writes pages and workbooks"
@@ -62,7 +62,7 @@ pub fn form(
         format!("its forms: {}{other}", names.join(", "))
     };
     let ending = match target {
-        Target::File(path) => path.extension().map(|e| (path, e.to_string_lossy().to_lowercase())),
+        Target::File(path) => ending_of(path, allowed).map(|ending| (path, ending)),
         _ => None,
     };
     let format = match (context.printer.asked(), ending) {
@@ -98,12 +98,25 @@ pub fn form(
         let what = match format {
             Format::Xlsx => "a workbook",
             Format::Parquet => "Parquet",
+            Format::Perfetto => "a timeline",
             _ => return Ok(format),
         };
         return Err(Error::new("output-terminal", format!("{what} is not for a terminal"))
-            .hint(format!("write it to a file with -o FILE.{}", name(format))));
+            .hint(format!("write it to a file with -o FILE{}", self::ending(format))));
     }
     Ok(format)
+}
+
+/// The ending of a file, in small letters. Timelines may be packed: of `job.pftrace.gz` it is that
+/// before the last.
+fn ending_of(path: &Path, allowed: &[Format]) -> Option<String> {
+    let lower = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    let last = lower(path)?;
+    let inner = path.file_stem().map(Path::new).and_then(lower);
+    match inner.filter(|_| last == "gz") {
+        Some(inner) if allowed.contains(&Format::Perfetto) => Some(inner),
+        _ => Some(last),
+    }
 }
 
 /// The form of a single table, as [`form`] has it; text is the table for people.
@@ -111,6 +124,14 @@ pub fn form(
 /// # Errors
 /// As [`form`], and `usage` for a folder.
 pub fn table_form(context: &Context, command: &str) -> Result<Format> {
+    table_form_or(context, command, &[])
+}
+
+/// As [`table_form`], or one of some other forms.
+///
+/// # Errors
+/// As [`table_form`].
+pub fn table_form_or(context: &Context, command: &str, others: &[Format]) -> Result<Format> {
     let target = target(context)?;
     if let Target::Folder(folder) = &target {
         return Err(Error::new(
@@ -129,13 +150,14 @@ pub fn table_form(context: &Context, command: &str) -> Result<Format> {
         Format::Value,
         Format::Text,
     ];
+    let allowed = [&allowed, others].concat();
     match form(context, command, &target, &allowed, Format::Table)? {
         Format::Text => Ok(Format::Table),
         format => Ok(format),
     }
 }
 
-const FORMATS: [Format; 9] = [
+const FORMATS: [Format; 11] = [
     Format::Table,
     Format::Json,
     Format::Csv,
@@ -145,13 +167,16 @@ const FORMATS: [Format; 9] = [
     Format::Markdown,
     Format::Html,
     Format::Xlsx,
+    Format::Perfetto,
+    Format::Chrome,
 ];
 
 fn endings(format: Format) -> &'static [&'static str] {
     match format {
         Format::Text | Format::Table | Format::Value => &["txt"],
         Format::Markdown => &["md"],
-        Format::Json => &["json"],
+        Format::Json | Format::Chrome => &["json"],
+        Format::Perfetto => &["pftrace", "perfetto-trace"],
         Format::Csv => &["csv"],
         Format::Parquet => &["parquet"],
         Format::Html => &["html", "htm"],
@@ -171,6 +196,8 @@ fn name(format: Format) -> &'static str {
         Format::Markdown => "md",
         Format::Html => "html",
         Format::Xlsx => "xlsx",
+        Format::Perfetto => "perfetto",
+        Format::Chrome => "chrome",
     }
 }
 

@@ -7,14 +7,17 @@ use arrow::array::RecordBatch;
 use crate::cli::args::SqlArgs;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
-use crate::cli::output::table_form;
+use crate::cli::output::table_form_or;
 use crate::cli::progress;
 use crate::cli::shape::unknown;
 use crate::cli::split::{Splitter, Task};
 use crate::cli::statement::{Session, asks, plan};
+use crate::cli::timeline;
 use crate::engine::Engine;
 use crate::engine::types::short_type;
 use crate::error::{Error, Result};
+use crate::export::Form;
+use crate::export::slices::Query;
 use crate::report::grid::stream::Stream;
 use crate::report::grid::table::table_of;
 use crate::report::people::People;
@@ -28,10 +31,11 @@ const PIECE: usize = 1 << 16;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &SqlArgs) -> Result<(), Errors> {
-    let format = table_form(context, "sql")?;
+    let format = table_form_or(context, "sql", &[Format::Perfetto, Format::Chrome])?;
     if context.global.brief {
         return Err(Error::new("usage", "rows of SQL have no brief form")
-            .hint("name the columns in the statement, or with --select"));
+            .hint("name the columns in the statement, or with --select")
+            .into());
     }
     let text = match (&args.sql, &args.file) {
         (_, Some(path)) => std::fs::read_to_string(path).map_err(|e| crate::error::io(path, &e))?,
@@ -47,15 +51,17 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<(), Errors> {
     };
     let statements = statements(&text)?;
     let several = statements.iter().filter(|sql| asks(sql)).count() > 1;
-    if several && format == Format::Parquet {
-        return Err(Error::new(
-            "usage",
-            "a Parquet file holds one table, and several are asked for",
-        )
-        .hint("write each statement into a file of its own")
-        .into());
+    if several && matches!(format, Format::Parquet | Format::Perfetto | Format::Chrome) {
+        let what = if format == Format::Parquet { "a Parquet file" } else { "a timeline" };
+        let message = format!("{what} holds one table, and several are asked for");
+        return Err(Error::new("usage", message)
+            .hint("write each statement into a file of its own")
+            .into());
     }
     let session = Session::open(context, &args.trace, args.sandbox)?;
+    if let Some(form) = timeline::form(format) {
+        return Ok(slices(context, &session, form, &statements)?);
+    }
     let mut sink = Sink {
         context,
         format,
@@ -78,6 +84,25 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<(), Errors> {
         }
     }
     Ok(sink.end()?)
+}
+
+/// Writes the rows of the last of some statements as a timeline.
+fn slices(
+    context: &Context,
+    session: &Session<'_>,
+    form: Form,
+    statements: &[String],
+) -> Result<()> {
+    let engine = &session.engine;
+    let (last, before) = statements.split_last().expect("there is a statement");
+    for sql in before {
+        engine.admit(sql)?;
+        session.with_named(sql, || Ok(engine.connection.execute_batch(sql)?))?;
+    }
+    engine.admit(last)?;
+    let query = session.with_named(last, || Query::run(engine, last))?;
+    timeline::write(context, form, query.epoch_ns(), |sink| query.write(engine, sink))
+        .map(|counts| timeline::note(context, &counts))
 }
 
 /// The statements of a text, without their semicolons.

@@ -3,6 +3,7 @@
 //! Files are written under other names beside their places, and renamed when the last one is there.
 //! Whatever stops a command before leaves the folders as they were.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -29,10 +30,19 @@ impl Staged {
     /// # Errors
     /// `output-exists` for an existing file without `force`, `io` when it cannot be written.
     pub fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let mut file = self.open(path)?;
+        let written = file.write_all(bytes).and_then(|()| synced(path, &file));
+        written.map_err(|e| failed(path, &e))
+    }
+
+    /// A file for a place, to be written piece by piece; [`synced`] is called when it is whole.
+    ///
+    /// # Errors
+    /// As [`Staged::add`].
+    pub fn open(&mut self, path: &Path) -> Result<File> {
         vacant(path, self.force)?;
         if is_special(path) {
-            let file = std::fs::File::options().write(true).open(path);
-            return file.and_then(|mut file| file.write_all(bytes)).map_err(|e| failed(path, &e));
+            return File::options().write(true).open(path).map_err(|e| failed(path, &e));
         }
         // The file that a link names is written, and the link stays.
         let place = if path.is_symlink() {
@@ -47,10 +57,9 @@ impl Staged {
         let number = self.files.len();
         let temporary =
             place.with_file_name(format!(".ccl-sql.{}.{number}.tmp", std::process::id()));
-        let written = std::fs::File::create(&temporary)
-            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+        let file = File::create(&temporary);
         self.files.push((temporary, place));
-        written.map_err(|e| failed(path, &e))
+        file.map_err(|e| failed(path, &e))
     }
 
     /// Makes a folder where it is not there.
@@ -117,7 +126,16 @@ pub fn vacant(path: &Path, force: bool) -> Result<()> {
         .hint("add --force to write over it"))
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Error {
+/// Waits until a file is on the disk; devices and pipes are on none.
+///
+/// # Errors
+/// Those of the file.
+pub fn synced(path: &Path, file: &File) -> std::io::Result<()> {
+    if is_special(path) { Ok(()) } else { file.sync_all() }
+}
+
+/// The error of a file that takes no more bytes.
+pub fn failed(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::StorageFull => Error::new("io", error.to_string())
             .at(path.display().to_string())

@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 12] = [
     &["extension"],
     &["api"],
     &["cli"],
-    &["report"],
+    &["export", "report"],
     &["ingest"],
     &["derive"],
     &["engine"],

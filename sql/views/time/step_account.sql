@@ -3,7 +3,7 @@
 --           nanosecond.
 -- @materialize session
 -- @requires _account_windows busy_intervals
--- @reads    _idle_parts _waits collectives collective_calls _wait_causes
+-- @reads    _account_calls _account_parts _idle_parts _wait_causes
 -- @null     no rank with steps has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
@@ -38,106 +38,27 @@ WITH
         FROM _account_windows
     ),
 
-    -- A matched call transfers for as long as its shortest event, at the end of each of its events;
-    -- before that the rank waits for the others.
-    shares AS (
-        SELECT
-            c.trace, c.rank, coalesce(c.device, -1) AS device_key,
-            nullif(w.last_rank, c.rank) AS last_rank, c.ts_ns AS start_ns,
-            c.ts_ns + c.dur_ns AS end_ns,
-            greatest(c.ts_ns, c.ts_ns + c.dur_ns - m.transfer_ns) AS transfer_ns
-        FROM collectives AS c
-        INNER JOIN collective_calls AS m
-            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
-        LEFT JOIN _waits AS w
-            ON w.trace = c.trace AND w.event_id = c.event_id AND w.aligned = w.by_itself
-        WHERE c.dur_ns > 0 AND m.transfer_ns IS NOT NULL
-    ),
-
-    calls AS (
-        SELECT
-            trace, rank, device_key,
-            array_agg({start_ns: start_ns, end_ns: end_ns}) AS matched,
-            array_agg({start_ns: transfer_ns, end_ns: end_ns}) AS transfers
-        FROM shares
-        GROUP BY trace, rank, device_key
-    ),
-
-    classes AS (
-        SELECT
-            trace, rank, coalesce(device, -1) AS device_key,
-            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm'), [])
-                AS comm,
-            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'compute'), [])
-                AS comp,
-            coalesce(
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('copy', 'set')), []
-            ) AS copies,
-            coalesce(
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('comm', 'compute')), []
-            ) AS kernels,
-            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'graph'), [])
-                AS graphs,
-            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class <> 'graph'), [])
-                AS plain
+    devices AS (
+        SELECT DISTINCT trace, rank, coalesce(device, -1) AS device_key
         FROM busy_intervals
         WHERE rank IS NOT NULL
-        GROUP BY trace, rank, device_key
-    ),
-
-    lists AS (
-        SELECT
-            l.trace, l.rank, l.device_key, l.comm, l.comp, l.copies, l.kernels, l.graphs, l.plain,
-            interval_intersect(coalesce(c.transfers, []), l.comm) AS transfer,
-            interval_intersect(
-                interval_subtract(coalesce(c.matched, []), coalesce(c.transfers, [])), l.comm
-            ) AS wait
-        FROM classes AS l
-        LEFT JOIN calls AS c
-            ON c.trace = l.trace AND c.rank = l.rank AND c.device_key = l.device_key
-    ),
-
-    pieces AS (
-        SELECT
-            trace, rank, device_key,
-            unnest([
-                {part: 'compute', hidden: FALSE, spans: interval_union(comp)},
-                {part: 'comm', hidden: FALSE, spans: interval_subtract(comm, comp)},
-                {part: 'comm', hidden: TRUE, spans: interval_intersect(comm, comp)},
-                {part: 'transfer', hidden: FALSE, spans: interval_subtract(transfer, comp)},
-                {part: 'transfer', hidden: TRUE, spans: interval_intersect(transfer, comp)},
-                {part: 'wait', hidden: FALSE, spans: interval_subtract(wait, comp)},
-                {part: 'wait', hidden: TRUE, spans: interval_intersect(wait, comp)},
-                {part: 'copy', hidden: FALSE, spans: interval_subtract(copies, kernels)},
-                {part: 'copy', hidden: TRUE, spans: interval_intersect(copies, kernels)},
-                {part: 'graph', hidden: FALSE, spans: interval_subtract(graphs, plain)},
-                {part: 'graph', hidden: TRUE, spans: interval_intersect(graphs, plain)}
-            ]) AS kind
-        FROM lists
-    ),
-
-    flat AS (
-        SELECT
-            trace, rank, device_key, kind.part AS part, kind.hidden AS hidden,
-            unnest(kind.spans) AS span
-        FROM pieces
     ),
 
     -- Disjoint spans, and how much of its kind lies before each of them.
     spans AS MATERIALIZED (
         SELECT
-            trace, rank, device_key, part, hidden, span.start_ns AS start_ns, span.end_ns AS end_ns,
-            sum(span.end_ns - span.start_ns) OVER (
-                PARTITION BY trace, rank, device_key, part, hidden ORDER BY span.start_ns
-            ) - (span.end_ns - span.start_ns) AS before_ns
-        FROM flat
+            trace, rank, device_key, part, hidden, start_ns, end_ns,
+            sum(end_ns - start_ns) OVER (
+                PARTITION BY trace, rank, device_key, part, hidden ORDER BY start_ns
+            ) - (end_ns - start_ns) AS before_ns
+        FROM _account_parts
     ),
 
     asked AS (
         SELECT
             w.trace, w.rank, l.device_key, w.place, w.start_ns, w.end_ns, k.part, k.hidden
         FROM windows AS w
-        INNER JOIN classes AS l ON l.trace = w.trace AND l.rank = w.rank
+        INNER JOIN devices AS l ON l.trace = w.trace AND l.rank = w.rank
         INNER JOIN (
             SELECT DISTINCT trace, rank, device_key, part, hidden FROM spans
         ) AS k ON k.trace = l.trace AND k.rank = l.rank AND k.device_key = l.device_key
@@ -166,7 +87,7 @@ WITH
                 PARTITION BY trace, rank, device_key ORDER BY start_ns, transfer_ns, last_rank
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ), start_ns)) AS start_ns
-        FROM shares
+        FROM _account_calls
         WHERE transfer_ns > start_ns
     ),
 
@@ -272,7 +193,7 @@ WITH
         SELECT
             w.trace, w.rank, l.device_key, w.place, w.end_ns - w.start_ns - coalesce(p.time_ns, 0) AS rest_ns
         FROM windows AS w
-        INNER JOIN classes AS l ON l.trace = w.trace AND l.rank = w.rank
+        INNER JOIN devices AS l ON l.trace = w.trace AND l.rank = w.rank
         LEFT JOIN (
             SELECT trace, rank, device_key, place, sum(time_ns) AS time_ns
             FROM parts

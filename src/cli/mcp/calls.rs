@@ -237,6 +237,7 @@ pub fn run_metrics(call: &Call<'_>, args: RunMetrics) -> Result<Answer> {
         param: params(args.params),
         names: args.metrics,
         label: false,
+        exact: false,
         n_chips: None,
         model_params: None,
         profile_mode: ProfileMode::Auto,

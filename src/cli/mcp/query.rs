@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::mcp::answer::{Answer, size};
 use crate::cli::mcp::calls::Call;
-use crate::cli::statement::{open_bare, with_named};
+use crate::cli::statement::Session;
 use crate::engine::{Engine, json};
 use crate::error::{Error, Result};
 use crate::registry::units::suffix;
@@ -52,9 +52,10 @@ pub fn sql(call: &Call<'_>, args: Sql) -> Result<Answer> {
         return Err(Error::new("usage", format!("rows is 1 to {MOST_ROWS}"))
             .hint("aggregate in SQL, or go on with LIMIT and OFFSET"));
     }
-    let engine = open_bare(call.context, true)?;
+    let session = Session::of(call.context, call.context.usable()?, true)?;
+    let engine = &session.engine;
     let mut out = Rows::default();
-    let done = with_named(&engine, &args.query, || read(&engine, &args.query, most, &mut out));
+    let done = session.with_named(&args.query, || read(engine, &args.query, most, &mut out));
     if let Err(error) = done {
         // What came in time is an answer, and says that it is not all.
         if call.stop.go_on().is_ok() || out.rows.is_empty() {

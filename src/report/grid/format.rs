@@ -21,4 +21,8 @@ pub enum Format {
     Html,
     /// A workbook.
     Xlsx,
+    /// A timeline in Perfetto's protocol buffers.
+    Perfetto,
+    /// A timeline in the JSON of Chrome's trace events.
+    Chrome,
 }

@@ -129,7 +129,7 @@ impl Grid {
                 parquet::write(&[parquet::batch(&self.columns, &self.rows)?], &self.footer)?
             }
             Format::Parquet => parquet::write(&self.batches, &self.footer)?,
-            Format::Text | Format::Html | Format::Xlsx => {
+            Format::Text | Format::Html | Format::Xlsx | Format::Perfetto | Format::Chrome => {
                 return Err(Error::new("usage", "a single table has no such form")
                     .hint("table, json, csv, parquet, md or value"));
             }

@@ -1,6 +1,7 @@
 //! The command line as a user meets it.
 
 mod collect;
+mod export;
 mod faults;
 mod history;
 mod ingest;

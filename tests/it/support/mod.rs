@@ -10,6 +10,7 @@ pub mod browser;
 pub mod fixtures;
 pub mod kineto;
 pub mod nvlink;
+pub mod pftrace;
 pub mod pickles;
 pub mod property;
 pub mod real;

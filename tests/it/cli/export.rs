@@ -1,0 +1,228 @@
+//! `export`: timelines hold what the tables hold, nest, and come back.
+//!
+//! `python/tests/test_timeline.py` reads them with Perfetto's own protocol buffers.
+
+use std::collections::BTreeMap;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::cli::shown::{ingested, shown};
+use crate::support::kineto::{Args, slice};
+use crate::support::pftrace::{Timeline, read};
+use crate::support::{Place, example};
+
+/// Exports the trace `job`, and reads what was written.
+fn exported(place: &Place, args: &[&str]) -> Timeline {
+    let words = ["export", "job", "-o", "t.pftrace", "--force", "-q"];
+    place.run(&[&words[..], args].concat()).done();
+    read(&std::fs::read(place.input().join("t.pftrace")).expect("it was written"))
+}
+
+fn number(place: &Place, sql: &str) -> usize {
+    place.lines(sql)[0].parse().expect("a number")
+}
+
+#[test]
+fn a_timeline_holds_every_event() {
+    for name in ["llama-tiny-fsdp2-tp2-4", "ulysses-tiny-nsys-2", "gloo-ddp-2rank"] {
+        let place = Place::of(&example(name));
+        let timeline = exported(&place, &[]);
+        let recorded = |track: &u64| {
+            let name = &timeline.tracks[track];
+            name.starts_with("thread") || name.starts_with("device")
+        };
+        let slices = timeline.slices.iter().filter(|(track, ..)| recorded(track)).count();
+        let lasting = "SELECT count(*) FROM events WHERE dur_ns IS NOT NULL";
+        assert_eq!(slices, number(&place, lasting), "{name}");
+        let instants = "SELECT count(*) FROM events WHERE dur_ns IS NULL";
+        assert_eq!(timeline.instants.len(), number(&place, instants), "{name}");
+        let (mut left, mut arrived) = timeline.arrows;
+        left.sort_unstable();
+        arrived.sort_unstable();
+        assert_eq!(left, arrived, "{name}: every arrow has two ends");
+    }
+}
+
+#[test]
+fn what_overlaps_on_a_stream_is_on_lanes() {
+    let place = Place::new();
+    let kernel = |name: &str, span| {
+        slice("kernel", name, 0, 7, span, Args::none().raw("device", 0).raw("stream", 7))
+    };
+    let events = [
+        kernel("outer", (1_000, 9_000)),
+        kernel("inner", (2_000, 3_000)),
+        kernel("across", (8_000, 12_000)),
+        kernel("after", (12_000, 12_000)),
+    ]
+    .concat();
+    let text = format!("{{\"traceEvents\":[{}]}}", events.trim_end().trim_end_matches(','));
+    place.write("job/a.json", text);
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let timeline = exported(&place, &["--only", "device"]);
+    let mut lanes: BTreeMap<u64, Vec<(u64, u64, &str)>> = BTreeMap::new();
+    for (track, start, dur, name) in &timeline.slices {
+        if timeline.tracks[track].starts_with("device 0 · stream 7") {
+            lanes.entry(*track).or_default().push((*start, *dur, name));
+        }
+    }
+    assert_eq!(
+        lanes.into_values().collect::<Vec<_>>(),
+        [
+            vec![(1_000, 1_000, "inner"), (0, 8_000, "outer"), (11_000, 0, "after")],
+            vec![(7_000, 4_000, "across")],
+        ]
+    );
+}
+
+/// Tables that hold what was recorded, and columns that number their rows.
+const RECORDED: [(&str, &str); 6] = [
+    ("device_events", "event_id"),
+    ("host_events", "event_id"),
+    ("comm_args", "event_id"),
+    ("flows", ""),
+    ("counters", ""),
+    ("metadata", ""),
+];
+
+#[test]
+fn files_of_kineto_come_back_as_the_same_tables() {
+    for name in ["llama-tiny-fsdp2-tp2-4", "gloo-ddp-2rank", "fsdp2-cpu-2"] {
+        let place = Place::of(&example(name));
+        let words = ["export", "job", "--format", "chrome", "-p", "align=false", "-o", "again/"];
+        place.run(&words).done();
+        place.run(&["ingest", "again", "--name", "again", "-q"]).done();
+        for (table, ids) in RECORDED {
+            let without = if ids.is_empty() { "trace".to_owned() } else { format!("trace, {ids}") };
+            let of = |trace| {
+                format!("SELECT * EXCLUDE ({without}) FROM {table} WHERE trace = '{trace}'")
+            };
+            let sql = format!(
+                "SELECT count(*) FROM (({0} EXCEPT ALL {1}) UNION ALL ({1} EXCEPT ALL {0}))",
+                of("job"),
+                of("again")
+            );
+            assert_eq!(number(&place, &sql), 0, "{name}: {table}");
+        }
+        let steps = |trace| {
+            place.lines(&format!(
+                "SELECT rank, step, ts_ns, dur_ns FROM steps WHERE trace = '{trace}' ORDER BY ALL"
+            ))
+        };
+        assert_eq!(steps("job"), steps("again"), "{name}");
+        let calls = "SELECT trace, collective, count(*), sum(message_bytes), sum(transfer_ns)
+                     FROM collective_calls GROUP BY ALL ORDER BY ALL";
+        let calls: Vec<String> = place.lines(calls);
+        let (again, job) = calls.split_at(calls.len() / 2);
+        let bare = |lines: &[String]| -> Vec<String> {
+            lines.iter().map(|l| l.split_once(' ').expect("a trace").1.to_owned()).collect()
+        };
+        assert_eq!(bare(again), bare(job), "{name}");
+    }
+}
+
+#[test]
+fn hostile_names_are_valid_text() {
+    let place = Place::new();
+    let long = "ü".repeat(500_000);
+    let names = ["\u{1}\u{1b}[31m\"\\</script>\u{202e}", "", long.as_str()];
+    let mut events: String = names
+        .iter()
+        .map(|name| slice("cpu_op", name, 1, 2, (1_000, 5_000), Args::none().text(name, name)))
+        .collect();
+    events.push_str(
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":-5,\"ts\":3,\"dur\":1,\
+         \"args\":{\"x\":1e999,\"y\":123456789012345678901234567890,\"z\":[{\"a\":null}],\
+         \"occupancy\":NaN,\"stream\":99999999999}},\
+         {\"ph\":\"C\",\"name\":\"c\",\"pid\":0,\"ts\":4,\"args\":{\"v\":1e999}}",
+    );
+    place.write("job/a.json", format!("{{\"traceEvents\":[{events}]}}"));
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let timeline = exported(&place, &[]);
+    for name in names {
+        assert_eq!(timeline.slices.iter().filter(|(.., n)| n == name).count(), 1);
+    }
+    place.run(&["export", "job", "--format", "chrome", "-o", "t.json"]).done();
+    let text = std::fs::read_to_string(place.input().join("t.json")).expect("it is UTF-8");
+    let json: Value = serde_json::from_str(&text).expect("it is JSON");
+    let of = |name: &str| {
+        let events = json["traceEvents"].as_array().expect("events");
+        events.iter().filter(|e| e["ph"] == "X" && e["name"] == name).count()
+    };
+    for name in names.into_iter().chain(["k"]) {
+        assert_eq!(of(name), 1);
+    }
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "control characters are escaped");
+}
+
+#[test]
+fn both_forms_hold_the_same() {
+    let place = Place::of(&example("llama-tiny-fsdp2-tp2-4"));
+    let timeline = exported(&place, &[]);
+    place.run(&["export", "job", "-o", "t.json.gz", "--format", "chrome"]).done();
+    let mut text = String::new();
+    let file = std::fs::File::open(place.input().join("t.json.gz")).expect("it was written");
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut text)
+        .expect("it is packed");
+    let json: Value = serde_json::from_str(&text).expect("it is JSON");
+    let count = |phase: &str| {
+        let events = json["traceEvents"].as_array().expect("events");
+        events.iter().filter(|e| e["ph"] == phase).count()
+    };
+    assert_eq!(count("X"), timeline.slices.len());
+    assert_eq!(count("i"), timeline.instants.len());
+    assert_eq!((count("s"), count("f")), (timeline.arrows.0.len(), timeline.arrows.1.len()));
+    assert_eq!(json["ccl_sql"]["trace"], "job");
+    // The packed file of the other form holds the same bytes.
+    place.run(&["export", "job", "-o", "u.pftrace.gz"]).done();
+    let (plain, packed) = (place.input().join("t.pftrace"), place.input().join("u.pftrace.gz"));
+    let mut unpacked = Vec::new();
+    let file = std::fs::File::open(packed).expect("it was written");
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut unpacked)
+        .expect("it is packed");
+    assert!(unpacked == std::fs::read(plain).expect("it was written"), "the bytes are the same");
+}
+
+#[test]
+fn rows_of_a_query_need_times_and_names() {
+    let place = ingested();
+    let run = |sql: &str| place.run(&["sql", sql, "-o", "q.pftrace", "--force"]);
+    run("SELECT ts_ns, dur_ns, name FROM device_events").done();
+    let bytes = std::fs::read(place.input().join("q.pftrace")).expect("it was written");
+    assert_eq!(read(&bytes).slices.len(), 4);
+    assert_snapshot!(shown(&run("SELECT 1 AS ts, 'x' AS name"), &place), @"");
+    assert_snapshot!(shown(&run("SELECT 1 AS ts_ns, -1 AS dur_ns, 'x' AS name"), &place), @"");
+    let twice = run("SELECT 1 AS ts_ns, 'a' AS name; SELECT 2 AS ts_ns, 'b' AS name");
+    assert_eq!((twice.code, twice.errors()), (2, vec!["usage"]));
+    let sandboxed = ["sql", "SELECT 1 AS ts_ns, 'x' AS name) ; DROP TABLE (y", "--sandbox"];
+    let run = place.run(&[&sandboxed[..], &["-o", "r.pftrace"]].concat());
+    assert_eq!(run.code, 1, "{}", run.stderr);
+}
+
+#[test]
+fn slips_are_said_before_the_work() {
+    let place = ingested();
+    for args in [
+        &["--steps", "5..3"][..],
+        &["--ranks", "x"],
+        &["--from", "10"],
+        &["--min-dur", "1h"],
+        &["-o", "t.csv"],
+        &["-o", "t.pftrace", "--format", "chrome"],
+        &["-o", "t.json", "--format", "perfetto"],
+        &["--format", "json"],
+    ] {
+        let run = place.run(&[&["export"][..], args].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
+    }
+    let run = place.run(&["export", "-p", "gap=1", "-o", "t.pftrace"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["param-invalid"]));
+    let run = place.run(&["export", "--ranks", "77", "-o", "t.pftrace"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["nothing-found"]));
+    place.write("t.pftrace", "old");
+    let run = place.run(&["export", "-o", "t.pftrace"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["output-exists"]));
+    let left = std::fs::read(place.input().join("t.pftrace")).expect("it is there");
+    assert_eq!(left, b"old");
+}
