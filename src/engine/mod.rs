@@ -179,8 +179,8 @@ impl<'r> Engine<'r> {
         if self.is_kept(name) { "TABLE" } else { "VIEW" }
     }
 
-    /// The folder that a trace is read from: as it is now, whatever takes its place meanwhile. Where
-    /// the file system has no links, the trace itself.
+    /// The folder that a trace is read from: as it is now, whatever takes its place meanwhile.
+    /// Where the file system has no links, the trace itself.
     fn held(&self, directory: &Path) -> PathBuf {
         if let Some(held) = self.held.borrow().get(directory) {
             return held.path.clone();

@@ -1,6 +1,6 @@
 -- @view     _account_calls
--- @summary  Shares of matched calls with when their transfer starts, and the rank that they wait for
---           until then.
+-- @summary  Shares of matched calls with when their transfer starts, and the rank that they wait
+--           for until then.
 -- @requires collectives collective_calls
 -- @reads    _waits
 -- @caveat   A matched call transfers for as long as its shortest event, at the end of each of its

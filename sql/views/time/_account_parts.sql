@@ -3,8 +3,9 @@
 --           transfer and wait are known), copy and graph, each hidden by something else or not.
 -- @requires busy_intervals
 -- @reads    _account_calls
--- @caveat   Compute hides communication, kernels hide copies, and anything hides a graph. Spans that
---           are not hidden are disjoint over the parts, but for comm, which holds transfer and wait.
+-- @caveat   Compute hides communication, kernels hide copies, and anything hides a graph. Spans
+--           that are not hidden are disjoint over the parts, but for comm, which holds transfer and
+--           wait.
 WITH
     calls AS (
         SELECT
