@@ -210,11 +210,8 @@ pub enum Command {
     /// Remove traces from the data directory; the files that they were made from stay
     #[command(after_help = "Example: ccl-sql remove before after")]
     Remove(RemoveArgs),
-    /// Write a timeline of all ranks for Perfetto's viewer, or a database file for any DuckDB
-    #[command(
-        after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 -o job.pftrace.gz\n         \
-                            ccl-sql export llama-tiny-fsdp2-tp2-4 --duckdb job.duckdb"
-    )]
+    /// Write a timeline for Perfetto's viewer, or a database file for any DuckDB
+    #[command(after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 -o job.pftrace.gz")]
     Export(ExportArgs),
     /// Query the tables interactively
     #[command(after_help = "Example: ccl-sql shell")]
