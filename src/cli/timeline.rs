@@ -27,7 +27,7 @@ pub fn form(format: Format) -> Option<Form> {
 enum To<'f> {
     File(&'f File),
     /// The fastest level: the bytes are many, and pack to a fifth with any.
-    Packed(GzEncoder<&'f File>),
+    Packed(Box<GzEncoder<&'f File>>),
     /// Whether anybody still reads it.
     Stdout(bool),
 }
@@ -74,7 +74,7 @@ pub fn file<T>(
     let file = staged.open(path)?;
     let is_packed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
     let mut to = match is_packed {
-        true => To::Packed(GzEncoder::new(&file, Compression::fast())),
+        true => To::Packed(Box::new(GzEncoder::new(&file, Compression::fast()))),
         false => To::File(&file),
     };
     let out = write(&mut to)?;

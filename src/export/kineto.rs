@@ -179,7 +179,7 @@ impl<'a, 'e> File<'a, 'e> {
             self.made_header()?;
         }
         if self.base_ns != 0 {
-            let _ = write!(self.out, "\"baseTimeNanoseconds\":{},\n", self.base_ns);
+            let _ = writeln!(self.out, "\"baseTimeNanoseconds\":{},", self.base_ns);
         }
         Ok(())
     }
