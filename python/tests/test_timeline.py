@@ -245,13 +245,14 @@ def test_selections_bound_what_is_written(tmp_path: Path, run: Run, several: Pat
         if tables.rows(table, "SELECT min(ts_ns) FROM t")
         and tables.rows(table, "SELECT min(ts_ns) FROM t")[0][0] is not None
     )
-    begin, end = first + 20_000_000, first + 60_000_000
+    begin, end = first + 2_000_000, first + 6_000_000
     inside = f"ts_ns < {end} AND (ts_ns >= {begin} OR ts_ns + coalesce(dur_ns, 0) > {begin})"
-    assert set(events("--from", "20ms", "--to", "60ms")) == wanted(inside)
+    assert wanted(inside)
+    assert set(events("--from", "2ms", "--to", "6ms")) == wanted(inside)
     steps = tables.rows(
         "steps",
         "SELECT rank, min(ts_ns), max(coalesce(n, ts_ns + dur_ns)) FROM (SELECT *, lead(ts_ns) \
-         OVER (PARTITION BY rank ORDER BY ts_ns) AS n FROM t) WHERE step IN (1, 2) GROUP BY rank",
+         OVER (PARTITION BY rank ORDER BY ts_ns) AS n FROM t) WHERE step IN (11, 12) GROUP BY rank",
     )
     of_steps = set()
     for rank, begin, end in steps:
@@ -260,7 +261,7 @@ def test_selections_bound_what_is_written(tmp_path: Path, run: Run, several: Pat
             f"ts_ns + coalesce(dur_ns, 0) > {begin})"
         )
     assert of_steps
-    assert set(events("--steps", "1..2")) == of_steps
+    assert set(events("--steps", "11..12")) == of_steps
 
 
 def test_rows_of_a_query_are_a_timeline(tmp_path: Path, run: Run, several: Path) -> None:

@@ -297,36 +297,8 @@ pub fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|c| *c == b'*')
 }
 
-/// The traces of each word, for those who may not read files: a path means the traces that were
-/// ingested from it.
-///
-/// # Errors
-/// `trace-unknown`: all words that mean none.
-pub fn ingested_alone(context: &Context, wanted: &[String]) -> Result<Vec<Vec<String>>, Errors> {
-    let known = known(context);
-    let (mut out, mut errors) = (Vec::new(), Vec::new());
-    for word in wanted {
-        let names = meaning(word, &known).and_then(|meant| {
-            let names = meant.into_iter().map(|one| match one {
-                Meaning::Traces(names) => Ok(names),
-                Meaning::Path(path) => match of_path(&path, &known) {
-                    names if names.is_empty() => Err(unknown(word, &known)),
-                    names => Ok(names),
-                },
-            });
-            Ok(names.collect::<Result<Vec<_>>>()?.concat())
-        });
-        match names {
-            Ok(names) => out.push(names),
-            Err(error) => errors.push(error),
-        }
-    }
-    Errors(errors).result()?;
-    Ok(out)
-}
-
-/// The traces that names, patterns and beginnings of names mean; a path means those that were
-/// ingested from it.
+/// The traces that names, patterns and beginnings of names mean, for those who may not read files:
+/// a path means the traces that were ingested from it.
 ///
 /// # Errors
 /// `trace-unknown` with the nearest name.

@@ -31,7 +31,7 @@ pub fn make_arrows(engine: &Engine<'_>, selection: &Selection, align: bool) -> R
     }
     // Computed once, of all ranks.
     engine.connection.execute_batch("CREATE OR REPLACE TEMP TABLE \"@waits\" AS FROM _waits")?;
-    let long = super::recorded::long(selection);
+    let long = selection.long();
     Ok(engine.connection.execute_batch(&format!(
         "CREATE OR REPLACE TEMP TABLE {ARROWS} AS
          WITH shares AS (
@@ -43,7 +43,7 @@ pub fn make_arrows(engine: &Engine<'_>, selection: &Selection, align: bool) -> R
          INNER JOIN shares AS l
              ON l.source = s.source AND l.collective_id = s.collective_id AND l.is_last
          WHERE NOT s.is_last AND s.start_ns + s.dur_ns > l.start_ns",
-        within("ts_ns", Some("dur_ns"), None)
+        within()
     ))?)
 }
 

@@ -10,8 +10,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::export::cells::Column;
 use crate::export::chrome::{micros, real, string};
-use crate::export::recorded::long;
-use crate::export::scope::{Rank, Scope, rows, within};
+use crate::export::scope::{Rank, Scope, rows};
 use crate::export::select::{Selection, Side};
 use crate::input::json::Scanner;
 use crate::input::time::EPOCH_FROM_NS;
@@ -108,8 +107,8 @@ impl<'a, 'e> File<'a, 'e> {
         self.header()?;
         self.out.extend_from_slice(b"\"traceEvents\":[");
         self.metadata()?;
-        let within = within("ts_ns", Some("dur_ns"), Some(self.rank.rank));
-        let long = long(self.selection);
+        let within = self.rank.within(Some("dur_ns"));
+        let long = self.selection.long();
         let order = "ORDER BY r.event_id";
         if self.selection.has(Side::Host) {
             let sql = format!(
@@ -141,19 +140,15 @@ impl<'a, 'e> File<'a, 'e> {
         written.map_err(|e| Error::new("io", format!("cannot write the timeline: {e}")))
     }
 
-    fn of_rank(&self) -> String {
-        self.rank.rank.map_or("rank IS NULL".to_owned(), |rank| format!("rank = {rank}"))
-    }
-
     /// The header, as recorded; of other profilers what readers of Kineto look for.
     fn header(&mut self) -> Result<()> {
         let about: Vec<String> = ABOUT.iter().map(|name| format!("key LIKE '{name}:%'")).collect();
         let sql = format!(
             "SELECT key, value FROM metadata WHERE {} AND NOT ({}) AND EXISTS ( \
                  SELECT 1 FROM ranks WHERE {} AND source = 'kineto')",
-            self.of_rank(),
+            self.rank.condition(),
             about.join(" OR "),
-            self.of_rank()
+            self.rank.condition()
         );
         let header: Vec<(String, Option<String>)> =
             rows(self.engine, &sql, |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -188,8 +183,10 @@ impl<'a, 'e> File<'a, 'e> {
     fn made_header(&mut self) -> Result<()> {
         self.out.extend_from_slice(b"\"schemaVersion\":1,\n");
         let Some(rank) = self.rank.rank else { return Ok(()) };
-        let sql =
-            format!("SELECT max(world_size), min(device_name) FROM ranks WHERE {}", self.of_rank());
+        let sql = format!(
+            "SELECT max(world_size), min(device_name) FROM ranks WHERE {}",
+            self.rank.condition()
+        );
         let known: Vec<(Option<i64>, Option<String>)> =
             rows(self.engine, &sql, |row| Ok((row.get(0)?, row.get(1)?)))?;
         let (world_size, device) = known.into_iter().next().unwrap_or_default();
@@ -242,7 +239,7 @@ impl<'a, 'e> File<'a, 'e> {
         let about: Vec<String> = ABOUT.iter().map(|name| format!("key LIKE '{name}:%'")).collect();
         let sql = format!(
             "SELECT key, value FROM metadata WHERE {} AND ({})",
-            self.of_rank(),
+            self.rank.condition(),
             about.join(" OR ")
         );
         let all: Vec<(String, Option<String>)> =
@@ -390,7 +387,7 @@ impl<'a, 'e> File<'a, 'e> {
         }
         let sql = format!(
             "SELECT r.kind, r.flow_id, r.phase, r.ts_ns, r.pid, r.tid, r.name FROM flows AS r {}",
-            within("ts_ns", None, Some(self.rank.rank))
+            self.rank.within(None)
         );
         let mut statement = self.engine.connection.prepare(&sql)?;
         for batch in statement.stream_arrow([])? {
@@ -425,7 +422,7 @@ impl<'a, 'e> File<'a, 'e> {
         let sql = format!(
             "SELECT r.ts_ns, r.name, r.value FROM counters AS r {} AND isfinite(r.value) \
              AND NOT (r.source = 'kineto' AND r.name IN ('{}'))",
-            within("ts_ns", None, Some(self.rank.rank)),
+            self.rank.within(None),
             OF_EVENTS.join("', '")
         );
         let mut statement = self.engine.connection.prepare(&sql)?;

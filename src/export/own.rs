@@ -166,7 +166,7 @@ impl Own<'_, '_> {
         let sql = format!(
             "SELECT r.rank, r.ts_ns - o.shift_ns AS ts_ns, r.dur_ns, {query} AS r {} \
              ORDER BY r.rank NULLS LAST, ts_ns, r.dur_ns DESC NULLS LAST, name",
-            within("ts_ns", Some("dur_ns"), None)
+            within()
         );
         let mut slices = Slices::new(|stage: &mut Stage<'_>, rank: Option<i64>, name: &str| {
             // The times of a rank begin anew.
@@ -194,11 +194,13 @@ impl Own<'_, '_> {
             self.engine.make(view)?;
         }
         let mut accounts = self.windows(rank)?;
-        let of = rank.flatten().map_or(String::new(), |rank| format!("AND r.rank = {rank}"));
+        let of = match rank.flatten() {
+            Some(rank) => format!("rank = {rank}"),
+            None => format!("rank IN (SELECT rank FROM {TABLE})"),
+        };
         let sql = format!(
-            "SELECT r.rank, r.device, r.is_idle, r.part, r.start_ns, r.end_ns FROM _account_spans \
-             AS r INNER JOIN {TABLE} AS o ON o.rank = r.rank WHERE TRUE {of} \
-             ORDER BY r.rank, r.device, r.start_ns, r.end_ns"
+            "SELECT rank, device, is_idle, part, start_ns, end_ns FROM _account_spans WHERE {of} \
+             ORDER BY rank, device, start_ns, end_ns"
         );
         let mut statement = self.engine.connection.prepare(&sql)?;
         let mut at: Option<Device<'_>> = None;

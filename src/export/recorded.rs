@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::export::beside::Beside;
 use crate::export::cells::Column;
-use crate::export::scope::{Rank, Scope, rows, within};
+use crate::export::scope::{Rank, Scope, rows};
 use crate::export::select::Selection;
 use crate::export::stage::{Handle, Stage};
 use crate::export::timeline::{Arg, Event, Kind, Value};
@@ -55,11 +55,6 @@ pub fn show(engine: &Engine<'_>, rank: Option<i64>) -> Result<()> {
     Ok(engine.connection.execute_batch(&format!("SET VARIABLE {SHOWN} = {rank}::BIGINT"))?)
 }
 
-/// The condition of slices that are long enough.
-pub fn long(selection: &Selection) -> String {
-    selection.min_dur_ns.map_or(String::new(), |min| format!("AND r.dur_ns >= {min}"))
-}
-
 /// A rank that is being written.
 pub struct Recorded<'a, 'e> {
     /// The connection.
@@ -80,15 +75,6 @@ impl Recorded<'_, '_> {
         self.scope.time(ns.saturating_sub(self.rank.shift_ns))
     }
 
-    /// `rank = 3`, for tables without the time of a row.
-    fn of_rank(&self) -> String {
-        self.rank.rank.map_or("rank IS NULL".to_owned(), |rank| format!("rank = {rank}"))
-    }
-
-    fn within(&self) -> String {
-        within("ts_ns", Some("dur_ns"), Some(self.rank.rank))
-    }
-
     /// Events of devices, on the track of their stream.
     ///
     /// # Errors
@@ -97,7 +83,7 @@ impl Recorded<'_, '_> {
         self.engine.make("device_events")?;
         // Lines of XLA overlap, and are no streams of one another.
         let line = "CASE WHEN r.source = 'xla' THEN r.category END";
-        let (within, long) = (self.within(), long(self.selection));
+        let (within, long) = (self.rank.within(Some("dur_ns")), self.selection.long());
         let sql = format!(
             "SELECT {EVENT}, r.device, r.stream, {line} AS line, r.class, \
                     r.correlation, r.external_id, r.bytes, r.flops, r.bytes_accessed, \
@@ -119,7 +105,7 @@ impl Recorded<'_, '_> {
     /// `sql`, `io`.
     pub fn annotations(&self, stage: &mut Stage<'_>, beside: &Beside) -> Result<()> {
         self.engine.make("host_events")?;
-        let (within, long) = (self.within(), long(self.selection));
+        let (within, long) = (self.rank.within(Some("dur_ns")), self.selection.long());
         let sql = format!(
             "SELECT {EVENT}, r.device, r.stream, 'annotations' AS line, r.class, r.correlation, \
                     r.external_id \
@@ -136,7 +122,7 @@ impl Recorded<'_, '_> {
     /// `sql`, `io`.
     pub fn host(&self, stage: &mut Stage<'_>, beside: &Beside) -> Result<()> {
         self.engine.make("host_events")?;
-        let (within, long) = (self.within(), long(self.selection));
+        let (within, long) = (self.rank.within(Some("dur_ns")), self.selection.long());
         let sql = format!(
             "SELECT {EVENT}, r.pid, r.tid, NULL::VARCHAR AS line, r.class, r.correlation, \
                     r.external_id \
@@ -152,7 +138,7 @@ impl Recorded<'_, '_> {
     /// # Errors
     /// `sql`.
     pub fn beside(&self) -> Result<Beside> {
-        let of = self.of_rank();
+        let of = self.rank.condition();
         let launches = match (self.selection.only, self.rank.rank) {
             // The other end would be missing.
             (Some(_), _) => None,
@@ -172,7 +158,7 @@ impl Recorded<'_, '_> {
         let sql = format!(
             "SELECT r.ts_ns, r.name, r.device, r.unit, r.value FROM counters AS r {} \
              AND r.value IS NOT NULL ORDER BY r.name, r.device, r.ts_ns",
-            within("ts_ns", None, Some(self.rank.rank))
+            self.rank.within(None)
         );
         let mut tracks: HashMap<(String, Option<i64>), Handle> = HashMap::new();
         let mut statement = self.engine.connection.prepare(&sql)?;
@@ -211,8 +197,8 @@ impl Recorded<'_, '_> {
         let sql = format!(
             "SELECT DISTINCT r.device, r.stream, {line} AS line FROM {table} AS r {} {} {class} \
              ORDER BY ALL NULLS LAST",
-            self.within(),
-            long(self.selection)
+            self.rank.within(Some("dur_ns")),
+            self.selection.long()
         );
         let keys: Vec<(Option<i64>, Option<i64>, Option<String>)> =
             rows(self.engine, &sql, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -240,8 +226,8 @@ impl Recorded<'_, '_> {
         let sql = format!(
             "SELECT DISTINCT r.pid, r.tid FROM host_events AS r {} {} \
              AND r.class <> 'device_annotation' ORDER BY ALL NULLS LAST",
-            self.within(),
-            long(self.selection)
+            self.rank.within(Some("dur_ns")),
+            self.selection.long()
         );
         let keys: Vec<(Option<i64>, Option<i64>)> =
             rows(self.engine, &sql, |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -249,7 +235,7 @@ impl Recorded<'_, '_> {
             self.engine,
             &format!(
                 "SELECT key, value FROM metadata WHERE {} AND starts_with(key, 'thread_name:')",
-                self.of_rank()
+                self.rank.condition()
             ),
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?

@@ -121,22 +121,37 @@ fn shift_of(shifts: &[(i64, i64)], rank: i64) -> i64 {
     shifts.binary_search_by_key(&rank, |(of, _)| *of).map_or(0, |at| shifts[at].1)
 }
 
-/// The clause that joins rows `r` with the ranks, and keeps those that lie in the time asked for.
-/// They are of one rank, or of all. `ts` and `dur` are columns of `r`; samples have no duration.
-pub fn within(ts: &str, dur: Option<&str>, rank: Option<Option<i64>>) -> String {
-    let lasts =
-        dur.map_or(String::new(), |dur| format!(" OR r.{ts} + coalesce(r.{dur}, 0) > o.first_ns"));
-    let rank = match rank {
-        None => String::new(),
-        Some(None) => " AND r.rank IS NULL".to_owned(),
-        // A constant leaves row groups of other ranks out.
-        Some(Some(rank)) => format!(" AND r.rank = {rank}"),
-    };
+/// The clause that joins rows `r` with their ranks, and keeps those that lie in the time asked for.
+pub fn within() -> String {
     format!(
         "INNER JOIN {TABLE} AS o ON r.rank IS NOT DISTINCT FROM o.rank \
-         WHERE r.{ts} < o.last_ns \
-             AND (r.{ts} >= o.first_ns{lasts}){rank}"
+         WHERE r.ts_ns < o.last_ns \
+             AND (r.ts_ns >= o.first_ns OR r.ts_ns + coalesce(r.dur_ns, 0) > o.first_ns)"
     )
+}
+
+impl Rank {
+    /// `rank = 3`.
+    pub fn condition(&self) -> String {
+        self.rank.map_or("rank IS NULL".to_owned(), |rank| format!("rank = {rank}"))
+    }
+
+    /// The clause that keeps the rows `r` of this rank that lie in the time asked for. It is no
+    /// join: DuckDB hashes the rows then, which all have one key. Samples have no `dur`.
+    pub fn within(&self, dur: Option<&str>) -> String {
+        let (first, last) = self.window;
+        let mut out = format!("WHERE r.{}", self.condition());
+        if last < i64::MAX {
+            out.push_str(&format!(" AND r.ts_ns < {last}"));
+        }
+        if first > i64::MIN {
+            let lasts = dur.map_or(String::new(), |dur| {
+                format!(" OR r.ts_ns + coalesce(r.{dur}, 0) > {first}")
+            });
+            out.push_str(&format!(" AND (r.ts_ns >= {first}{lasts})"));
+        }
+        out
+    }
 }
 
 /// The first event of each rank.
@@ -159,7 +174,8 @@ fn firsts(engine: &Engine<'_>) -> Result<Vec<(Option<i64>, i64)>> {
 fn shifts(engine: &Engine<'_>, align: bool) -> Result<Vec<(i64, i64)>> {
     engine.make("_clock_shifts")?;
     let sql = format!(
-        "SELECT rank, shift_ns FROM _clock_shifts WHERE aligned = {align} AND rank IS NOT NULL ORDER BY rank"
+        "SELECT rank, shift_ns FROM _clock_shifts \
+         WHERE aligned = {align} AND rank IS NOT NULL ORDER BY rank"
     );
     rows(engine, &sql, |row| Ok((row.get(0)?, row.get(1)?)))
 }

@@ -43,6 +43,11 @@ impl Selection {
     pub fn has(&self, side: Side) -> bool {
         self.only.is_none_or(|only| only == side)
     }
+
+    /// The condition of rows `r` that last long enough, behind others.
+    pub fn long(&self) -> String {
+        self.min_dur_ns.map_or(String::new(), |min| format!("AND r.dur_ns >= {min}"))
+    }
 }
 
 /// Ranges of ranks.

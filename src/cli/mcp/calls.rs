@@ -20,7 +20,7 @@ use crate::cli::mcp::answer::Answer;
 use crate::cli::mcp::stop::Stop;
 use crate::cli::reading::{ingest_paths, options};
 use crate::cli::results::compute;
-use crate::cli::select::{ingested_alone, named};
+use crate::cli::select::{by_name, named};
 use crate::cli::trace;
 use crate::engine::metric::MetricResult;
 use crate::error::{Error, Result};
@@ -214,11 +214,6 @@ pub struct RunMetrics {
     details: Option<bool>,
 }
 
-/// Names of the traces that are meant; none where all are.
-fn traces(call: &Call<'_>, wanted: &[String]) -> Result<Vec<String>> {
-    Ok(ingested_alone(call.context, wanted).map_err(first)?.concat())
-}
-
 /// Parameters as a command line has them.
 fn params(params: BTreeMap<String, Value>) -> Vec<(String, String)> {
     let text = |value: Value| match value {
@@ -233,7 +228,7 @@ pub fn run_metrics(call: &Call<'_>, args: RunMetrics) -> Result<Answer> {
     let with_details = args.details.unwrap_or(args.metrics.len() == 1);
     let args = MetricArgs {
         all: args.metrics.is_empty(),
-        trace: traces(call, &args.traces)?,
+        trace: by_name(call.context, &args.traces)?,
         param: params(args.params),
         names: args.metrics,
         label: false,
@@ -300,7 +295,7 @@ pub fn diagnose(call: &Call<'_>, args: Diagnose) -> Result<Answer> {
     }
     let args = DiagnoseArgs {
         report: ReportArgs {
-            traces: traces(call, &args.traces)?,
+            traces: by_name(call.context, &args.traces)?,
             trace: Vec::new(),
             param: Vec::new(),
             profile_mode: ProfileMode::Auto,
@@ -361,8 +356,8 @@ pub fn compare(call: &Call<'_>, args: Compare) -> Result<Answer> {
     }
     let with_similar = args.all;
     let args = CompareArgs {
-        base: traces(call, &[args.base])?.join(","),
-        tests: traces(call, &args.tests)?,
+        base: by_name(call.context, &[args.base])?.join(","),
+        tests: by_name(call.context, &args.tests)?,
         baseline: None,
         last: None,
         threshold,
