@@ -11,6 +11,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::store::aside;
+
 /// Name of the file in the directory of a trace, and in that of all traces.
 const FILE: &str = ".answers";
 
@@ -39,6 +41,9 @@ pub struct Cache {
 impl Cache {
     /// The answers in a folder that are of what `of` stands for.
     pub fn open(folder: &Path, of: &str) -> Self {
+        aside::sweep(folder, |name| {
+            name.strip_prefix(FILE).is_some_and(|rest| rest.starts_with('-'))
+        });
         let path = folder.join(FILE);
         let head = format!("ccl-sql answers 1 {of}\n");
         let text = read(&path, &head);
@@ -112,12 +117,12 @@ fn merged(text: &str, head: &str, added: &[(String, String)]) -> String {
 /// Writes a file aside, and puts it in its place.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let number = ASIDE.fetch_add(1, Ordering::Relaxed);
-    let aside = path.with_file_name(format!("{FILE}-{}-{number}", std::process::id()));
+    let beside = path.with_file_name(format!("{FILE}-{}-{number}", std::process::id()));
     // A link that lies there is not followed.
-    let mut file = std::fs::File::create_new(&aside)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&aside, path));
+    let mut file = std::fs::File::create_new(&beside)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(&beside);
     }
     written
 }
