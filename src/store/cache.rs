@@ -179,6 +179,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_process_wrote_aside_goes_when_it_is_old() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (left, mine) =
+            (folder.path().join(".answers-1-0"), folder.path().join(".answers.mine"));
+        for path in [&left, &mine] {
+            let file = std::fs::File::create(path).expect("a file");
+            let day = std::time::Duration::from_secs(24 * 60 * 60);
+            file.set_modified(std::time::SystemTime::now() - 2 * day).expect("an old file");
+        }
+        Cache::open(folder.path(), "a");
+        assert!(!left.exists() && mine.exists());
+    }
+
+    #[test]
     fn the_oldest_go_where_there_are_too_many() {
         let half = "1".repeat(MOST_FILE / 2 - 200);
         let added = [(key(1), half.clone()), (key(2), half.clone()), (key(3), half)];

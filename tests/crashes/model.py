@@ -83,11 +83,22 @@ class Model:
     changes: list[tuple[int, Entries]] = field(init=False)
     writes: dict[int, list[tuple[int, Data]]] = field(init=False)
     contents: dict[tuple[int, int, int, str], tuple[bytes, str]] = field(default_factory=dict)
+    # Changes by their number, and those of each folder.
+    by_number: dict[int, Entries] = field(init=False)
+    folders: dict[int, list[tuple[int, str, int | None]]] = field(init=False)
+    # All folders after so many operations, of which nothing is lost.
+    whole: tuple[int, dict[int, dict[str, int]]] = field(init=False)
 
     def __post_init__(self) -> None:
         ops = self.recording.ops
         self.safe = [float("inf")] * len(ops)
         self.changes = [(i, op) for i, op in enumerate(ops) if isinstance(op, Entries)]
+        self.by_number = dict(self.changes)
+        self.folders = {i.number: [] for i in self.recording.inodes if i.is_folder}
+        for i, change in self.changes:
+            for folder, name, inode in change.changes:
+                self.folders[folder].append((i, name, inode))
+        self.whole = (-1, {})
         self.writes = {}
         for i, op in enumerate(ops):
             if isinstance(op, Data):
@@ -134,19 +145,30 @@ class Model:
             if any(i < after <= self.safe[i] for i, _ in writes)
         ]
 
+    def folder(self, number: int, after: int, without: frozenset[int]) -> dict[str, int]:
+        """The entries of a folder after so many operations, without some of them."""
+        entries = dict(self.recording.inodes[number].entries)
+        for i, name, inode in self.folders[number]:
+            if i >= after:
+                break
+            if i in without:
+                continue
+            if inode is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = inode
+        return entries
+
     def tree(self, state: State) -> Tree:
         """What a crash leaves."""
-        entries = {i.number: dict(i.entries) for i in self.recording.inodes if i.is_folder}
-        for i, op in self.changes:
-            if i >= state.after:
-                break
-            if i in state.without:
-                continue
-            for folder, name, inode in op.changes:
-                if inode is None:
-                    entries[folder].pop(name, None)
-                else:
-                    entries[folder][name] = inode
+        after, whole = self.whole
+        if after != state.after:
+            whole = {n: self.folder(n, state.after, frozenset()) for n in self.folders}
+            self.whole = state.after, whole
+        entries = dict(whole)
+        for i in state.without:
+            for folder, _, _ in self.by_number[i].changes:
+                entries[folder] = self.folder(folder, state.after, state.without)
         ways = dict(state.missing)
 
         def content(inode: int) -> tuple[bytes, str]:

@@ -93,6 +93,8 @@ def chosen(
     counts["classes"] = len(first)
     states = list(first.values())
     if options.all:
+        if options.most:
+            states = chance.sample(states, min(options.most, len(states)))
         states += chance.sample(others, min(options.more, len(others)))
     else:
         states = chance.sample(states, min(options.sample, len(states)))
@@ -156,6 +158,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every class of states")
     parser.add_argument("--sample", type=int, default=8, help="states of each command")
     parser.add_argument("--more", type=int, default=40, help="with --all: further states of each")
+    parser.add_argument("--most", type=int, help="with --all: no more classes of each than these")
     parser.add_argument("--only", action="append", default=[], help="commands that hold this word")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="states that are checked at a time")
