@@ -26,6 +26,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("interrupted", "the work was stopped before it was done, by somebody or by a limit of time"),
     ("io", "reading or writing failed: the disk is full, access is denied"),
     ("json-invalid", "a file is no JSON at some byte"),
+    ("limit", "a query took more time, memory or disk than it may"),
     ("metric-header", "the header of a SQL file breaks its grammar"),
     ("metric-not-applicable", "a metric has no value on any of the traces, and the reason is said"),
     ("metric-unknown", "there is no metric, view, table or function of that name"),
@@ -180,8 +181,29 @@ impl From<duckdb::Error> for Error {
             return Self::new("io", text.trim_end().to_owned())
                 .hint("free some space, or give another place with --data DIR");
         }
-        Self::new("sql", text.trim_end().to_owned())
+        limit(&text).unwrap_or_else(|| Self::new("sql", text.trim_end().to_owned()))
     }
+}
+
+/// The error of a query that went over a limit, if the words of DuckDB are such.
+#[cfg(feature = "sql")]
+fn limit(text: &str) -> Option<Error> {
+    if text.contains("exceeded maximum execution time") {
+        return Some(
+            Error::new("limit", "the query took longer than it may")
+                .hint("ask for less, or give it more time: --timeout SECONDS"),
+        );
+    }
+    let (_, what) = text.split_once("Out of Memory Error: ")?;
+    let what = what.lines().next().unwrap_or_default().trim_end_matches('.');
+    Some(match text.contains("max_temp_directory_size") {
+        true => Error::new("limit", "the query puts more on the disk than it may")
+            .facts(what)
+            .hint("ask for less, or give it more room: --spill-limit SIZE"),
+        false => Error::new("limit", "the query needs more memory than it may have")
+            .facts(what)
+            .hint("ask for less, or give it more: --memory-limit SIZE"),
+    })
 }
 
 impl From<arrow::error::ArrowError> for Error {

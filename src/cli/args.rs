@@ -66,9 +66,15 @@ pub struct Global {
     #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
     /// Memory for sorting and joining, e.g. 1GB [default: 144MB to ingest, with more than two
-    /// threads 100MB for each; 80 % of RAM to query]
+    /// threads 100MB for each; 80 % of RAM to query, 4GB at most with --sql-dir or --sandbox]
     #[arg(long, global = true, value_name = "SIZE", default_value = "", hide_default_value = true)]
     pub memory_limit: String,
+    /// Longest that a query may take, 0 for no limit [default: none; 300 with --sql-dir]
+    #[arg(long, global = true, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Most that queries put on disk, e.g. 4GB [default: 16GB]
+    #[arg(long, global = true, value_name = "SIZE", default_value = "", hide_default_value = true)]
+    pub spill_limit: String,
     /// Results only: no summary, no warnings
     #[arg(short, long, global = true)]
     pub quiet: bool,

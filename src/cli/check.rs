@@ -8,7 +8,7 @@ use duckdb::Connection;
 
 use crate::cli::args::CheckArgs;
 use crate::cli::context::Context;
-use crate::engine::{Settings, connect, empty_tables, lint_probe};
+use crate::engine::{connect, empty_tables, lint_probe};
 use crate::error::{Error, Result, io};
 use crate::registry::wrap::{COLUMNS, wrapped};
 use crate::registry::{lint, pages};
@@ -60,7 +60,8 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
 
 /// The empty tables of the schema, with the derived tables and the views over them.
 fn empty_engine(context: &Context) -> Result<Connection> {
-    let connection = connect(&Settings::default())?;
+    // A query that is only planned may compute, too.
+    let connection = connect(&context.settings().for_files(&context.registry))?;
     empty_tables(&connection)?;
     let of_file = |e: duckdb::Error, path: &str| Error::from(e).at(path.to_owned());
     for data in context.registry.derived_data() {

@@ -1,6 +1,7 @@
 //! The context that every command runs in.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::cli::args::Global;
 use crate::cli::printer::Printer;
@@ -28,6 +29,8 @@ pub struct Context {
     pub interrupt: Interrupt,
     /// The watcher of ingests.
     pub watcher: Watcher,
+    /// Whether the process is the program's own.
+    pub own_process: bool,
 }
 
 impl Context {
@@ -42,6 +45,7 @@ impl Context {
             registry: Registry::load(global.sql_dir.as_deref())?,
             interrupt: Interrupt::default(),
             watcher,
+            own_process: false,
             global,
         })
     }
@@ -51,6 +55,10 @@ impl Context {
         Settings {
             threads: self.global.jobs,
             memory_limit: self.global.memory_limit.clone(),
+            timeout: self.global.timeout.map(Duration::from_secs),
+            spill_limit: self.global.spill_limit.clone(),
+            strange: false,
+            own_process: self.own_process,
             data: self.store.path.clone(),
             interrupt: self.interrupt.clone(),
         }

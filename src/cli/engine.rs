@@ -72,8 +72,15 @@ fn run(context: &Context, engine: &Engine, plan: &OsStr, input: &str) -> Result<
     if let Some(folder) = &context.global.sql_dir {
         client.arg("--sql-dir").arg(absolute(folder));
     }
-    if !context.global.memory_limit.is_empty() {
-        client.arg("--memory-limit").arg(&context.global.memory_limit);
+    let sizes = [
+        ("--memory-limit", &context.global.memory_limit),
+        ("--spill-limit", &context.global.spill_limit),
+    ];
+    for (option, size) in sizes.into_iter().filter(|(_, size)| !size.is_empty()) {
+        client.arg(option).arg(size);
+    }
+    if let Some(seconds) = context.global.timeout {
+        client.arg("--timeout").arg(seconds.to_string());
     }
     if context.global.quiet {
         client.arg("--quiet");

@@ -118,7 +118,7 @@ pub fn program(words: Vec<OsString>) -> u8 {
     let is_task = matches!(cli.command, Command::Task(_));
     let outcome = Context::new(cli.global, watcher)
         .map_err(Errors::from)
-        .and_then(|context| run(&context, &cli.command));
+        .and_then(|context| run(&Context { own_process: true, ..context }, &cli.command));
     match outcome {
         Ok(()) => 0,
         Err(Errors(errors)) => {

@@ -11,7 +11,7 @@ use crate::cli::metric_tables::MetricTables;
 use crate::cli::select;
 use crate::cli::split::code_of;
 use crate::cli::terminal::printable;
-use crate::engine::{Engine, Selection};
+use crate::engine::{Engine, Selection, Settings};
 use crate::error::Result;
 use crate::report::Grid;
 
@@ -78,7 +78,8 @@ impl<'c> Session<'c> {
     /// As [`Session::open`].
     pub fn of(context: &'c Context, traces: Vec<String>, sandbox: bool) -> Result<Self> {
         let directories = context.directories(&traces)?;
-        let engine = Engine::open(&directories, &context.registry, &context.settings())?;
+        let settings = Settings { strange: sandbox, ..context.settings() };
+        let engine = Engine::open(&directories, &context.registry, &settings)?;
         // Of a query that takes long it is known how far it is. No session needs it.
         let _ = engine.connection.set_query_progress_tracking(true);
         if sandbox {
@@ -163,7 +164,7 @@ impl<'c> Session<'c> {
                 Err(error) if error.message.contains("does not exist") => error,
                 done => {
                     self.after(sql, done.is_ok())?;
-                    return done;
+                    return done.map_err(|error| self.engine.with_limit(error));
                 }
             };
             if in_transaction {

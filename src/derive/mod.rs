@@ -24,7 +24,8 @@ use crate::derive::files::{
     WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
 };
 use crate::derive::host::HostTimes;
-use crate::derive::share::{Limits, Share, memory_mb};
+use crate::derive::share::{Limits, Share};
+use crate::engine::limits::memory_mb;
 use crate::engine::select;
 use crate::error::{Error, Result, io};
 use crate::pool::lock;
@@ -121,14 +122,14 @@ impl Derive<'_> {
     fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
         let times = if self.memory_limit.is_empty() { 3 } else { 1 };
         for time in 0..times {
-            match connection.execute_batch(sql) {
-                Err(e) if is_out_of_memory(&e) => {}
-                outcome => return Ok(outcome?),
+            match connection.execute_batch(sql).map_err(Error::from) {
+                Err(e) if e.code == "limit" => {}
+                outcome => return outcome,
             }
             connection.execute_batch(&match time {
                 0 => "SET threads = 1".to_owned(),
                 _ => {
-                    let twice = memory_mb(connection)?.saturating_mul(2);
+                    let twice = memory_mb(connection)?.unwrap_or(0).saturating_mul(2);
                     format!("SET memory_limit = '{}MB'", twice.max(AGAIN_MB * time))
                 }
             })?;
@@ -169,7 +170,7 @@ impl Derive<'_> {
             let mut connection = self.connection(share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 match self.part(what, &work, &connection, by_rank, over_ranks, part) {
-                    Err(e) if side_by_side > 1 && is_out_of_memory(&e) => {
+                    Err(e) if side_by_side > 1 && e.code == "limit" => {
                         lock(&aside).push(part);
                         connection = self.connection(share, &work)?;
                     }
@@ -249,19 +250,6 @@ impl Derive<'_> {
     }
 }
 
-/// An error with what helps where the memory was too little.
-fn hinted(error: Error) -> Error {
-    match is_out_of_memory(&error) {
-        true => error.hint("give it more: --memory-limit 1GB"),
-        false => error,
-    }
-}
-
-/// Whether DuckDB had too little memory for a statement.
-pub(crate) fn is_out_of_memory(error: &impl std::fmt::Display) -> bool {
-    error.to_string().contains("Out of Memory")
-}
-
 /// The ranks of a trace, in parts that are looked at together, with their rows.
 fn ranks_together(connection: &Connection) -> Result<Vec<(Vec<i64>, i64)>> {
     let mut statement = connection.prepare(
@@ -333,7 +321,7 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
-        self.all(what).map_err(hinted)
+        self.all(what)
     }
 
     fn all(&self, what: &ToDerive<'_>) -> Result<()> {
@@ -393,7 +381,6 @@ impl Derive<'_> {
         let (by_rank, over_ranks) = self.files();
         let connection = self.alone(what.work)?;
         self.part(what, what.work, &connection, &by_rank, &read_by(&over_ranks), part)
-            .map_err(hinted)
     }
 
     /// Makes the tables that look at all ranks, of those of the parts.
@@ -402,7 +389,7 @@ impl Derive<'_> {
     /// `sql` or `io`.
     pub fn across(&self, what: &ToDerive<'_>) -> Result<()> {
         let connection = self.alone(what.work)?;
-        self.make_across(&connection, what).map_err(hinted)
+        self.make_across(&connection, what)
     }
 
     fn make_across(&self, connection: &Connection, what: &ToDerive<'_>) -> Result<()> {

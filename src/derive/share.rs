@@ -6,6 +6,7 @@ use std::path::Path;
 
 use duckdb::Connection;
 
+use crate::engine::limits::memory_mb;
 use crate::engine::{Settings, connect};
 use crate::error::Result;
 use crate::sql_text::sql_string;
@@ -72,48 +73,12 @@ impl Limits<'_> {
     /// take a third less work than one on two threads and then the other.
     pub(super) fn shares(&self, connection: &Connection, parts: usize) -> Result<(usize, Share)> {
         let threads = self.all_threads();
-        let memory_mb = memory_mb(connection)?;
+        let memory_mb = memory_mb(connection)?.unwrap_or(MEMORY_MB);
         let side_by_side = parts.min(threads).min(memory_mb / PART_MB).max(1);
         let share = Share {
             threads: threads / side_by_side,
             memory_mb: (side_by_side > 1).then_some(memory_mb / side_by_side),
         };
         Ok((side_by_side, share))
-    }
-}
-
-/// Megabytes that a connection may take.
-pub(super) fn memory_mb(connection: &Connection) -> Result<usize> {
-    let limit: String =
-        connection.query_row("SELECT current_setting('memory_limit')", [], |row| row.get(0))?;
-    Ok(megabytes(&limit).unwrap_or(MEMORY_MB))
-}
-
-/// Megabytes of a size as DuckDB writes it, whatever was given: `152.5 MiB`.
-fn megabytes(size: &str) -> Option<usize> {
-    let (number, unit) = size.split_once(' ')?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let tenths =
-        whole.parse::<usize>().ok()?.checked_mul(10)? + fraction.get(..1)?.parse::<usize>().ok()?;
-    // In tenths of so many bytes.
-    let bytes: usize = match unit {
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => return None,
-    };
-    // Rounded: 160 MB are 152.5 MiB.
-    Some(tenths.checked_mul(bytes)?.checked_add(5_000_000)? / 10_000_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::megabytes;
-
-    #[test]
-    fn sizes_are_read_as_duckdb_writes_them() {
-        let sizes = ["152.5 MiB", "1.0 GiB", "18.8 GiB", "512 bytes", "many MiB"];
-        assert_eq!(sizes.map(megabytes), [Some(160), Some(1074), Some(20186), None, None]);
     }
 }

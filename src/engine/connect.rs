@@ -1,10 +1,12 @@
 //! A connection to DuckDB: its limits, and the SQL functions.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use duckdb::{Config, Connection};
 
 use crate::engine::interrupt::Interrupt;
+use crate::engine::limits;
 use crate::error::{Error, Result};
 
 /// Traces with fewer rows in all their tables are small.
@@ -26,8 +28,16 @@ pub struct Settings {
     pub threads: usize,
     /// Memory limit, as DuckDB writes sizes; empty for DuckDB's own default.
     pub memory_limit: String,
+    /// Longest that a statement may take; None or 0 for no limit.
+    pub timeout: Option<Duration>,
+    /// Most that queries put on disk, as DuckDB writes sizes; empty for the default.
+    pub spill_limit: String,
     /// The data directory, below which queries put what they cannot hold in memory.
     pub data: PathBuf,
+    /// Whether statements of a stranger are among those that run.
+    pub strange: bool,
+    /// Whether the process is the program's own, and may get limits.
+    pub own_process: bool,
     /// The means to stop the queries.
     pub interrupt: Interrupt,
 }
@@ -60,6 +70,11 @@ pub fn connect(settings: &Settings) -> Result<Connection> {
     }
     let connection = Connection::open_in_memory_with_flags(config)?;
     connection.execute_batch("SET enable_progress_bar = false")?;
+    if let Some(timeout) = settings.timeout {
+        let millis = timeout.as_millis().max(1);
+        connection.execute_batch(&format!("SET max_execution_time = {millis}"))?;
+    }
+    limits::bound(&connection, settings)?;
     crate::functions::register(&connection)?;
     Ok(connection)
 }

@@ -9,7 +9,6 @@ use duckdb::types::Value as SqlValue;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::engine::admit::explained;
 use crate::engine::lacking::{needs, why_null, without_files, without_rows};
 use crate::engine::remarks::{ANSWER, remark, with_remarks};
 use crate::engine::{Engine, ResultRow, Settings, json};
@@ -280,7 +279,7 @@ fn first_reason(engine: &Engine<'_>, file: &SqlFile) -> Result<Option<String>> {
         let reason: Option<String> = engine
             .connection
             .query_row(&sql, [], |row| row.get(0))
-            .map_err(|e| explained(engine.registry, file, e))?;
+            .map_err(|e| engine.explained(file, e))?;
         if reason.is_some() {
             return Ok(reason);
         }
@@ -343,7 +342,7 @@ pub(super) fn ask(
         }
         Ok(bound_rows(engine, sql, bound)?.1)
     };
-    rows().map_err(|e| explained(engine.registry, file, e))
+    rows().map_err(|e| engine.explained(file, e))
 }
 
 /// The columns of a query with the parameters that it names, and its rows.
@@ -377,7 +376,7 @@ pub fn schema(registry: &Registry, settings: &Settings, file: &SqlFile) -> Resul
     engine.admit_file(file, file.query())?;
     let (bound, _) = bound(&file.header, &Params::new())?;
     let rows = bound_rows(&engine, file.query(), &bound);
-    Ok(rows.map_err(|e| explained(registry, file, e))?.0)
+    Ok(rows.map_err(|e| engine.explained(file, e))?.0)
 }
 
 /// A query with the values of its parameters in their places; None where one is a text, which is

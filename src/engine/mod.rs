@@ -9,6 +9,7 @@ pub mod interrupt;
 pub mod json;
 pub mod kept;
 mod lacking;
+pub mod limits;
 pub mod metric;
 mod probe;
 mod remarks;
@@ -20,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use duckdb::Connection;
 
@@ -53,6 +55,8 @@ pub struct Engine<'r> {
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
     interrupt: Interrupt,
+    /// Longest that a statement may take.
+    timeout: Option<Duration>,
     /// The traces whose tables were made, as they were then: where, and of which identity.
     held: RefCell<BTreeMap<PathBuf, Held>>,
     /// The folder for rows that queries cannot hold in memory, and for the traces that are held;
@@ -99,7 +103,8 @@ impl<'r> Engine<'r> {
         registry: &'r Registry,
         settings: &Settings,
     ) -> Result<Self> {
-        let connection = connect(settings)?;
+        let settings = settings.clone().for_files(registry);
+        let connection = connect(&settings)?;
         // DuckDB makes an ASOF join of few rows a loop over all pairs, and its guess of their
         // number is often wrong.
         connection.execute_batch(
@@ -108,10 +113,16 @@ impl<'r> Engine<'r> {
         // DuckDB's own choice is a folder in whatever directory the program runs in.
         let scratch = Scratch::below(&[&settings.data, &std::env::temp_dir()]).map(Arc::new);
         let spill = scratch.as_ref().map(|s| s.path.to_string_lossy()).unwrap_or_default();
-        connection.execute_batch(&format!(
-            "SET temp_directory = {}; SET max_temp_directory_size = '{MOST_SPILLED}';",
-            sql_string(&spill)
-        ))?;
+        connection.execute_batch(&format!("SET temp_directory = {}", sql_string(&spill)))?;
+        let most = match &*settings.spill_limit {
+            "" => MOST_SPILLED,
+            given => given,
+        };
+        let limit = format!("SET max_temp_directory_size = {}", sql_string(most));
+        connection.execute_batch(&limit).map_err(|_| {
+            Error::new("usage", format!("{most:?} is no size of a disk"))
+                .hint("write a number and a unit: --spill-limit 4GB")
+        })?;
         settings.interrupt.watch(&connection);
         Ok(Self {
             connection,
@@ -127,6 +138,7 @@ impl<'r> Engine<'r> {
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
             interrupt: settings.interrupt.clone(),
+            timeout: settings.timeout,
             held: RefCell::default(),
             scratch,
         })
@@ -149,6 +161,7 @@ impl<'r> Engine<'r> {
             made: self.made.clone(),
             locked: self.locked.clone(),
             interrupt: self.interrupt.clone(),
+            timeout: self.timeout,
             held: self.held.clone(),
             scratch: self.scratch.clone(),
         })
@@ -297,7 +310,7 @@ impl<'r> Engine<'r> {
         self.admit_file(view, view.query())?;
         let kind = self.kind(name);
         let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
-        self.connection.execute_batch(&sql).map_err(|e| explained(self.registry, view, e))
+        self.connection.execute_batch(&sql).map_err(|e| self.explained(view, e))
     }
 
     /// Makes the tables and views that a file reads.
@@ -374,6 +387,21 @@ impl<'r> Engine<'r> {
             return Ok(());
         }
         select_only(&self.connection, sql).map(|_| ())
+    }
+
+    /// An error of a statement, with the limit where it took too long.
+    pub fn with_limit(&self, error: Error) -> Error {
+        match self.timeout {
+            Some(limit) if error.code == "limit" && error.facts.is_none() => {
+                error.facts(format!("limit: {} s", limit.as_secs_f64()))
+            }
+            _ => error,
+        }
+    }
+
+    /// The error of a file's query that DuckDB refuses.
+    fn explained(&self, file: &SqlFile, error: duckdb::Error) -> Error {
+        self.with_limit(explained(self.registry, file, error))
     }
 
     /// Refuses a text out of a file that is not one `SELECT`.

@@ -8,7 +8,6 @@ use duckdb::types::Value as SqlValue;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::admit::explained;
 use crate::engine::lacking::{needs, why_null, without_rows};
 use crate::engine::{Engine, json};
 use crate::error::Result;
@@ -36,7 +35,7 @@ pub fn rows(
     limit: usize,
 ) -> Result<Rows> {
     let header = &file.header;
-    let fail = |e: duckdb::Error| explained(engine.registry, file, e);
+    let fail = |e: duckdb::Error| engine.explained(file, e);
     let name = &file.header.name;
     let is_kept = engine.registry.view(name).is_some() && engine.is_kept(name);
     let sql = if is_kept {

@@ -1,10 +1,11 @@
 //! A trace as one timeline of all its ranks, for viewers.
 //!
 //! `scope` says which ranks there are and what their clocks are off, `select` what of them is asked
-//! for. `recorded` reads what the profiler saw (with what stands `beside` it), `own` what the program knows besides, `slices` the
-//! rows of a query; each gives its events in the order of time to a `stage`, which puts them on
-//! tracks where they nest. A sink (`timeline`) writes them in a form: `perfetto` (over `wire`) or
-//! `chrome`. `kineto` writes what was recorded alone, a file for each rank.
+//! for. `recorded` reads what the profiler saw (with what stands `beside` it), `own` what the
+//! program knows besides, `slices` the rows of a query; each gives its events in the order of time
+//! to a `stage`, which puts them on tracks where they nest. A sink (`timeline`) writes them in a
+//! form: `perfetto` (over `wire`) or `chrome`. `kineto` writes what was recorded alone, a file for
+//! each rank.
 
 mod beside;
 mod cells;

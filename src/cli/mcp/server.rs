@@ -130,6 +130,8 @@ impl Shared {
     fn run(&self, tool: &Entry, arguments: JsonObject, stop: &Arc<Stop>) -> Result<Answer> {
         let watcher = Watcher::new(Arc::new(Ingest(stop.clone())));
         let context = Context::new(self.global.clone(), watcher)?;
+        // The server is a process of its own.
+        let context = Context { own_process: true, ..context };
         let _running = context.interrupt.begin();
         stop.watch(&context.interrupt)?;
         (tool.run)(&Call { context: &context, roots: &self.roots, stop }, arguments)

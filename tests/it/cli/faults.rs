@@ -429,10 +429,15 @@ fn a_damaged_trace_is_refused_and_ingested_anew() {
         [&|| cut("manifest.json"), &|| std::fs::remove_file(&parquet).expect("it is there")];
     for damage in damages {
         damage();
-        for args in [&metric[..], &["sql", "SELECT count(*) FROM device_events"]] {
+        let sql = ["sql", "SELECT count(*) FROM device_events"];
+        for args in [&metric[..], &[&sql[..], &["--trace", "job"]].concat()] {
             let run = place.run(args);
             assert_eq!((run.code, run.errors()), (1, vec!["trace-unknown"]), "{}", run.stderr);
         }
+        // Of all traces it is left out, and said.
+        let run = place.run(&sql);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(run.stderr.starts_with("warning[trace-unknown]"), "{}", run.stderr);
         assert_eq!(ranks_read(&place.run(&["ingest", "job"])), 4);
         assert_eq!(place.run(&metric).done(), value);
     }

@@ -141,3 +141,62 @@ fn a_view_is_one_select() {
     place.run(&["metric", "reads_mine", "--sql-dir", "own"]);
     assert!(!leak.exists(), "a view wrote {}", leak.display());
 }
+
+#[test]
+fn a_query_has_limits_of_time_memory_and_disk() {
+    let place = ingested();
+    let endless = "count(*) FROM range(1000000) AS a, range(1000000) AS b WHERE a.range <> b.range";
+    own_metric(&place, "forever", &format!("(SELECT {endless})"));
+    own_metric(&place, "ranks_here", "count(*)");
+    let words = ["metric", "forever", "ranks_here", "--sql-dir", "own", "--timeout", "1"];
+    let run = place.run(&words);
+    assert!(run.stdout.starts_with("ranks_here of job: 2"), "the others answer: {}", run.stdout);
+    assert_snapshot!(run.stderr, @r"
+    error[limit]: the query took longer than it may
+      --> own/forever.v1.sql
+      limit: 1 s
+    hint: ask for less, or give it more time: --timeout SECONDS
+    ");
+    assert_eq!((run.code, run.errors()), (1, vec!["limit"]));
+    let sql = |query: &str, words: &[&str]| {
+        let run = place.run(&[&["sql", query][..], words].concat());
+        assert_eq!((run.code, run.errors()), (1, vec!["limit"]), "{}", run.stderr);
+        run.stderr
+    };
+    assert_snapshot!(sql(&format!("SELECT {endless}"), &["--timeout", "1"]), @r"
+    error[limit]: the query took longer than it may
+      limit: 1 s
+    hint: ask for less, or give it more time: --timeout SECONDS
+    ");
+    let most = "SELECT count(DISTINCT (i, i * 7, i || 'abc')) FROM range(9000000) AS t (i)";
+    let disk = sql(most, &["--memory-limit", "50MB", "--spill-limit", "2MB"]);
+    assert!(disk.contains("--spill-limit SIZE"), "{disk}");
+    let list = "SELECT len(list(i)) FROM range(90000000) AS t (i)";
+    let memory = sql(list, &["--memory-limit", "50MB", "--sandbox"]);
+    assert!(memory.contains("--memory-limit SIZE"), "{memory}");
+    let left = std::fs::read_dir(place.data()).expect("the data directory");
+    let left = left.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    assert!(!left.into_iter().any(|name| name.contains("spill")), "nothing is left behind");
+    for words in [["--spill-limit", "much"], ["--memory-limit", "much"]] {
+        let run = place.run(&["sql", "SELECT 1", words[0], words[1]]);
+        assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{}", run.stderr);
+    }
+}
+
+/// DuckDB counts what it sorts and joins, and not the values that a function makes.
+#[cfg(target_os = "linux")]
+#[test]
+fn one_value_of_a_stranger_does_not_take_the_machine() {
+    let place = ingested();
+    own_metric(&place, "huge", "any_value(len(list_sort(range(2000000000))))");
+    for words in [
+        &["metric", "huge", "--sql-dir", "own"][..],
+        &["sql", "SELECT len(list_sort(range(2000000000)))", "--sandbox"],
+    ] {
+        let run = place.run(words);
+        assert_eq!((run.code, run.errors()), (1, vec!["limit"]), "{}", run.stderr);
+    }
+    // It is planned, which computes what has no column in it.
+    let run = place.run(&["check", "--sql-dir", "own"]);
+    assert_eq!(run.errors(), vec!["check-failed"], "only its unit is wrong: {}", run.stderr);
+}
