@@ -20,6 +20,9 @@ WORK = (".tmp-", ".ccl-sql-spill-")
 # Hidden files that stay where another job was killed: files that were read wait for its ingest.
 READ = (".answers", ".tmp-")
 
+# Where every answer is kept nothing is opened that removes the spill of a killed command.
+ASKED = (".answers", ".ccl-sql-spill-")
+
 # An operation that a file system refuses: the exchange of two names.
 NO_EXCHANGE = "renameat2:error=EINVAL"
 
@@ -221,8 +224,7 @@ COMMANDS = (
         beside=True,
         next=("metric", "--all", "--format", "json"),
         then=({"job": "two", "b": "b"},),
-        # Where every answer is kept nothing is opened that removes what a killed one left.
-        stays=(".answers", ".ccl-sql-spill-"),
+        stays=ASKED,
     ),
     Command(
         "report",
@@ -230,6 +232,7 @@ COMMANDS = (
         ({"job": "two"},),
         output="out/report.html",
         next=(*REPORT, "out/report.html", "--force"),
+        stays=ASKED,
     ),
     Command(
         "workbook",
@@ -238,6 +241,7 @@ COMMANDS = (
         output="out/book.xlsx",
         replaces=True,
         next=(*REPORT, "out/book.xlsx", "--force"),
+        stays=ASKED,
     ),
     Command(
         "timeline",
@@ -245,6 +249,7 @@ COMMANDS = (
         ({"job": "two"},),
         output="out/job.pftrace",
         next=(*EXPORT, "-o", "out/job.pftrace", "--force"),
+        stays=ASKED,
     ),
     Command(
         "database",
@@ -253,6 +258,7 @@ COMMANDS = (
         output="out.duckdb",
         same=False,
         next=(*EXPORT, "--duckdb", "out.duckdb", "--table", "steps", "--force"),
+        stays=ASKED,
     ),
     planned("plan", ("plan", "JOB"), -1, {}),
     planned("task read", ("task", "read", "PLAN", "0/1"), 0, {}),
