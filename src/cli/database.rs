@@ -18,7 +18,7 @@ use crate::engine::metric::{MetricResult, Params, check_params};
 use crate::error::{Error, Result, io};
 use crate::registry::SqlFile;
 use crate::registry::units::human;
-use crate::report::staged::vacant;
+use crate::report::staged::{aside_name, settled, sweep, vacant};
 use crate::schema::{SCHEMA_VERSION, TABLES};
 use crate::sql_text::{sql_name, sql_string};
 use crate::store::manifest::Manifest;
@@ -216,14 +216,16 @@ struct Temporary {
 
 impl Temporary {
     fn beside(path: &Path) -> Self {
-        let name = format!(".ccl-sql.{}.duckdb.tmp", std::process::id());
-        Self { path: path.with_file_name(name) }
+        sweep(path.parent().unwrap_or(path));
+        Self { path: path.with_file_name(aside_name("duckdb")) }
     }
 
     /// Puts the file in its place, whole and on the disk.
     fn put(&self, path: &Path) -> Result<()> {
         let synced = std::fs::File::open(&self.path).and_then(|file| file.sync_all());
-        synced.and_then(|()| std::fs::rename(&self.path, path)).map_err(|e| io(path, &e))
+        synced.and_then(|()| std::fs::rename(&self.path, path)).map_err(|e| io(path, &e))?;
+        settled(path.parent().unwrap_or(path));
+        Ok(())
     }
 }
 

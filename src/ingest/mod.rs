@@ -58,6 +58,7 @@ pub fn ingest(
         Err(errors) => return Ok(Outcome { errors, ..outcome }),
     };
     let store = &Store { durable: store.durable && !options.no_sync, ..store.clone() };
+    store.recover();
     let found = All::of(store);
     let jobs = jobs(paths, options, &given, &found, &mut outcome)?;
     ingest_jobs(&jobs, &found, store, derive, &Alone, &mut outcome);

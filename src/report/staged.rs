@@ -1,13 +1,30 @@
 //! Output files: all files of a command appear, each whole, or none does.
 //!
 //! Files are written under other names beside their places, and renamed when the last one is there.
-//! Whatever stops a command before leaves the folders as they were.
+//! Whatever stops a command before leaves the folders as they were; what a killed one left there, the
+//! next one removes when it is a day old.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, io};
+use crate::store::{aside, sync};
+
+/// The beginning of the names of files that are not yet in their places, and what else they hold.
+/// DuckDB adds an ending to the name of a file that it writes.
+const ASIDE: (&str, &str) = (".ccl-sql.", ".tmp");
+
+/// A name for a file that is not yet in its place, which no other process takes.
+pub fn aside_name(rest: &str) -> String {
+    format!("{}{}.{rest}{}", ASIDE.0, std::process::id(), ASIDE.1)
+}
+
+/// Removes what killed commands left in a folder.
+pub fn sweep(folder: &Path) {
+    aside::sweep(folder, |name| name.starts_with(ASIDE.0) && name.contains(ASIDE.1));
+}
 
 /// Files that are written, and not yet in their places.
 #[derive(Debug)]
@@ -17,12 +34,14 @@ pub struct Staged {
     files: Vec<(PathBuf, PathBuf)>,
     /// Folders that were made, outer ones first.
     folders: Vec<PathBuf>,
+    /// Folders whose entries change.
+    changed: BTreeSet<PathBuf>,
 }
 
 impl Staged {
     /// An output without files; with `force` its files take the place of others.
     pub fn new(force: bool) -> Self {
-        Self { force, files: Vec::new(), folders: Vec::new() }
+        Self { force, files: Vec::new(), folders: Vec::new(), changed: BTreeSet::new() }
     }
 
     /// Adds a file for a place. Devices and pipes get the bytes at once.
@@ -53,10 +72,13 @@ impl Staged {
         if let Some(folder) = place.parent().filter(|f| !f.as_os_str().is_empty()) {
             self.folder(folder)?;
         }
+        let folder = place.parent().unwrap_or(Path::new(""));
+        if self.changed.insert(folder.to_owned()) {
+            sweep(folder);
+        }
         // A short name: that of the file may be as long as the file system takes.
         let number = self.files.len();
-        let temporary =
-            place.with_file_name(format!(".ccl-sql.{}.{number}.tmp", std::process::id()));
+        let temporary = place.with_file_name(aside_name(&number.to_string()));
         let file = File::create(&temporary);
         self.files.push((temporary, place));
         file.map_err(|e| failed(path, &e))
@@ -80,6 +102,7 @@ impl Staged {
                 _ => Err(io(folder, &e)),
             })?;
             self.folders.push(folder.to_owned());
+            self.changed.extend(folder.parent().map(Path::to_owned));
         }
         Ok(())
     }
@@ -97,6 +120,7 @@ impl Staged {
             self.files.remove(0);
             self.folders.clear();
         }
+        self.changed.iter().for_each(|folder| settled(folder));
         Ok(())
     }
 }
@@ -132,6 +156,12 @@ pub fn vacant(path: &Path, force: bool) -> Result<()> {
 /// Those of the file.
 pub fn synced(path: &Path, file: &File) -> std::io::Result<()> {
     if is_special(path) { Ok(()) } else { file.sync_all() }
+}
+
+/// Waits until the entries of a folder are on the disk, as far as it can be opened: each file is
+/// whole in any case.
+pub fn settled(folder: &Path) {
+    let _ = sync::folder(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
 }
 
 /// The error of a file that takes no more bytes.
@@ -202,6 +232,20 @@ mod tests {
         staged.commit().expect("renamed");
         assert_eq!(names(folder.path()), ["b", "c", "new", "new/deep", "new/deep/a"]);
         assert_eq!(std::fs::read(at("c")).expect("read"), b"c");
+    }
+
+    #[test]
+    fn what_a_killed_command_left_goes_when_it_is_old() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for name in [".ccl-sql.1.0.tmp", ".ccl-sql.1.duckdb.tmp.wal", ".ccl-sql.mine"] {
+            let file = File::create(at(name)).expect("a file");
+            let day = std::time::Duration::from_secs(24 * 60 * 60);
+            file.set_modified(std::time::SystemTime::now() - 2 * day).expect("an old file");
+        }
+        File::create(at(".ccl-sql.2.0.tmp")).expect("a file of one that runs");
+        write_file(&at("a"), b"a", false).expect("written");
+        assert_eq!(names(folder.path()), [".ccl-sql.2.0.tmp", ".ccl-sql.mine", "a"]);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::store::aside;
+
 /// Name of the file in the directory of a trace, and in that of all traces.
 const FILE: &str = ".answers";
 
@@ -39,6 +41,9 @@ pub struct Cache {
 impl Cache {
     /// The answers in a folder that are of what `of` stands for.
     pub fn open(folder: &Path, of: &str) -> Self {
+        aside::sweep(folder, |name| {
+            name.strip_prefix(FILE).is_some_and(|rest| rest.starts_with('-'))
+        });
         let path = folder.join(FILE);
         let head = format!("ccl-sql answers 1 {of}\n");
         let text = read(&path, &head);
@@ -112,12 +117,12 @@ fn merged(text: &str, head: &str, added: &[(String, String)]) -> String {
 /// Writes a file aside, and puts it in its place.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let number = ASIDE.fetch_add(1, Ordering::Relaxed);
-    let aside = path.with_file_name(format!("{FILE}-{}-{number}", std::process::id()));
+    let beside = path.with_file_name(format!("{FILE}-{}-{number}", std::process::id()));
     // A link that lies there is not followed.
-    let mut file = std::fs::File::create_new(&aside)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&aside, path));
+    let mut file = std::fs::File::create_new(&beside)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(&beside);
     }
     written
 }
@@ -171,6 +176,20 @@ mod tests {
         none.put(key(1), "1".to_owned());
         none.save();
         assert_eq!(none.get(&key(1)), None);
+    }
+
+    #[test]
+    fn what_a_killed_process_wrote_aside_goes_when_it_is_old() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (left, mine) =
+            (folder.path().join(".answers-1-0"), folder.path().join(".answers.mine"));
+        for path in [&left, &mine] {
+            let file = std::fs::File::create(path).expect("a file");
+            let day = std::time::Duration::from_secs(24 * 60 * 60);
+            file.set_modified(std::time::SystemTime::now() - 2 * day).expect("an old file");
+        }
+        Cache::open(folder.path(), "a");
+        assert!(!left.exists() && mine.exists());
     }
 
     #[test]

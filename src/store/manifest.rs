@@ -264,23 +264,24 @@ impl Manifest {
             let name = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             self.files.insert(name, stat(&file)?.0);
         }
-        self.replace(directory)
+        self.replace(directory, &directory.join(".manifest"))
     }
 
     /// Writes the manifest in the place of the one that is there, in one step: another name of the
-    /// file that is there keeps what it says.
+    /// file that is there keeps what it says. `aside` is where it is written, on the same file
+    /// system.
     ///
     /// # Errors
     /// `io` when it cannot be written.
-    pub fn replace(&self, directory: &Path) -> Result<()> {
-        let (path, aside) = (directory.join(FILE), directory.join(".manifest"));
+    pub fn replace(&self, directory: &Path, aside: &Path) -> Result<()> {
+        let path = directory.join(FILE);
         let text = serde_json::to_string_pretty(self)
             .map_err(|e| Error::new("io", format!("cannot write the manifest: {e}")))?;
         let write = || {
-            let mut file = std::fs::File::create(&aside)?;
+            let mut file = std::fs::File::create(aside)?;
             file.write_all((text + "\n").as_bytes())?;
             file.sync_all()?;
-            std::fs::rename(&aside, &path)
+            std::fs::rename(aside, &path)
         };
         write().map_err(|e| crate::error::io(&path, &e))
     }

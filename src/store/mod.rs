@@ -5,6 +5,7 @@
 //! synced to the disk, and then takes its place by an atomic exchange, which is synced too: what
 //! was said to be there is there after a loss of power.
 
+pub mod aside;
 pub mod cache;
 pub mod files;
 pub mod held;

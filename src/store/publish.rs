@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result, io};
 use crate::store::manifest::Manifest;
+use crate::store::workspace::BEFORE;
 use crate::store::{Store, absolute, sync};
 
 impl Store {
@@ -33,8 +34,11 @@ impl Store {
         if target.exists() {
             return Err(taken());
         }
-        // The manifest first: the name that counts is that of the directory.
-        manifest.replace(&directory)?;
+        // The manifest first: the name that counts is that of the directory. It is on the disk
+        // before that changes, or the old name would find nothing after a loss of power.
+        let work = self.workspace()?;
+        manifest.replace(&directory, &work.path.join("manifest"))?;
+        self.synced(&[&directory])?;
         match rustix::fs::renameat_with(cwd, &directory, cwd, &target, flags) {
             Ok(()) => {}
             Err(rustix::io::Errno::EXIST) => return Err(taken()),
@@ -100,8 +104,15 @@ impl Store {
             match rustix::fs::renameat_with(cwd, directory, cwd, &target, flags) {
                 Ok(()) => return Ok(()), // the old one now lies in the workspace, and goes with it
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                    // No exchange on this file system: two renames, the old one aside first.
-                    let aside = directory.with_extension("old");
+                    // No exchange on this file system: two renames, the old one aside first. After
+                    // a crash between them the next workspace puts it back, so that its folder must
+                    // outlast a loss of power.
+                    let above = directory.ancestors().skip(1);
+                    let folders: Vec<&Path> = above
+                        .take_while(|folder| folder.starts_with(absolute(&self.path)))
+                        .collect();
+                    self.synced(&folders)?;
+                    let aside = directory.with_file_name(format!("{BEFORE}{name}"));
                     std::fs::rename(&target, &aside).map_err(|e| io(&target, &e))?;
                     return std::fs::rename(directory, &target).map_err(|e| {
                         // As before, if that can be had.

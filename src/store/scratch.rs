@@ -50,7 +50,7 @@ impl Drop for Scratch {
 }
 
 /// Removes the folders whose processes are gone.
-fn sweep(parent: &Path) {
+pub(crate) fn sweep(parent: &Path) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         // A link of that name is somebody's trap, and no folder of ours.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());

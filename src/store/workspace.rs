@@ -6,8 +6,10 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use walkdir::WalkDir;
+
 use crate::error::{Error, Result, io};
-use crate::store::{Store, absolute};
+use crate::store::{Store, absolute, scratch, sync};
 
 /// A folder for work in progress, removed when dropped.
 pub struct Workspace {
@@ -93,6 +95,9 @@ impl Drop for Workspace {
 
 pub(crate) const LOCK: &str = "lock";
 
+/// The beginning of the name of a trace directory that was moved aside, in a workspace.
+pub(crate) const BEFORE: &str = "before=";
+
 /// The identity of this start of the machine; empty where the system does not say it.
 pub(crate) fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
@@ -169,7 +174,7 @@ impl Store {
                 .at(self.path.display().to_string())
                 .hint("give a folder with --data DIR"));
         }
-        std::fs::create_dir_all(&self.path).map_err(|e| io(&self.path, &e))?;
+        self.make()?;
         if absolute(&self.path).to_str().is_none() {
             // DuckDB takes paths as UTF-8.
             return Err(Error::new("io", "the path of the data directory is no UTF-8")
@@ -218,9 +223,48 @@ impl Store {
                 let path = entry.path();
                 let _lock = lock(&path, true).ok()??;
                 let of = std::fs::read_to_string(path.join(LOCK)).unwrap_or_default();
+                self.put_back(&path).ok()?;
                 Some(Abandoned { _lock, path, is_whole: of == boot() })
             })
             .collect()
+    }
+
+    /// Puts what killed processes left in order: traces that were moved aside are in their places,
+    /// and what queries could not hold in memory is gone.
+    pub(crate) fn recover(&self) {
+        drop(self.abandoned());
+        scratch::sweep(&self.path);
+    }
+
+    /// Puts the traces back that were moved aside when others were to take their places, and no
+    /// other did.
+    fn put_back(&self, workspace: &Path) -> std::io::Result<()> {
+        // Beside the directory that was to take the place.
+        for entry in WalkDir::new(workspace).min_depth(1).max_depth(2) {
+            let entry = entry?;
+            let name = entry.file_name().to_str().and_then(|name| name.strip_prefix(BEFORE));
+            if let Some(target) = name.map(|name| self.directory(name))
+                && !target.exists()
+            {
+                std::fs::rename(entry.path(), target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the data directory where it is not there.
+    ///
+    /// # Errors
+    /// `io`.
+    pub(crate) fn make(&self) -> Result<()> {
+        let path = std::path::absolute(&self.path).map_err(|e| io(&self.path, &e))?;
+        let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
+        std::fs::create_dir_all(&path).map_err(|e| io(&self.path, &e))?;
+        for above in missing.iter().filter(|_| self.durable).filter_map(|path| path.parent()) {
+            // A folder that may not be opened is nobody's loss here.
+            let _ = sync::folder(above);
+        }
+        Ok(())
     }
 
     /// Removes what killed ingests of a job left, when the job is unchanged.

@@ -34,6 +34,7 @@ use crate::readers::log::Log;
 use crate::store::Store;
 use crate::store::manifest::Stored;
 use crate::store::names::valid_name;
+use crate::store::sync;
 
 /// Memory that a task needs at most, whatever it reads: an ingest stays below 300 MB.
 const TASK_MB: u64 = 512;
@@ -96,7 +97,7 @@ impl Plan {
         if let Some(name) = &options.name {
             valid_name(name)?;
         }
-        std::fs::create_dir_all(&store.path).map_err(|e| io(&store.path, &e))?;
+        store.make()?;
         let here = std::env::current_dir().map_err(|e| io(Path::new("."), &e))?;
         let mut written = Written {
             program: program(derive),
@@ -134,7 +135,11 @@ impl Plan {
             return Self::open(&plan.folder, derive);
         }
         plan.clear()?;
-        put(&plan.folder.join(PLAN), &plan.written)?;
+        put(&plan.folder.join(PLAN), &plan.written, plan.is_durable())?;
+        if let (true, Some(above)) = (plan.is_durable(), plan.folder.parent()) {
+            // A folder that may not be opened is nobody's loss here.
+            let _ = sync::folder(above);
+        }
         Ok(plan)
     }
 
@@ -240,11 +245,23 @@ impl Plan {
         std::fs::remove_dir_all(&self.folder).map_err(|e| io(&self.folder, &e))
     }
 
+    /// Whether what is done must survive a loss of power.
+    fn is_durable(&self) -> bool {
+        !self.written.options.no_sync
+    }
+
     /// An empty folder for the plan. A folder with other things is nobody's to clear.
     fn clear(&self) -> Result<()> {
         let folder = &self.folder;
-        let is_ours = folder.join(PLAN).is_file();
-        let is_empty = std::fs::read_dir(folder).is_ok_and(|mut dir| dir.next().is_none());
+        let names: Option<Vec<_>> = std::fs::read_dir(folder)
+            .ok()
+            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
+        let is_empty = names.as_ref().is_some_and(Vec::is_empty);
+        // A plan, or the beginning of one that was killed.
+        let is_begun = names.is_some_and(|names| {
+            names.iter().all(|name| name.to_str().is_some_and(written::is_aside))
+        });
+        let is_ours = folder.join(PLAN).is_file() || (is_begun && !is_empty);
         if folder.exists() && !is_ours && !is_empty {
             return Err(Error::new("output-exists", "there is something else in the folder")
                 .at(folder.display().to_string())

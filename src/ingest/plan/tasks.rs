@@ -27,7 +27,7 @@ use crate::pool::lock;
 use crate::readers::contract::Kind;
 use crate::store::Store;
 use crate::store::files::link_tree;
-use crate::store::workspace;
+use crate::store::{sync, workspace};
 
 impl Plan {
     /// Runs a task; does nothing where it is done.
@@ -140,7 +140,7 @@ impl Plan {
         if let Some(error) = outcome.errors.iter().find(|error| may_pass(error)) {
             return Err(error.clone());
         }
-        put(&self.folder.join(OUTCOME), &outcome)?;
+        put(&self.folder.join(OUTCOME), &outcome, self.is_durable())?;
         for entry in std::fs::read_dir(&self.folder).map_err(|e| io(&self.folder, &e))?.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 // What is left takes room, and nothing else.
@@ -204,6 +204,7 @@ const MADE: &str = "trace=made";
 struct Aside {
     path: PathBuf,
     target: PathBuf,
+    durable: bool,
 }
 
 impl Aside {
@@ -214,7 +215,7 @@ impl Aside {
         for k in 0..u32::MAX {
             let path = plan.folder.join(format!(".{name}-{}-{k}", std::process::id()));
             match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, target }),
+                Ok(()) => return Ok(Self { path, target, durable: plan.is_durable() }),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(io(&path, &e)),
             }
@@ -225,10 +226,17 @@ impl Aside {
     /// Says what the task came to, and gives the folder its name. Where another of the same task
     /// was first, its folder stays.
     fn done(self, what: &impl Serialize) -> Result<()> {
-        put(&self.path.join(DONE), what)?;
+        put(&self.path.join(DONE), what, false)?;
+        if self.durable {
+            // What is done is not done again: not after a loss of power either.
+            sync::tree(&self.path)?;
+        }
         match std::fs::rename(&self.path, &self.target) {
             Err(e) if !self.target.join(DONE).is_file() => Err(io(&self.target, &e)),
-            _ => Ok(()),
+            _ => match self.target.parent().filter(|_| self.durable) {
+                Some(folder) => sync::folder(folder),
+                None => Ok(()),
+            },
         }
     }
 }

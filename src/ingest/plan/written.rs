@@ -1,6 +1,8 @@
 //! What the files of a plan say.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -10,6 +12,7 @@ use crate::derive::Part;
 use crate::error::{Error, Result, io};
 use crate::ingest::options::Options;
 use crate::store::manifest::Stored;
+use crate::store::sync;
 
 /// The file that says what is to be done.
 pub(super) const PLAN: &str = "plan.json";
@@ -17,6 +20,8 @@ pub(super) const PLAN: &str = "plan.json";
 pub(super) const DONE: &str = "done.json";
 /// The file that says what the ingest did.
 pub(super) const OUTCOME: &str = "outcome.json";
+/// The end of the name of a file that is not yet in its place.
+const ASIDE: &str = ".tmp";
 
 /// What is to be done.
 #[derive(Debug, Serialize, Deserialize)]
@@ -121,11 +126,26 @@ pub(super) fn get<T: DeserializeOwned>(path: &Path) -> Result<T> {
     })
 }
 
-/// Writes a file of a plan, in one step.
-pub(super) fn put(path: &Path, what: &impl Serialize) -> Result<()> {
+/// Whether a file of this name is a plan that is not yet in its place.
+pub(super) fn is_aside(name: &str) -> bool {
+    let number = name.strip_prefix("plan.").and_then(|rest| rest.strip_suffix(ASIDE));
+    number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Writes a file of a plan, in one step; where it is to be durable it is on the disk then.
+pub(super) fn put(path: &Path, what: &impl Serialize, durable: bool) -> Result<()> {
     let text = serde_json::to_vec(what)
         .map_err(|e| Error::new("plan-invalid", format!("the plan cannot be written: {e}")))?;
-    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
-    std::fs::write(&aside, text).map_err(|e| io(&aside, &e))?;
-    std::fs::rename(&aside, path).map_err(|e| io(path, &e))
+    let aside = path.with_extension(format!("{}{ASIDE}", std::process::id()));
+    let write = || {
+        let mut file = File::create(&aside)?;
+        file.write_all(&text)?;
+        if durable { file.sync_all() } else { Ok(()) }
+    };
+    write().map_err(|e| io(&aside, &e))?;
+    std::fs::rename(&aside, path).map_err(|e| io(path, &e))?;
+    match path.parent().filter(|_| durable) {
+        Some(folder) => sync::folder(folder),
+        None => Ok(()),
+    }
 }

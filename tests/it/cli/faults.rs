@@ -325,6 +325,35 @@ fn folders_of_work_without_a_lock_are_removed() {
 }
 
 #[test]
+fn a_trace_that_was_moved_aside_is_put_back() {
+    let place = ingested();
+    let metric = ["metric", "coll_call_num", "--trace", "job", "--format", "value", "-q"];
+    let before = place.run(&metric).done();
+    // As a kill leaves it where the file system cannot exchange two names.
+    let aside = place.data().join(".tmp-1-0/made-0");
+    std::fs::create_dir_all(&aside).expect("folders");
+    std::fs::rename(place.data().join("trace=job"), aside.join("before=job")).expect("renamed");
+    assert!(place.run(&["ingest", "job"]).stderr.contains("unchanged"));
+    assert_eq!(place.run(&metric).done(), before);
+    assert_eq!(left(&place.data()), [""; 0]);
+    // One that took its place stays.
+    std::fs::create_dir_all(aside.join("before=job/old")).expect("folders");
+    assert!(place.run(&["ingest", "job"]).stderr.contains("unchanged"));
+    assert_eq!(left(&place.data()), [""; 0]);
+    assert_eq!(place.run(&metric).done(), before);
+}
+
+#[test]
+fn a_rename_leaves_nothing_beside_the_manifest() {
+    let place = ingested();
+    place.run(&["rename", "job", "kept"]).done();
+    let trace = std::fs::read_dir(place.data().join("trace=kept")).expect("a folder");
+    let names = trace.map(|entry| entry.expect("listed").file_name());
+    assert!(names.into_iter().all(|name| !name.as_encoded_bytes().starts_with(b".")));
+    assert_eq!(left(&place.data()), [""; 0]);
+}
+
+#[test]
 fn pipes_and_circles_of_links_are_no_traces() {
     use rustix::fs::{CWD, Mode};
     let place = job();

@@ -78,6 +78,20 @@ fn tasks_make_the_files_of_one_ingest() {
 }
 
 #[test]
+fn a_plan_that_was_killed_at_its_first_file_is_made_anew() {
+    let place = Place::new();
+    let made = plan(&place, &[]);
+    let (whole, aside) = (Path::new(&made).join("plan.json"), Path::new(&made).join("plan.17.tmp"));
+    std::fs::rename(&whole, &aside).expect("renamed");
+    assert_eq!(plan(&place, &[]), made);
+    assert!(whole.exists() && !aside.exists());
+    // A folder with files of somebody else is not cleared.
+    std::fs::rename(&whole, Path::new(&made).join("plan.mine.tmp")).expect("renamed");
+    let run = place.run(&["plan", &example()]);
+    assert_eq!(run.errors(), ["output-exists"], "{}", run.stderr);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_stops_its_job_alone() {
     let place = Place::new();
     let event = r#"{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{}}"#;
