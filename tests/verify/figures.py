@@ -9,6 +9,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from raw import DEVICE, Call, Event, Rank, Trace, bus_factor, common, length, union
 
@@ -54,10 +55,12 @@ class Match:
         return min(c.dur for c in self.calls.values())
 
     @property
-    def rated(self) -> bool:
-        """Whether it has a bandwidth."""
+    def bus_bytes(self) -> float | None:
+        """S times the factor of nccl-tests, of a call that has a bandwidth."""
         uneven = any(c.uneven for c in self.calls.values())
-        return bool(self.size and (self.n or 0) > 1 and self.transfer and not uneven)
+        if uneven or not self.size or not self.n or self.n < 2 or not self.transfer:
+            return None
+        return self.size * bus_factor(self.kind, self.n)
 
     @property
     def lag(self) -> int:
@@ -271,7 +274,8 @@ def comm_per_step(rank: Rank) -> float | None:
     out = []
     for step in rank.steps:
         held = [
-            c for c in rank.calls
+            c
+            for c in rank.calls
             if (at := c.start if rank.unlinked else c.launch) is not None
             and step.start <= at < step.end
         ]
@@ -295,7 +299,9 @@ def group_size(trace: Trace, call: Call) -> int | None:
     """The ranks of the group of a call; the world, where nothing states it and all take part."""
     if call.ranks or call.group:
         return call.ranks
-    counts = {sum(c.kind == call.kind and not c.group for c in r.calls) for r in trace.ranks.values()}
+    counts = {
+        sum(c.kind == call.kind and not c.group for c in r.calls) for r in trace.ranks.values()
+    }
     return trace.world if len(counts) == 1 else None
 
 
@@ -349,6 +355,7 @@ def shifted(reference: list[Call], other: list[Call]) -> int:
     return -best[2] if best else 0
 
 
+@cache
 def gathered(trace: Trace) -> list[Match]:
     """The calls over the ranks: by number in the group where it is recorded, else by order."""
     held: dict[tuple[str, str], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
@@ -391,7 +398,9 @@ def matched(trace: Trace) -> list[Match]:
 
 def lags(trace: Trace) -> Values:
     """How much later than the first the last rank enters a call, in microseconds."""
-    each = [m.lag / trace.per_second * 1e6 for m in matched(trace) if m.kind not in ("send", "recv")]
+    each = [
+        m.lag / trace.per_second * 1e6 for m in matched(trace) if m.kind not in ("send", "recv")
+    ]
     if not each:
         return {}
     return {
@@ -431,9 +440,9 @@ def bus_bandwidths(trace: Trace, calls: list[Match]) -> dict[str, list[float]]:
     """Bus bandwidth of each call, by kind, in GB/s."""
     out = defaultdict(list)
     for match in calls:
-        if match.rated:
-            rate = match.size / (match.transfer / trace.per_second) / 1e9
-            out[match.kind].append(rate * bus_factor(match.kind, match.n))
+        carried = match.bus_bytes
+        if carried is not None:
+            out[match.kind].append(carried / (match.transfer / trace.per_second) / 1e9)
     return out
 
 
@@ -455,8 +464,9 @@ def bus_weighted(trace: Trace) -> Values:
     """The bytes of all calls times their factor, over the time that they take."""
     top = bottom = 0.0
     for match in alone(trace):
-        if match.rated:
-            top += match.size * bus_factor(match.kind, match.n)
+        carried = match.bus_bytes
+        if carried is not None:
+            top += carried
             bottom += match.transfer / trace.per_second
     return {"value": top / bottom / 1e9} if bottom else {}
 
@@ -465,7 +475,7 @@ def ring_fit(trace: Trace) -> tuple[float, float] | None:
     """Alpha and beta of a ring: least squares over the median time of each size."""
     groups: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for match in alone(trace):
-        if match.kind == "all_reduce" and match.rated:
+        if match.kind == "all_reduce" and match.bus_bytes and match.n and match.size:
             groups[match.n].append((match.size, match.transfer / trace.per_second))
     if not groups:
         return None
@@ -575,7 +585,8 @@ def memory_peak(trace: Trace) -> Values:
         return {str(n): held["peak"] for n, held in trace.snapshots.items() if "peak" in held}
     return {
         str(number): max(s[1] for samples in rank.memory.values() for s in samples) / 2**30
-        for number, rank in trace.ranks.items() if rank.memory
+        for number, rank in trace.ranks.items()
+        if rank.memory
     }
 
 
@@ -590,10 +601,12 @@ def snapshot(key: str) -> Callable[[Trace], Values]:
 
 
 RANKS = "SELECT DISTINCT 'rank ' || rank AS key, 1 AS value FROM ranks WHERE rank IS NOT NULL"
-EVENTS = "SELECT concat_ws(' ', 'rank', rank, class) AS key, count(*) AS value FROM device_events GROUP BY 1"
+EVENTS = """SELECT concat_ws(' ', 'rank', rank, class) AS key, count(*) AS value
+    FROM device_events GROUP BY 1"""
 HOST = """SELECT category AS key, count(*) AS value FROM host_events
     WHERE dur_ns IS NOT NULL GROUP BY 1"""
-CALLS = "SELECT concat_ws(' ', 'rank', rank, collective) AS key, {} AS value FROM collectives GROUP BY 1"
+CALLS = """SELECT concat_ws(' ', 'rank', rank, collective) AS key, {} AS value
+    FROM collectives GROUP BY 1"""
 WIRE = "SELECT collective AS key, sum(wire_bytes) AS value FROM collectives GROUP BY 1"
 BY_CALL = "SELECT collective AS key, {} AS value FROM collective_calls GROUP BY 1"
 COPIES = """SELECT concat_ws(' ', 'rank', rank, coalesce(direction, 'unknown')) AS key, {} AS value
@@ -609,54 +622,126 @@ FIGURES = [
     Figure("slices of the host", "host_events", counted(host_by_category), HOST, True, "any"),
     Figure("window", "wall_time_s.per_rank", seconds(window)),
     Figure("kernel time", "total_kernel_time_s.per_rank", seconds(kernel_sum)),
-    Figure("kernel time, overlaps once", "total_kernel_time_s.busy_kernel_time_s",
-           mean_of(seconds(lambda r: covered(r, "comm", "compute") if r.events else None))),
-    Figure("computation", "total_compute_time_s.per_rank",
-           seconds(lambda r: covered(r, "compute") if r.events else None)),
+    Figure(
+        "kernel time, overlaps once",
+        "total_kernel_time_s.busy_kernel_time_s",
+        mean_of(seconds(lambda r: covered(r, "comm", "compute") if r.events else None)),
+    ),
+    Figure(
+        "computation",
+        "total_compute_time_s.per_rank",
+        seconds(lambda r: covered(r, "compute") if r.events else None),
+    ),
     Figure("communication", "total_comm_time_s.per_rank", seconds(communicates)),
-    Figure("exposed communication", "comm_comp_overlap.per_rank/rank.exposed_comm_time_ms",
-           talking(seconds(exposed, MILLI))),
-    Figure("overlap", "comm_comp_overlap.per_rank/rank.overlap_time_ms",
-           talking(seconds(lambda r: beside(r) if r.events else None, MILLI))),
+    Figure(
+        "exposed communication",
+        "comm_comp_overlap.per_rank/rank.exposed_comm_time_ms",
+        talking(seconds(exposed, MILLI)),
+    ),
+    Figure(
+        "overlap",
+        "comm_comp_overlap.per_rank/rank.overlap_time_ms",
+        talking(seconds(lambda r: beside(r) if r.events else None, MILLI)),
+    ),
     Figure("overlap, share", "comm_comp_overlap.value", overlap_value),
-    Figure("exposed copies", "gpu_timeline_by_rank", seconds(exposed_copies, MILLI),
-           "SELECT rank::VARCHAR AS key, time_ms AS value FROM gpu_timeline_by_rank "
-           "WHERE type = 'exposed_memcpy_time'"),
+    Figure(
+        "exposed copies",
+        "gpu_timeline_by_rank",
+        seconds(exposed_copies, MILLI),
+        "SELECT rank::VARCHAR AS key, time_ms AS value FROM gpu_timeline_by_rank "
+        "WHERE type = 'exposed_memcpy_time'",
+    ),
     Figure("busy time", "idle_time_s.busy_time_s", mean_of(seconds(lambda r: busy(r) or None))),
     Figure("idle time", "idle_time_s.per_rank", seconds(idle)),
-    Figure("utilization", "gpu_utilization.value",
-           mean_of(by_rank(lambda r: fraction(100 * busy(r), window(r)) if work(r) else None))),
-    Figure("communication / window", "communication_fraction.per_rank",
-           by_rank(lambda r: fraction(communicates(r), window(r)))),
-    Figure("communication / busy time", "communication_ratio.per_rank",
-           by_rank(lambda r: fraction(communicates(r), busy(r)))),
+    Figure(
+        "utilization",
+        "gpu_utilization.value",
+        mean_of(by_rank(lambda r: fraction(100 * busy(r), window(r)) if work(r) else None)),
+    ),
+    Figure(
+        "communication / window",
+        "communication_fraction.per_rank",
+        by_rank(lambda r: fraction(communicates(r), window(r))),
+    ),
+    Figure(
+        "communication / busy time",
+        "communication_ratio.per_rank",
+        by_rank(lambda r: fraction(communicates(r), busy(r))),
+    ),
     Figure("kernel with most time", "dominant_kernel_concentration_pct.value", dominant),
     Figure("imbalance of computation", "load_imbalance_ratio.value", imbalance),
     Figure("step starts", "steps", step_starts, STARTS, needs="steps"),
     Figure("step time", "avg_step_time.per_rank", seconds(step_mean), needs="steps"),
     Figure("step durations", "iter_time.per_rank", seconds(step_durations, MILLI), needs="steps"),
-    Figure("communication per step", "comm_time_per_step_s.per_rank", seconds(comm_per_step),
-           needs="steps"),
-    Figure("calls of a rank", "collectives", counted(calls_by_kind), CALLS.format("count(*)"), True,
-           "calls"),
-    Figure("message bytes of a rank", "collectives", sizes, CALLS.format("sum(message_bytes)"),
-           needs="calls"),
+    Figure(
+        "communication per step",
+        "comm_time_per_step_s.per_rank",
+        seconds(comm_per_step),
+        needs="steps",
+    ),
+    Figure(
+        "calls of a rank",
+        "collectives",
+        counted(calls_by_kind),
+        CALLS.format("count(*)"),
+        True,
+        "calls",
+    ),
+    Figure(
+        "message bytes of a rank",
+        "collectives",
+        sizes,
+        CALLS.format("sum(message_bytes)"),
+        needs="calls",
+    ),
     Figure("wire bytes", "collectives", wire, WIRE, needs="calls"),
-    Figure("calls over ranks", "collective_calls", call_counts, BY_CALL.format("count(*)"), True,
-           "calls"),
-    Figure("transfer time", "collective_calls", transfers, BY_CALL.format("sum(transfer_ns) / 1e9"),
-           needs="calls"),
-    Figure("bus bandwidth, mean", "collective_calls", bus_mean,
-           BY_CALL.format("avg(bus_bw_gb_per_s)"), needs="calls"),
+    Figure(
+        "calls over ranks",
+        "collective_calls",
+        call_counts,
+        BY_CALL.format("count(*)"),
+        True,
+        "calls",
+    ),
+    Figure(
+        "transfer time",
+        "collective_calls",
+        transfers,
+        BY_CALL.format("sum(transfer_ns) / 1e9"),
+        needs="calls",
+    ),
+    Figure(
+        "bus bandwidth, mean",
+        "collective_calls",
+        bus_mean,
+        BY_CALL.format("avg(bus_bw_gb_per_s)"),
+        needs="calls",
+    ),
     Figure("bus bandwidth, weighted", "avg_comm_bandwidth_GBps.value", bus_weighted, needs="calls"),
-    Figure("bus bandwidth of all_reduce", "busbw_allreduce_gb_per_s.value", bus_median("all_reduce"),
-           needs="calls"),
-    Figure("bus bandwidth of all_gather", "busbw_allgather_gb_per_s.value", bus_median("all_gather"),
-           needs="calls"),
-    Figure("bus bandwidth of reduce_scatter", "busbw_reducescatter_gb_per_s.value",
-           bus_median("reduce_scatter"), needs="calls"),
-    Figure("bus bandwidth of all_to_all", "busbw_alltoall_gb_per_s.value", bus_median("all_to_all"),
-           needs="calls"),
+    Figure(
+        "bus bandwidth of all_reduce",
+        "busbw_allreduce_gb_per_s.value",
+        bus_median("all_reduce"),
+        needs="calls",
+    ),
+    Figure(
+        "bus bandwidth of all_gather",
+        "busbw_allgather_gb_per_s.value",
+        bus_median("all_gather"),
+        needs="calls",
+    ),
+    Figure(
+        "bus bandwidth of reduce_scatter",
+        "busbw_reducescatter_gb_per_s.value",
+        bus_median("reduce_scatter"),
+        needs="calls",
+    ),
+    Figure(
+        "bus bandwidth of all_to_all",
+        "busbw_alltoall_gb_per_s.value",
+        bus_median("all_to_all"),
+        needs="calls",
+    ),
     Figure("alpha of a ring", "hockney_alpha_s.value", hockney_alpha, needs="calls"),
     Figure("beta of a ring", "hockney_beta_s_per_byte.value", hockney_beta, needs="calls"),
     Figure("lag of the last rank", "straggler_lag", lags, needs="calls"),
@@ -669,12 +754,18 @@ FIGURES = [
     Figure("model FLOPs utilization", "mfu.value", mfu, needs="steps"),
     Figure("peak of memory", "memory.per_rank", memory_peak, needs="memory"),
     Figure("memory reserved", "memory.current_reserved_gib", snapshot("reserved"), needs="memory"),
-    Figure("memory requested", "memory.current_requested_gib", snapshot("requested"),
-           needs="memory"),
-    Figure("memory allocated", "memory.current_allocated_gib", snapshot("allocated"),
-           needs="memory"),
-    Figure("peak of memory, requested", "memory.peak_requested_gib", snapshot("requested peak"),
-           needs="memory"),
+    Figure(
+        "memory requested", "memory.current_requested_gib", snapshot("requested"), needs="memory"
+    ),
+    Figure(
+        "memory allocated", "memory.current_allocated_gib", snapshot("allocated"), needs="memory"
+    ),
+    Figure(
+        "peak of memory, requested",
+        "memory.peak_requested_gib",
+        snapshot("requested peak"),
+        needs="memory",
+    ),
 ]
 
 __all__ = ["FIGURES", "Figure", "Values", "union"]

@@ -8,7 +8,19 @@ from collections import defaultdict
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from raw import Call, Event, Rank, Step, UnreadableError, data, innermost, integer, kind_of, product
+from raw import (
+    Call,
+    Event,
+    Ranges,
+    Rank,
+    Step,
+    UnreadableError,
+    data,
+    innermost,
+    integer,
+    kind_of,
+    product,
+)
 
 COMM = re.compile(
     r"^(nccl|rccl)|nccl(Dev)?Kernel|rcclGenericKernel|cross_device_reduce|mscclpp"
@@ -65,6 +77,7 @@ class Reader:
         self.device: list[tuple[Event, dict[str, Any]]] = []
         self.launches: dict[int, tuple[int, int, tuple[str, str]]] = {}
         self.comm_ops: dict[tuple[str, str], list[tuple[int, int, Any]]] = defaultdict(list)
+        self.ranges: dict[tuple[str, str], Ranges] = {}
         self.gloo: list[tuple[int, int, dict[str, Any]]] = []
         self.records: dict[int, dict[str, Any]] = {}
 
@@ -85,6 +98,9 @@ class Reader:
         # In files of 2022 the external id is the correlation, and names no operator.
         if own == same:
             self.records = {}
+        self.ranges = defaultdict(
+            lambda: Ranges([]), {key: Ranges(ops) for key, ops in self.comm_ops.items()}
+        )
         for event, args in self.device:
             self.finish(event, args)
         self.rank.events = [event for event, _ in self.device]
@@ -140,7 +156,12 @@ class Reader:
         return "comm" if COMM.search(name) or args.get("Collective name") else "compute"
 
     def on_host(
-        self, low: str, name: str, span: tuple[int, int], event: dict[str, Any], args: dict[str, Any]
+        self,
+        low: str,
+        name: str,
+        span: tuple[int, int],
+        event: dict[str, Any],
+        args: dict[str, Any],
     ) -> None:
         """Keeps what tells of launches, steps and communication."""
         thread = (str(event.get("pid")), str(event.get("tid")))
@@ -149,9 +170,9 @@ class Reader:
             if key is not None and span[1] - span[0] >= self.launches.get(key, (0, -1))[1]:
                 self.launches[key] = (span[0], span[1] - span[0], thread)
         elif low in ("user_annotation", "operator") and name.startswith("ProfilerStep#"):
-            number = name.removeprefix("ProfilerStep#")
-            if number.isdigit():
-                self.rank.steps.append(Step(int(number), *span))
+            step = name.removeprefix("ProfilerStep#")
+            if step.isdecimal() and len(step) < 19:
+                self.rank.steps.append(Step(int(step), *span))
         elif name.startswith("gloo:") and low == "user_annotation":
             self.gloo.append((*span, {"name": name, **args}))
         if name == "record_param_comms" or name.startswith(("nccl:", "c10d::")):
@@ -177,32 +198,25 @@ class Reader:
 
     def call(self, event: Event, args: dict[str, Any], launch: Any) -> Call:
         """Kind, size and group of a kernel: of itself, its record, or what stands around it."""
-        around = [
-            one for one in self.comm_ops[launch[2]] if one[0] <= launch[0] < one[1]
-        ] if launch else []
+        around = self.ranges[launch[2]].around(launch[0]) if launch else []
         named = self.records.get(integer(args.get("External id")) or -1, {})
-        held = innermost([r for r in around if r[2]["name"] == "record_param_comms"], launch[0])\
-            if launch else None
+        held = innermost(r for r in around if r[2]["name"] == "record_param_comms")
         for said in (args, named, held or {}):
             if said.get("Collective name") not in (None, "wait"):
                 return self.stated(event, said)
         call = Call(kind_of(event.name), event.start, event.end, launch=event.launch)
-        note = [r for r in around if r[2]["name"].startswith("nccl:")]
-        op = [r for r in around if r[2]["name"].startswith("c10d::")]
+        note = innermost(r for r in around if r[2]["name"].startswith("nccl:"))
+        op = innermost(r for r in around if r[2]["name"].startswith("c10d::"))
         if note:
-            said = innermost(note, launch[0])
-            call.kind = kind_of(said["name"])
-            call.size = tensor_bytes(said, 0)
+            call.kind, call.size = kind_of(note["name"]), tensor_bytes(note, 0)
         elif op:
-            call.kind = kind_of(innermost(op, launch[0])["name"])
+            call.kind = kind_of(op["name"])
+        # The operator names the output before the input.
         if op and call.kind == "all_gather":
-            # The operator names the output before the input.
-            said = innermost(op, launch[0])
-            into, call.size = tensor_bytes(said, 1), tensor_bytes(said, 0)
+            into, call.size = tensor_bytes(op, 1), tensor_bytes(op, 0)
             call.ranks = call.size // into if call.size and into else None
         if op and call.kind == "all_to_all":
-            said = innermost(op, launch[0])
-            call.uneven = tensor_bytes(said, 0) != tensor_bytes(said, 1)
+            call.uneven = tensor_bytes(op, 0) != tensor_bytes(op, 1)
         return call
 
     def stated(self, event: Event, said: dict[str, Any]) -> Call:

@@ -11,15 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from raw import Call, Event, Rank, Step, UnreadableError, data, innermost, kind_of
+from raw import Call, Event, Ranges, Rank, Span, Step, UnreadableError, data, innermost, kind_of
 
 COMM = re.compile(r"^(nccl|rccl)|nccl(Dev)?Kernel|cross_device_reduce|mscclpp", re.IGNORECASE)
-STEP = re.compile(r"^(?:iteration|step)[ _](\d+)$", re.IGNORECASE)
+API = re.compile("nccl[A-Z]")
+STEP = re.compile(r"^(?:iteration|step)[ _](\d{1,18})$", re.IGNORECASE)
 DIRECTIONS = {1: "h2d", 2: "d2h", 8: "d2d", 9: "h2h", 10: "p2p"}
 COPY, SET, GRAPH = (f"CUPTI_ACTIVITY_KIND_{t}" for t in ("MEMCPY", "MEMSET", "GRAPH_TRACE"))
 KERNEL, RUNTIME = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 OTHERS = (
-    "OSRT_API", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_OVERHEAD",
+    "OSRT_API",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    "CUPTI_ACTIVITY_KIND_OVERHEAD",
     "PROFILER_OVERHEAD",
 )
 PER_PEER = ("all_gather", "reduce_scatter")
@@ -81,8 +84,10 @@ class Reader:
         self.host: Counter[str] = Counter()
         self.span: tuple[int, int] | None = None
         self.launches: dict[tuple[int, int], tuple[int, int, int]] = {}
-        self.ranges: dict[int, list[tuple[int, int, tuple[str, Row]]]] = defaultdict(list)
+        self.ranges: dict[int, list[Span]] = defaultdict(list)
         self.sizes: dict[int, dict[int, int]] = defaultdict(dict)
+        self.held: dict[int, Ranges] = {}
+        self.groups: dict[int, list[tuple[str, Row]]] = {}
         self.schemas: dict[int, list[Row]] = defaultdict(list)
 
     def read(self) -> dict[Key, Rank]:
@@ -95,6 +100,10 @@ class Reader:
             for row in self.export.rows("NVTX_PAYLOAD_SCHEMA_ENTRIES"):
                 self.schemas[row["schemaId"]].append(row)
             self.read_host()
+            self.held = defaultdict(lambda: Ranges([]))
+            for thread, ranges in self.ranges.items():
+                self.held[thread] = Ranges(ranges)
+                self.group([one for one in ranges if API.match(one[2][0])])
             self.read_devices()
             pids = {process(thread) for thread in self.ranges}
             if not self.ranks and len(pids) == 1:
@@ -188,35 +197,29 @@ class Reader:
         if not launch:
             return call
         at, _, thread = launch
-        around = [one for one in self.ranges[thread] if one[0] <= at < one[1]]
-        torch = innermost([one for one in around if one[2][0].startswith("nccl:")], at)
-        api = innermost([one for one in around if re.match("nccl[A-Z]", one[2][0])], at)
+        around = self.held[thread].around(at)
+        torch = innermost(r for r in around if r[2][0].startswith("nccl:"))
+        api = innermost(r for r in around if API.match(r[2][0]))
         if api:
-            held = self.grouped(thread, at) if api[0] == "ncclGroupEnd" else [api]
-            self.size(call, thread, held)
+            self.size(call, thread, self.groups.get(id(api[1]), [api]))
         if torch:
             call.kind = kind_of(torch[0].split(",")[0])
         return call
 
-    def grouped(self, thread: int, at: int) -> list[tuple[str, Row]]:
+    def group(self, ranges: list[Span]) -> None:
         """The calls between the outermost start of a group and its end, which launches them."""
-        own = sorted(
-            (one for one in self.ranges[thread] if re.match("nccl[A-Z]", one[2][0])),
-            key=lambda one: (one[0], -one[1]),
-        )
         held: list[tuple[str, Row]] = []
         depth = 0
-        for start, end, (name, row) in own:
+        for _, _, (name, row) in sorted(ranges, key=lambda one: (one[0], -one[1])):
             if name == "ncclGroupStart":
                 held = [] if depth == 0 else held
                 depth += 1
             elif name == "ncclGroupEnd":
-                if start <= at < end:
-                    return held
                 depth = max(0, depth - 1)
-            else:
+                self.groups[id(row)] = [] if depth else held
+                held = held if depth else []
+            elif depth:
                 held.append((name, row))
-        return []
 
     def size(self, call: Call, thread: int, held: list[tuple[str, Row]]) -> None:
         """Kind, bytes and group that the calls of NCCL's API say."""

@@ -6,9 +6,11 @@ Nothing here knows how `ccl-sql` reads or computes. All is written to be plainly
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 LIMIT = 1 << 30
@@ -45,6 +47,7 @@ class Event:
 
     @property
     def dur(self) -> int:
+        """How long it takes."""
         return self.end - self.start
 
 
@@ -70,6 +73,7 @@ class Call:
 
     @property
     def dur(self) -> int:
+        """How long it takes."""
         return self.end - self.start
 
 
@@ -95,10 +99,10 @@ class Rank:
     memory: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Samples of each device: ticks, bytes allocated, bytes reserved."""
     unlinked: bool = False
-    """Whether the profiler says of no event what launched it, so that steps go by their own start."""
+    """Whether nothing says what launched an event, so that steps go by its own start."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Trace:
     """The raw files of a trace."""
 
@@ -155,6 +159,8 @@ def product(sizes: Iterable[Any]) -> int | None:
         if integer(size) is None:
             return None
         out *= size
+        if out >= 1 << 63:
+            return None
     return out
 
 
@@ -180,13 +186,33 @@ def common(left: Iterable[Interval], right: Iterable[Interval]) -> int:
     return length(left) + length(right) - length([*left, *right])
 
 
-def innermost(ranges: list[tuple[int, int, Any]], at: int) -> Any:
-    """Of ranges (start, end, what) the shortest that holds a time."""
-    best: tuple[int, Any] | None = None
-    for start, end, what in ranges:
-        if start <= at < end and (best is None or end - start <= best[0]):
-            best = (end - start, what)
-    return None if best is None else best[1]
+Span = tuple[int, int, Any]
+"""Start, end, and what it is."""
+
+
+class Ranges:
+    """Ranges of a thread, asked for those that hold a time."""
+
+    def __init__(self, ranges: Iterable[Span]) -> None:
+        self.ranges = sorted(ranges, key=lambda one: (one[0], -one[1]))
+        self.starts = [one[0] for one in self.ranges]
+        self.latest = list(accumulate((one[1] for one in self.ranges), max))
+
+    def around(self, at: int) -> list[Span]:
+        """Those that hold a time, the latest start first."""
+        out = []
+        place = bisect_right(self.starts, at) - 1
+        while place >= 0 and self.latest[place] > at:
+            if self.ranges[place][1] > at:
+                out.append(self.ranges[place])
+            place -= 1
+        return out
+
+
+def innermost(ranges: Iterable[Span]) -> Any:
+    """What the shortest range is."""
+    best = min(ranges, key=lambda one: one[1] - one[0], default=None)
+    return None if best is None else best[2]
 
 
 KINDS = [

@@ -28,8 +28,19 @@ from figures import FIGURES, Figure, Values
 from raw import Rank, Trace, UnreadableError, integer
 
 BROKEN = (
-    OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError, EOFError,
-    RecursionError, MemoryError, zlib.error, sqlite3.Error, UnreadableError,
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    RecursionError,
+    MemoryError,
+    zlib.error,
+    sqlite3.Error,
+    UnreadableError,
 )
 """What reading a file that is not as it must be may end with."""
 
@@ -43,7 +54,9 @@ def asker(program: str, options: list[str]) -> Ask:
     def ask(words: list[str]) -> Any:
         done = subprocess.run(
             [program, *words, *options, "--format", "json", "--quiet"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if not done.stdout.strip():
             raise SystemExit(f"{' '.join([program, *words[:2]])}: {done.stderr.strip()}")
@@ -58,7 +71,9 @@ def raw_trace(sources: list[Row], ranks: list[Row], cards: list[Row]) -> Trace:
     if len(kinds) > 1:
         raise UnreadableError("files of two profilers, of which a metric takes one")
     if not kinds and not any(s["source"] == "memory" for s in sources):
-        raise UnreadableError(f"no reader here for {', '.join(sorted({s['source'] for s in sources}))}")
+        raise UnreadableError(
+            f"no reader here for {', '.join(sorted({s['source'] for s in sources}))}"
+        )
     profiler = kinds.pop() if kinds else "memory"
     trace = Trace(profiler, 10**12 if profiler == "xla" else 10**9)
     for source in sources:
@@ -174,8 +189,11 @@ def number(value: Any) -> float | None:
 
 def compare(figure: Figure, ours: Values, theirs: Values, tolerance: float) -> list[Row]:
     """A row of each key that either names."""
-    keys = [k for k in ours if k in theirs] if "." not in figure.ours and not figure.sql else\
-        sorted({*ours, *theirs})
+    keys = (
+        [k for k in ours if k in theirs]
+        if "." not in figure.ours and not figure.sql
+        else sorted({*ours, *theirs})
+    )
     rows = []
     for key in keys:
         mine, other = ours.get(key), theirs.get(key)
@@ -184,12 +202,18 @@ def compare(figure: Figure, ours: Values, theirs: Values, tolerance: float) -> l
             mine, other = mine or 0.0, other or 0.0
         off = None if mine is None or other is None else apart(mine, other)
         allowed = 0.0 if figure.exact else tolerance
-        rows.append({
-            "figure": figure.name, "of": figure.ours, "key": "" if key == "value" else key,
-            "ccl_sql": mine, "independent": other, "difference": off,
-            "verdict": "equal" if off is not None and off <= allowed else "differs",
-            "reason": None,
-        })
+        rows.append(
+            {
+                "figure": figure.name,
+                "of": figure.ours,
+                "key": "" if key == "value" else key,
+                "ccl_sql": mine,
+                "independent": other,
+                "difference": off,
+                "verdict": "equal" if off is not None and off <= allowed else "differs",
+                "reason": None,
+            }
+        )
     return rows
 
 
@@ -207,22 +231,27 @@ def verify(ask: Ask, trace: str, tolerance: float) -> list[Row]:
         table: ask(["sql", f"FROM {table}", "--trace", trace])
         for table in ("sources", "ranks", "cards")
     }
-    found, why = None, ""
     try:
         found = raw_trace(about["sources"], about["ranks"], about["cards"])
+    except UnreadableError as error:
+        return [not_done("all", "", {}, str(error))]
     except BROKEN as error:
-        why = str(error) if isinstance(error, UnreadableError) else f"cannot be read: {error!r:.200}"
+        return [not_done("all", "", {}, f"a file cannot be read: {error!r:.200}")]
     metrics = sorted({f.ours.partition(".")[0] for f in FIGURES if not f.sql})
     raw = ["straggler_lag"]
     answers = {
         answer["metric"]: answer
-        for names, more in (([m for m in metrics if m not in raw], []), (raw, ["-p", "align=false"]))
+        for names, more in (
+            ([m for m in metrics if m not in raw], []),
+            (raw, ["-p", "align=false"]),
+        )
         for answer in as_list(ask(["metric", *names, "--trace", trace, *more]))
     }
     tables: dict[str, Values] = {}
     parts = [
-        f"SELECT {n} AS n, key, value::DOUBLE AS value FROM ({f.sql})"  # noqa: S608
-        for n, f in enumerate(FIGURES) if f.sql
+        f"SELECT {n} AS n, key, value::DOUBLE AS value FROM ({f.sql})"
+        for n, f in enumerate(FIGURES)
+        if f.sql
     ]
     for row in ask(["sql", " UNION ALL ".join(parts), "--trace", trace]):
         if row["value"] is not None:
@@ -230,9 +259,9 @@ def verify(ask: Ask, trace: str, tolerance: float) -> list[Row]:
     rows = []
     for figure in FIGURES:
         ours, reason = (tables.get(figure.name, {}), None) if figure.sql else said(figure, answers)
-        gap = why or (found.gaps.get(figure.name) if found else None)
-        if found is None or gap:
-            rows.append(not_done(figure, ours, gap))
+        gap = found.gaps.get(figure.name)
+        if gap:
+            rows.append(not_done(figure.name, figure.ours, ours, gap))
             continue
         theirs = figure.compute(found)
         if not theirs and not ours:
@@ -243,12 +272,17 @@ def verify(ask: Ask, trace: str, tolerance: float) -> list[Row]:
     return rows
 
 
-def not_done(figure: Figure, ours: Values, why: str | None) -> Row:
+def not_done(figure: str, of: str, ours: Values, why: str) -> Row:
     """A figure that this program does not recompute."""
     return {
-        "figure": figure.name, "of": figure.ours, "key": "",
-        "ccl_sql": ours.get("value"), "independent": None, "difference": None,
-        "verdict": "not recomputed", "reason": why,
+        "figure": figure,
+        "of": of,
+        "key": "",
+        "ccl_sql": ours.get("value"),
+        "independent": None,
+        "difference": None,
+        "verdict": "not recomputed",
+        "reason": why,
     }
 
 

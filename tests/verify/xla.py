@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +25,23 @@ CATEGORIES = re.compile(
 )
 NCCL = re.compile(r"^(nccl|rccl)", re.IGNORECASE)
 SHAPE = re.compile(r"\b(pred|token|bf16|[sufc]\d+|f8\w+)\[([\d,<=]*)\]")
-TYPES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 2, 8: 4, 9: 8, 10: 2, 11: 4, 12: 8, 15: 8, 16: 2, 18: 16}
+TYPES = {
+    1: 1,
+    2: 1,
+    3: 2,
+    4: 4,
+    5: 8,
+    6: 1,
+    7: 2,
+    8: 4,
+    9: 8,
+    10: 2,
+    11: 4,
+    12: 8,
+    15: 8,
+    16: 2,
+    18: 16,
+}
 
 
 @dataclass
@@ -40,6 +57,7 @@ class Slice:
 
     @property
     def end(self) -> int:
+        """When it ends."""
         return self.start + self.dur
 
 
@@ -167,15 +185,21 @@ class Xplane:
             name = names.get(signed(stat.pop(1, 0)), "")
             for number, value in stat.items():
                 out[name] = (
-                    struct.unpack("<d", value)[0] if number == 2
-                    else text(value) if number == 5
-                    else names.get(value, "") if number == 7
-                    else signed(value) if number == 4
+                    struct.unpack("<d", value)[0]
+                    if number == 2
+                    else text(value)
+                    if number == 5
+                    else names.get(value, "")
+                    if number == 7
+                    else signed(value)
+                    if number == 4
                     else value
                 )
         return out
 
-    def line(self, raw: bytes, names: dict[int, str], known: dict[int, Any]) -> tuple[str, list[Slice]]:
+    def line(
+        self, raw: bytes, names: dict[int, str], known: dict[int, Any]
+    ) -> tuple[str, list[Slice]]:
         """A line, with its events."""
         fields = list(wire(raw))
         begin = signed(dict(fields).get(3, 0)) * 1000
@@ -189,10 +213,15 @@ class Xplane:
                 continue
             name, display, stats = known.get(signed(plain.get(1, 0)), ("", "", {}))
             own = self.stats([v for n, v in event if n == 4], names)
-            out.append(Slice(
-                display or name, begin + signed(plain.get(2, 0)), signed(plain.get(3, 0)),
-                {**stats, **own}, name,
-            ))
+            out.append(
+                Slice(
+                    display or name,
+                    begin + signed(plain.get(2, 0)),
+                    signed(plain.get(3, 0)),
+                    {**stats, **own},
+                    name,
+                )
+            )
         return text(dict(fields).get(2, b"")), out
 
 
@@ -210,7 +239,9 @@ class Program:
             if number == 15:
                 # Of each partition the devices of its replicas; ranks count replica by replica.
                 parts = [packed(one(v).get(1, b"")) for n, v in wire(value) if n == 3]
-                self.devices = [device for replica in zip(*parts, strict=False) for device in replica]
+                self.devices = [
+                    device for replica in zip(*parts, strict=False) for device in replica
+                ]
 
     def computation(self, raw: bytes) -> None:
         """The instructions of a computation; operands are of the same."""
@@ -219,8 +250,12 @@ class Program:
             if number == 2:
                 fields = list(wire(value))
                 plain = dict(fields)
-                op = Op(text(plain.get(2, b"")), shape_bytes(plain.get(3, b"")),
-                        packed(plain.get(36, b"")), groups(fields))
+                op = Op(
+                    text(plain.get(2, b"")),
+                    shape_bytes(plain.get(3, b"")),
+                    packed(plain.get(36, b"")),
+                    groups(fields),
+                )
                 by_id[signed(plain.get(35, 0))] = (text(plain.get(1, b"")), op)
         for name, op in by_id.values():
             sizes = [by_id[i][1].result if i in by_id else None for i in op.operands]
@@ -253,8 +288,12 @@ def groups(fields: list[tuple[int, Any]]) -> list[list[int]]:
                     out.append(packed(one(value).get(1, b"")))
                 if inner == 2:
                     iota = one(value)
-                    out += regular(iota.get(1, 0), iota.get(2, 0), packed(iota.get(3, b"")),
-                                   packed(iota.get(4, b"")))
+                    out += regular(
+                        iota.get(1, 0),
+                        iota.get(2, 0),
+                        packed(iota.get(3, b"")),
+                        packed(iota.get(4, b"")),
+                    )
     return [group for group in out if group]
 
 
@@ -267,7 +306,7 @@ def packed_pair(raw: bytes) -> list[int]:
 def rings(pairs: list[tuple[int, int]]) -> list[list[int]]:
     """Whom the pairs of a permute join."""
     out: list[set[int]] = []
-    for pair in pairs:
+    for pair in pairs[: 1 << 12]:
         touched = [group for group in out if group & set(pair)]
         out = [group for group in out if group not in touched] + [set(pair).union(*touched)]
     return [sorted(group) for group in out]
@@ -276,7 +315,7 @@ def rings(pairs: list[tuple[int, int]]) -> list[list[int]]:
 def regular(count: int, size: int, dims: list[int], order: list[int]) -> list[list[int]]:
     """Groups as a matrix of all numbers, reshaped and transposed."""
     total = count * size
-    if not dims or product(dims) != total or total > 1 << 20:
+    if not dims or len(dims) > 16 or product(dims) != total or total > 1 << 20:
         return []
     order = order or list(range(len(dims)))
     flat = []
@@ -315,16 +354,25 @@ def planes_of_json(raw: bytes) -> list[Plane]:
             lines[key] = (names.get(key, ""), [])
             planes[key[0]].lines.append(lines[key])
         args = event.get("args") or {}
-        lines[key][1].append(Slice(
-            str(event["name"]), picoseconds(event["ts"]), picoseconds(event.get("dur", 0)),
-            args, str(args.get("long_name", "")), event["ph"] == "i",
-        ))
+        lines[key][1].append(
+            Slice(
+                str(event["name"]),
+                picoseconds(event["ts"]),
+                picoseconds(event.get("dur", 0)),
+                args,
+                str(args.get("long_name", "")),
+                event["ph"] == "i",
+            )
+        )
     return list(planes.values())
 
 
 def picoseconds(us: Any) -> int:
     """Microseconds as they stand there, to the nearest picosecond."""
-    return int((Decimal(us) * 1_000_000).to_integral_value())
+    value = Decimal(us) * 1_000_000
+    if not abs(value) < 10**24:
+        raise UnreadableError("a time that is none")
+    return int(value.to_integral_value())
 
 
 class Reader:
@@ -352,8 +400,12 @@ class Reader:
             elif "/host:CPU" in plane.name:
                 self.cpu(plane)
                 for _, slices in plane.lines:
-                    steps += [s for s in slices if str(s.stats.get("_r")) == "1"
-                              and str(s.stats.get("step_num", "")).isdigit()]
+                    steps += [
+                        s
+                        for s in slices
+                        if str(s.stats.get("_r")) == "1"
+                        and str(s.stats.get("step_num", "")).isdigit()
+                    ]
         for rank in self.ranks.values():
             rank.unlinked = True
             rank.steps = sorted(
@@ -383,8 +435,11 @@ class Reader:
                 begun[each.name.lstrip("%")] = each
             elif start and start[1] in begun:
                 first = begun.pop(start[1])
-                self.work(number, Slice(first.name, first.start, each.end - first.start,
-                                        first.stats, first.text), category)
+                self.work(
+                    number,
+                    Slice(first.name, first.start, each.end - first.start, first.stats, first.text),
+                    category,
+                )
             else:
                 self.work(number, each, category)
         for each in begun.values():
@@ -404,7 +459,9 @@ class Reader:
         rank = self.ranks[number]
         rank.events.append(event)
         if kind == "comm":
-            rank.calls.append(self.call_of_text(number, each, "reduce-scatter" if scatter else category))
+            rank.calls.append(
+                self.call_of_text(number, each, "reduce-scatter" if scatter else category)
+            )
 
     @staticmethod
     def call_of_text(number: int, each: Slice, category: str) -> Call:
@@ -443,12 +500,12 @@ class Reader:
     def cpu(self, plane: Plane) -> None:
         """The thunks of the devices that a host plays by itself."""
         for _, slices in plane.lines:
-            meetings = [(s.start, s.end, s) for s in slices if s.name == "Rendezvous"]
+            meetings = sorted((s for s in slices if s.name == "Rendezvous"), key=lambda s: s.start)
             for each in slices:
                 if "hlo_op" in each.stats and "device_ordinal" in each.stats:
                     self.thunk(each, meetings)
 
-    def thunk(self, each: Slice, meetings: list[tuple[int, int, Any]]) -> None:
+    def thunk(self, each: Slice, meetings: list[Slice]) -> None:
         """One operation of a device of a host."""
         ordinal = int(each.stats["device_ordinal"])
         program = self.programs.get(int(each.stats.get("program_id", 0)))
@@ -456,11 +513,17 @@ class Reader:
         number = ordinal
         if program and ordinal in program.devices:
             number = program.devices.index(ordinal)
-        met = [m for m in meetings if each.start <= m[0] and m[1] <= each.end]
-        said = str(met[0][2].stats.get("name", "")) if met else ""
+        place = bisect_left(meetings, each.start, key=lambda s: s.start)
+        met = place < len(meetings) and meetings[place].end <= each.end
+        said = str(meetings[place].stats.get("name", "")) if met else ""
         word = op.opcode if op else said.split("RendezvousKey")[0]
-        kind = "comm" if kind_of(word) != "unknown" and (op is None or CATEGORIES.match(word))\
-            and word else "copy" if word == "copy" else "compute"
+        kind = (
+            "comm"
+            if kind_of(word) != "unknown" and (op is None or CATEGORIES.match(word)) and word
+            else "copy"
+            if word == "copy"
+            else "compute"
+        )
         event = Event(kind, each.name, each.start, each.end, ordinal)
         rank = self.ranks[number]
         rank.events.append(event)
