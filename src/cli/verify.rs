@@ -70,6 +70,11 @@ pub fn run(context: &Context, args: &VerifyArgs) -> Result<(), Errors> {
         format => Grid::of_rows(&COLUMNS, rows).bytes(format, usize::MAX)?,
     };
     context.printer.result(&bytes)?;
+    if values == 0 {
+        return Err(Error::new("nothing-found", "no figure could be recomputed")
+            .facts("the reasons stand above")
+            .into());
+    }
     if differing > 0 {
         let message = format!("{differing} of {values} values differ by more than the tolerance");
         return Err(Error::new("figures-differ", message)
@@ -84,9 +89,8 @@ pub fn run(context: &Context, args: &VerifyArgs) -> Result<(), Errors> {
 fn recomputed(context: &Context, trace: &str, tolerance: f64) -> Result<Vec<Vec<Value>>> {
     let mut client = Command::new(python());
     // Alone: no module that lies in the folder of a trace may stand in for one of Python's.
-    client.args(["-I", "-c", LOADER]).arg(program()?).arg(trace);
-    client.args(["--tolerance", &tolerance.to_string()]);
-    client.arg("--data").arg(absolute(&context.store.path));
+    client.args(["-I", "-c", LOADER]).arg(program()?).arg(absolute(&context.store.path));
+    client.args([trace, "--tolerance", &tolerance.to_string()]);
     if let Some(folder) = &context.global.sql_dir {
         client.arg("--sql-dir").arg(absolute(folder));
     }

@@ -129,10 +129,10 @@ class Reader:
         kind = self.device_kind(low, name, args)
         if kind:
             device = integer(args.get("device")) or 0
-            copied = integer(args.get("bytes"))
+            copied = integer(args.get("bytes", args.get("size")))
             work = Event(kind, name, start, start + dur, device, bytes=copied)
             work.stream = integer(args.get("stream"))
-            work.direction = direction(name) if kind == "copy" else None
+            work.direction = direction(str(args.get("direction", name))) if kind == "copy" else None
             self.device.append((work, args))
             return
         self.rank.host[category] += 1
@@ -283,7 +283,7 @@ def tensor_bytes(said: dict[str, Any], place: int) -> int | None:
 
 def direction(name: str) -> str | None:
     """The direction that the name of a copy says."""
-    plain = name.lower().replace("host", "h").replace("device", "d").replace(" ", "")
+    plain = name.lower().replace("host", "h").replace("device", "d").replace("_", "")
     for word in ("htod", "dtoh", "dtod", "ptop", "htoh"):
         if word in plain:
             return word.replace("to", "2")

@@ -1,14 +1,15 @@
 """Recomputes the main figures of a trace from its raw files, beside what `ccl-sql` says.
 
-    python3 verify.py PROGRAM TRACE [--tolerance T] [OPTION ...]
+    python3 verify.py PROGRAM DATA TRACE [--tolerance T] [OPTION ...]
 
-Options behind are those of the program: `--data DIR`. It prints a list of rows as JSON, and ends
-with 1 where a figure differs.
+DATA is the data directory; options behind are those of the program. It prints a list of rows as
+JSON, and ends with 1 where a figure differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -80,11 +81,12 @@ def raw_trace(sources: list[Row], ranks: list[Row], cards: list[Row]) -> Trace:
         if source["source"] not in (profiler, "memory"):
             continue
         of = [r for r in ranks if r["source_id"] == source["source_id"]]
-        path = source["path"]
+        path = source["absolute"]
         if not os.path.isfile(path):
-            raise UnreadableError(f"{path} is not there any more")
-        if os.path.getsize(path) != source["bytes"]:
-            raise UnreadableError(f"{path} is another file now")
+            raise UnreadableError(f"{source['path']} is no file, or not there any more")
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != source["sha256"]:
+                raise UnreadableError(f"{source['path']} has changed since it was ingested")
         {"kineto": add_kineto, "nsys": add_nsys, "xla": add_xla, "memory": add_memory}[
             source["source"]
         ](trace, path, of)
@@ -225,14 +227,13 @@ def apart(mine: float, other: float) -> float:
     return off if math.isfinite(off) else 1.0
 
 
-def verify(ask: Ask, trace: str, tolerance: float) -> list[Row]:
+def verify(ask: Ask, data: str, trace: str, tolerance: float) -> list[Row]:
     """All figures of a trace, by both."""
-    about = {
-        table: ask(["sql", f"FROM {table}", "--trace", trace])
-        for table in ("sources", "ranks", "cards")
-    }
+    with open(os.path.join(data, f"trace={trace}", "manifest.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    about = {table: ask(["sql", f"FROM {table}", "--trace", trace]) for table in ("ranks", "cards")}
     try:
-        found = raw_trace(about["sources"], about["ranks"], about["cards"])
+        found = raw_trace(manifest["sources"], about["ranks"], about["cards"])
     except UnreadableError as error:
         return [not_done("all", "", {}, str(error))]
     except BROKEN as error:
@@ -295,10 +296,12 @@ def main(arguments: list[str]) -> int:
     """Prints the rows; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("program")
+    parser.add_argument("data")
     parser.add_argument("trace")
     parser.add_argument("--tolerance", type=float, default=1e-6)
     options, rest = parser.parse_known_args(arguments)
-    rows = verify(asker(options.program, rest), options.trace, options.tolerance)
+    ask = asker(options.program, ["--data", options.data, *rest])
+    rows = verify(ask, options.data, options.trace, options.tolerance)
     json.dump(rows, sys.stdout, indent=1)
     sys.stdout.write("\n")
     return int(any(row["verdict"] == "differs" for row in rows))
