@@ -39,17 +39,8 @@ sys.exit(module.main(sys.argv[1:]))
 ";
 
 /// Columns of what is printed; rows of JSON and CSV have those of one value each.
-const COLUMNS: [&str; 9] = [
-    "trace",
-    "figure",
-    "of",
-    "key",
-    "ccl_sql",
-    "independent",
-    "difference",
-    "verdict",
-    "reason",
-];
+const COLUMNS: [&str; 9] =
+    ["trace", "figure", "of", "key", "ccl_sql", "independent", "difference", "verdict", "reason"];
 
 /// Runs the command.
 ///
@@ -150,8 +141,7 @@ mod tests {
 
     /// A row of one value.
     fn row(figure: &str, key: &str, difference: f64, verdict: &str) -> Vec<Value> {
-        let cells =
-            json!(["t", figure, "m", key, 1.0, 1.0, difference, verdict, null]);
+        let cells = json!(["t", figure, "m", key, 1.0, 1.0, difference, verdict, null]);
         cells.as_array().cloned().unwrap_or_default()
     }
 
@@ -163,7 +153,8 @@ mod tests {
             row("busy", "2", 0.7, "equal"),
             row("idle", "0", 0.0, "equal"),
         ]);
-        let cells: Vec<_> = grid.rows.iter().map(|r| (r[1].clone(), r[3].clone(), r[4].clone())).collect();
+        let cells: Vec<_> =
+            grid.rows.iter().map(|r| (r[1].clone(), r[3].clone(), r[4].clone())).collect();
         assert_eq!(
             cells,
             [(json!("busy"), json!(3), json!("1")), (json!("idle"), json!(1), json!("0"))]

@@ -67,7 +67,8 @@ HTA_TRACES = (
     "kineto/facebookresearch+HolisticTraceAnalysis/tests/data/triton_example",
 )
 
-HTA_TEXT = """**HolisticTraceAnalysis** 0.5.0: `get_temporal_breakdown`, beside `overlap_by_rank` and
+HTA_TEXT = """\
+**HolisticTraceAnalysis** 0.5.0: `get_temporal_breakdown`, beside `overlap_by_rank` and
 `gpu_timeline_by_rank`, on traces of at most one step: of several it leaves out what the last one
 launched. It rounds starts up and ends down to whole microseconds; times of these traces are whole.
 
@@ -75,7 +76,8 @@ launched. It rounds starts up and ends down to whole microseconds; times of thes
 | --- | --- | ---: | ---: | ---: | ---: |
 """
 
-BY_HAND = """`nsys stats`, the formulas of TraceLens, and more of HolisticTraceAnalysis were compared once:
+BY_HAND = """\
+`nsys stats`, the formulas of TraceLens, and more of HolisticTraceAnalysis were compared once:
 [coming-from.md](coming-from.md) has the numbers, what differs, and why.
 
 """
