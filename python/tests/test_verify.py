@@ -21,6 +21,7 @@ sys.path.insert(0, str(VERIFY))
 import figures  # noqa: E402
 import kineto  # noqa: E402
 import memory  # noqa: E402
+import nsys  # noqa: E402
 import raw  # noqa: E402
 import verify  # noqa: E402
 import xla  # noqa: E402
@@ -272,7 +273,7 @@ def test_an_export_cut_short_is_an_error_that_is_known(tmp_path: Path) -> None:
     file = tmp_path / "report.sqlite"
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(sqlite3.Error):
-        verify.nsys.Reader(str(file)).read()
+        nsys.Reader(str(file)).read()
 
 
 def test_the_card_is_read_as_it_stands(tmp_path: Path) -> None:
