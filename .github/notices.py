@@ -107,7 +107,8 @@ def write(packages, path):
                 texts[file.read_text(errors="replace").strip()].append(f"{name}: {file.name}")
         if package["name"] == "libduckdb-sys":
             with tarfile.open(folder / "duckdb.tar.gz") as archive:
-                inside = sorted(set(re.findall(r"third_party/(\w+)/", "\n".join(archive.getnames()))))
+                names = "\n".join(archive.getnames())
+            inside = sorted(set(re.findall(r"third_party/(\w+)/", names)))
             lines.append("  It holds DuckDB, and with it: " + ", ".join(inside))
     vendored = ROOT / "src/report/html/vendor"
     for file in sorted(vendored.rglob("*")):

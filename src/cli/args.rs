@@ -226,6 +226,9 @@ pub enum Command {
     #[command(after_help = "Example: ccl-sql sql \
                             \"SELECT collective, count(*) FROM collectives GROUP BY collective\"")]
     Sql(SqlArgs),
+    /// Recompute the main figures from the raw files by a second program, and compare
+    #[command(after_help = "Example: ccl-sql verify --trace llama-tiny-fsdp2-tp2-4")]
+    Verify(VerifyArgs),
     /// Print what programs may rely on: tables, views, metrics, and forms of JSON
     #[command(after_help = "Example: ccl-sql schema metric")]
     Schema(SchemaArgs),
@@ -739,6 +742,18 @@ pub struct SqlArgs {
     /// Forbid reading and writing files
     #[arg(long)]
     pub sandbox: bool,
+}
+
+/// Options of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Traces by name, or by path: a path that is not ingested is ingested first. Also 'run_*', the
+    /// beginning of a name, and several with commas [default: all traces]
+    #[arg(long, value_name = "TRACE", add = ArgValueCompleter::new(traces))]
+    pub trace: Vec<String>,
+    /// How far two values may be apart, as a share of the larger; counts must be equal
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-6)]
+    pub tolerance: f64,
 }
 
 /// Options of `schema`.

@@ -67,7 +67,8 @@ pub fn run_all(context: &Context, engine: &Engine, step: &str, parts: &[Part]) -
 /// Runs the client on a plan, or on the tasks that it reads.
 fn run(context: &Context, engine: &Engine, plan: &OsStr, input: &str) -> Result<()> {
     let mut client = Command::new(python());
-    client.args(["-c", RAY]).arg(program()?).arg(plan).arg(&engine.address);
+    // `-P`: no module that lies in the folder of a trace may stand in for one of Python's.
+    client.args(["-P", "-c", RAY]).arg(program()?).arg(plan).arg(&engine.address);
     // What the tasks must know too.
     if let Some(folder) = &context.global.sql_dir {
         client.arg("--sql-dir").arg(absolute(folder));
@@ -106,8 +107,8 @@ fn run(context: &Context, engine: &Engine, plan: &OsStr, input: &str) -> Result<
     Ok(())
 }
 
-/// The Python that has Ray: of the environment, or the one that loaded this program.
-fn python() -> PathBuf {
+/// The Python to run: of the environment, or the one that loaded this program.
+pub fn python() -> PathBuf {
     let is_python = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python"))
     };
@@ -117,8 +118,11 @@ fn python() -> PathBuf {
         .unwrap_or_else(|| "python3".into())
 }
 
-/// The program as tasks are to run it: this one, or where Python loaded it, that of the PATH.
-fn program() -> Result<PathBuf> {
+/// The program as others are to run it: this one, or where Python loaded it, that of the PATH.
+///
+/// # Errors
+/// `engine-failed` where it is nowhere.
+pub fn program() -> Result<PathBuf> {
     let here = std::env::current_exe().ok();
     let is_program = |path: &PathBuf| path.file_name().is_some_and(|name| name == "ccl-sql");
     if let Some(here) = here.clone().filter(is_program) {

@@ -51,6 +51,7 @@ pub(crate) mod statement;
 mod terminal;
 mod timeline;
 mod trace;
+mod verify;
 mod version;
 mod which;
 
@@ -202,6 +203,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Export(args) => export::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,
         Command::Sql(args) => sql::run(context, args)?,
+        Command::Verify(args) => verify::run(context, args)?,
         Command::Schema(args) => schema::run(context, args)?,
         Command::Mcp(args) => mcp::run(context, args)?,
         Command::Check(args) => check::run(context, args)?,

@@ -18,9 +18,12 @@ WITH
         SELECT
             trace, rank, event_id, name, ts_ns, dur_ns, device, stream,
             CASE WHEN bytes >= 0 THEN bytes END AS bytes,
-            -- XLA says it of a copy of its own, and spells it in its own way (`MemcpyH2D`).
-            CASE WHEN source = 'xla'
-                THEN replace(concat_ws(' ', name, json_extract_string(args, '$.direction')), '2', 'to')
+            -- XLA and MTIA say it of a copy of their own, and spell it in their own ways
+            -- (`MemcpyH2D`, `DEVICE_TO_HOST`).
+            CASE
+                WHEN source = 'xla'
+                    THEN replace(concat_ws(' ', name, json_extract_string(args, '$.direction')), '2', 'to')
+                WHEN category = 'mtia_ccp_events' THEN json_extract_string(args, '$.direction')
                 ELSE name
             END AS words
         FROM device_events
@@ -30,10 +33,10 @@ WITH
 SELECT
     trace, rank, event_id, name,
     CASE
-        WHEN words LIKE '%HtoD%' OR words LIKE '%HostToDevice%' THEN 'h2d'
-        WHEN words LIKE '%DtoH%' OR words LIKE '%DeviceToHost%' THEN 'd2h'
+        WHEN words LIKE '%HtoD%' OR words LIKE '%HostToDevice%' OR words = 'HOST_TO_DEVICE' THEN 'h2d'
+        WHEN words LIKE '%DtoH%' OR words LIKE '%DeviceToHost%' OR words = 'DEVICE_TO_HOST' THEN 'd2h'
         WHEN words LIKE '%PtoP%' OR words LIKE '%PeerToPeer%' THEN 'p2p'
-        WHEN words LIKE '%DtoD%' OR words LIKE '%DeviceToDevice%' THEN 'd2d'
+        WHEN words LIKE '%DtoD%' OR words LIKE '%DeviceToDevice%' OR words = 'DEVICE_TO_DEVICE' THEN 'd2d'
         WHEN words LIKE '%HtoH%' OR words LIKE '%HostToHost%' THEN 'h2h'
     END AS direction,
     ts_ns, dur_ns, device, stream, bytes,

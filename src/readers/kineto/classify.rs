@@ -109,7 +109,8 @@ impl Taken {
                 taken && self.stream.is_some()
             }
             ("context", Columns::Device) => int(&mut self.context, value),
-            ("bytes", Columns::Device) => int(&mut self.bytes, value),
+            // MTIA says `size` of a copy.
+            ("bytes" | "size", Columns::Device) => int(&mut self.bytes, value),
             ("registers per thread", Columns::Device) => int(&mut self.registers, value),
             ("shared memory", Columns::Device) => int(&mut self.shared_memory, value),
             ("blocks per SM", Columns::Device) => double(&mut self.blocks_per_sm, value),

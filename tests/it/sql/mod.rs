@@ -1,6 +1,7 @@
 //! Metrics and views: their answers on small tables, on made jobs and on real traces.
 
 mod agreement;
+mod beside;
 mod catalogue;
 mod diagnosed;
 mod fits;
