@@ -36,6 +36,7 @@ use crate::ingest::options::{Options, Outcome};
 use crate::readers::log::Log;
 use crate::store::Store;
 use crate::store::names::valid_name;
+use crate::store::scratch;
 
 /// Ingests every trace below the paths.
 ///
@@ -59,6 +60,7 @@ pub fn ingest(
     };
     let store = &Store { durable: store.durable && !options.no_sync, ..store.clone() };
     store.recover();
+    scratch::sweep(&store.path);
     let found = All::of(store);
     let jobs = jobs(paths, options, &given, &found, &mut outcome)?;
     ingest_jobs(&jobs, &found, store, derive, &Alone, &mut outcome);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use crate::error::{Error, Result, io};
-use crate::store::{Store, absolute, scratch, sync};
+use crate::store::{Store, absolute, sync};
 
 /// A folder for work in progress, removed when dropped.
 pub struct Workspace {
@@ -229,11 +229,9 @@ impl Store {
             .collect()
     }
 
-    /// Puts what killed processes left in order: traces that were moved aside are in their places,
-    /// and what queries could not hold in memory is gone.
+    /// Puts what killed processes left in order: traces that were moved aside are in their places.
     pub(crate) fn recover(&self) {
         drop(self.abandoned());
-        scratch::sweep(&self.path);
     }
 
     /// Puts the traces back that were moved aside when others were to take their places, and no

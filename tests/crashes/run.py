@@ -124,7 +124,7 @@ def tried(place: Place, command: Command, options: argparse.Namespace) -> tuple[
         root = place.same_folder("same") if command.fixed else place.new_folder("state")
         try:
             place.write(model.tree(state), root, state.is_kill)
-            checker.check(root, is_end(model, state) and not state.is_kill)
+            checker.check(root, state.is_kill, is_end(model, state) and not state.is_kill)
         except Wrong as wrong:
             return str(wrong)
         finally:
@@ -140,13 +140,15 @@ def tried(place: Place, command: Command, options: argparse.Namespace) -> tuple[
             print(f"  {command.name}: {state}\n    {fault}", flush=True)
     for folder in (before, after):
         place.drop(folder)
+    if command.scratch and options.all and not checker.refused:
+        raise Wrong("nothing is lost of files that were never synced: the model is wrong")
     said = (
         f"{command.name:<14} {len(recording.ops):>5} operations {counts['kills']:>5} kills "
         f"{counts['losses']:>7} losses {counts['classes']:>5} classes {len(states):>5} checked "
         f"{len(faults):>4} faults  {ready - started:.0f} + {time.monotonic() - ready:.0f} s"
     )
     if checker.refused:
-        said += f"  {checker.refused} refused, then mended"
+        said += f"  {checker.refused} refused, {checker.forced} of them mended by --force alone"
     return said, len(faults)
 
 
