@@ -62,10 +62,7 @@ TOOLS = """## By other tools
 
 """
 
-HTA_TRACES = (
-    "kineto/facebookresearch+param/et_replay/tests/inputs/dlrm_8rank",
-    "kineto/facebookresearch+HolisticTraceAnalysis/tests/data/triton_example",
-)
+HTA_TRACES = ("kineto/facebookresearch+param/et_replay/tests/inputs/dlrm_8rank",)
 
 HTA_TEXT = """\
 **HolisticTraceAnalysis** 0.5.0: `get_temporal_breakdown`, beside `overlap_by_rank` and
@@ -333,7 +330,7 @@ def wrapped(names: list[str]) -> Iterator[str]:
     line = ""
     for name in names:
         if len(line) + len(name) > 95:
-            yield line
+            yield line.rstrip()
             line = ""
         line += f"`{name}` "
     yield line.rstrip()
