@@ -1,4 +1,4 @@
-//! `verify`: the main figures of traces beside those of a second program, which reads the raw files.
+//! `verify`: the main figures of traces beside those of a second program, which reads raw files.
 //!
 //! That program is Python in `tests/verify`: it shares no code with this one, and asks it for its
 //! figures as anybody would. Here it is started, and what it says is printed.

@@ -1,8 +1,8 @@
 //! Output files: all files of a command appear, each whole, or none does.
 //!
 //! Files are written under other names beside their places, and renamed when the last one is there.
-//! Whatever stops a command before leaves the folders as they were; what a killed one left there, the
-//! next one removes when it is a day old.
+//! Whatever stops a command before leaves the folders as they were. What a killed one left there,
+//! the next one removes when it is a day old.
 
 use std::collections::BTreeSet;
 use std::fs::File;
