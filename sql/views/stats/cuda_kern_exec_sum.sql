@@ -75,7 +75,8 @@ WITH
             greatest(d.ts_ns + d.dur_ns, c.ts_ns + c.dur_ns) - c.ts_ns AS total_ns
         FROM device_events AS d
         INNER JOIN launches AS l ON l.event_id = d.event_id AND l.trace = d.trace
-        INNER JOIN calls AS c ON c.event_id = l.runtime_event_id AND c.trace = l.trace
+        -- An inner join may be planned before the one above, on the trace alone: all with all.
+        LEFT JOIN calls AS c ON c.event_id = l.runtime_event_id AND c.trace = l.trace
         WHERE d.class IN ('compute', 'comm') AND d.dur_ns IS NOT NULL
     )
 
@@ -106,4 +107,5 @@ SELECT
     coalesce(stddev_samp(kernel_ns ORDER BY kernel_ns), 0) AS kernel_stddev_ns
 FROM launched
 GROUP BY trace, rank, device, api_name, kernel_name
+HAVING count(api_ns) > 0
 ORDER BY trace, rank, device, total_mean_ns DESC, api_name, kernel_name
