@@ -2,7 +2,7 @@
 -- @partition rank
 -- @summary  Device events that a range of FSDP launched, with the innermost such range.
 -- @requires _fsdp_ranges
--- @reads    _collective_events _launched _ranges
+-- @reads    _annotations _collective_events _launched
 -- @column   source VARCHAR value - | Profiler.
 -- @column   rank BIGINT value - | Global rank.
 -- @column   event_id BIGINT value - | The event.
@@ -39,7 +39,7 @@ SELECT
     l.source, l.rank, l.event_id, l.device, l.class, k.collective, l.start_ns, l.end_ns, l.step,
     f.operation, f.layer
 FROM _launched AS l
-INNER JOIN _ranges AS r ON r.event_id = l.range_event_id AND r.kind = 'annotation'
+INNER JOIN _annotations AS r ON r.event_id = l.range_event_id
 INNER JOIN _fsdp_ranges AS f ON f.event_id = r.fsdp_event_id
 LEFT JOIN kinds AS k ON k.event_id = l.event_id
 UNION ALL

@@ -2,7 +2,7 @@
 -- @partition rank
 -- @summary  Ranges of FSDP with their step, layer and own time: that of the ranges of FSDP inside
 --           them is theirs.
--- @requires _ranges
+-- @requires _annotations
 -- @reads    steps
 -- @column   source VARCHAR value - | Profiler.
 -- @column   rank BIGINT value - | Global rank.
@@ -19,10 +19,10 @@ WITH
         SELECT
             r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.fsdp AS operation, r.module_around AS layer,
             p.fsdp_event_id AS parent_event_id
-        FROM _ranges AS r
-        LEFT JOIN _ranges AS p ON p.event_id = r.parent_event_id AND p.kind = 'annotation'
+        FROM _annotations AS r
+        LEFT JOIN _annotations AS p ON p.event_id = r.parent_event_id
         -- One that is nested too deep to be followed is part of what is around it.
-        WHERE r.kind = 'annotation' AND r.fsdp IS NOT NULL AND r.fsdp_event_id IS NOT NULL
+        WHERE r.fsdp IS NOT NULL AND r.fsdp_event_id IS NOT NULL
     ),
 
     inner_times AS (

@@ -2,7 +2,7 @@
 -- @partition rank
 -- @summary  Layers that annotations name: host time of their ranges, and device time of what was
 --           launched inside them, by step and phase.
--- @requires _ranges
+-- @requires _annotations
 -- @reads    _phased phases steps
 -- @caveat   Only ranges that say a layer in their names count (layers.3, blocks.3, h.3): the
 --           operators of a model say none.
@@ -11,10 +11,9 @@ WITH
     -- The outermost range of each layer.
     ranges AS (
         SELECT r.source, r.rank, r.event_id, r.ts_ns, r.end_ns, r.layer
-        FROM _ranges AS r
-        LEFT JOIN _ranges AS p ON p.event_id = r.parent_event_id AND p.kind = 'annotation'
-        WHERE r.kind = 'annotation'
-            AND r.layer IS NOT NULL
+        FROM _annotations AS r
+        LEFT JOIN _annotations AS p ON p.event_id = r.parent_event_id
+        WHERE r.layer IS NOT NULL
             AND r.layer IS DISTINCT FROM p.layer_around
     ),
 
@@ -56,7 +55,7 @@ WITH
             interval_union_ns(array_agg({start_ns: e.start_ns, end_ns: e.end_ns})) AS device_ns,
             count(*) AS events
         FROM _phased AS e
-        INNER JOIN _ranges AS r ON r.event_id = e.range_event_id AND r.kind = 'annotation'
+        INNER JOIN _annotations AS r ON r.event_id = e.range_event_id
         WHERE r.layer_around IS NOT NULL
         GROUP BY e.source, e.rank, e.step, r.layer_around, e.phase
     )

@@ -92,6 +92,23 @@ impl Part {
     }
 }
 
+/// What runs while a table is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// Nothing else: the table may take all of the memory, and more.
+    Nothing,
+    /// Parts on databases of their own.
+    Others,
+}
+
+/// Where a part is made.
+struct Place<'a> {
+    connection: &'a Connection,
+    beside: Beside,
+    /// A folder for files on the way.
+    work: &'a Path,
+}
+
 impl Derive<'_> {
     fn limits(&self) -> Limits<'_> {
         Limits { memory_limit: &self.memory_limit, threads: self.threads }
@@ -118,9 +135,13 @@ impl Derive<'_> {
     /// Runs a statement that makes a table. Some joins do not spill all that they hold, and each
     /// thread holds its own: where the memory is too little it is run again on one thread, and
     /// then, unless the user gave a limit, with twice and four times the memory. A job that is read
-    /// late is better than one that is not read.
-    fn execute(&self, connection: &Connection, sql: &str) -> Result<()> {
-        let times = if self.memory_limit.is_empty() { 3 } else { 1 };
+    /// late is better than one that is not read. What is made beside others waits until it is alone.
+    fn execute(&self, connection: &Connection, beside: Beside, sql: &str) -> Result<()> {
+        let times = match beside {
+            Beside::Others => 0,
+            Beside::Nothing if self.memory_limit.is_empty() => 3,
+            Beside::Nothing => 1,
+        };
         for time in 0..times {
             match connection.execute_batch(sql).map_err(Error::from) {
                 Err(e) if e.code == "limit" => {}
@@ -138,7 +159,7 @@ impl Derive<'_> {
     }
 
     /// Makes the table of a file: empty where it lacks what it must have.
-    fn make(&self, connection: &Connection, file: &SqlFile) -> Result<()> {
+    fn make(&self, connection: &Connection, beside: Beside, file: &SqlFile) -> Result<()> {
         let query = match empty_columns(&file.header) {
             // Planning a query costs more than it does on nothing.
             Some(columns) if !applies(connection, &file.header)? => {
@@ -147,7 +168,7 @@ impl Derive<'_> {
             _ => file.query().to_owned(),
         };
         let name = sql_name(&file.header.name);
-        self.execute(connection, &format!("CREATE OR REPLACE TABLE {name} AS {query}"))
+        self.execute(connection, beside, &format!("CREATE OR REPLACE TABLE {name} AS {query}"))
             .map_err(|e| e.at(file.path.clone()))
     }
 
@@ -164,13 +185,15 @@ impl Derive<'_> {
         let by_rank = &by_rank;
         let over_ranks = &read_by(&over_ranks);
         let (next, aside) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let beside = if side_by_side > 1 { Beside::Others } else { Beside::Nothing };
         let work = |place: usize| -> Result<()> {
             let work = what.work.join(format!("part-{place}"));
             std::fs::create_dir_all(&work).map_err(|e| io(&work, &e))?;
             let mut connection = self.connection(share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.part(what, &work, &connection, by_rank, over_ranks, part) {
-                    Err(e) if side_by_side > 1 && e.code == "limit" => {
+                let place = Place { connection: &connection, beside, work: &work };
+                match self.part(what, &place, by_rank, over_ranks, part) {
+                    Err(e) if beside == Beside::Others && e.code == "limit" => {
                         lock(&aside).push(part);
                         connection = self.connection(share, &work)?;
                     }
@@ -199,25 +222,25 @@ impl Derive<'_> {
             return Ok(());
         }
         let connection = self.alone(what.work)?;
+        let place = Place { connection: &connection, beside: Beside::Nothing, work: what.work };
         let mut alone = aside.into_iter();
-        alone
-            .try_for_each(|part| self.part(what, what.work, &connection, by_rank, over_ranks, part))
+        alone.try_for_each(|part| self.part(what, &place, by_rank, over_ranks, part))
     }
 
     /// Makes what each of the ranks of a part says by itself: one file of each table.
     fn part(
         &self,
         what: &ToDerive<'_>,
-        work: &Path,
-        connection: &Connection,
+        place: &Place<'_>,
         by_rank: &[&SqlFile],
         over_ranks: &BTreeSet<&str>,
         part: &Part,
     ) -> Result<()> {
         let Part { ranks, name: part, .. } = part;
+        let Place { connection, beside, work } = *place;
         show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
         for file in by_rank {
-            self.make(connection, file)?;
+            self.make(connection, beside, file)?;
             let query = kept_columns(&file.header.name);
             let target = || part_file(what.into, &file.header.name, part);
             match schema::table(&file.header.name) {
@@ -380,7 +403,8 @@ impl Derive<'_> {
     pub fn make_part(&self, what: &ToDerive<'_>, part: &Part) -> Result<()> {
         let (by_rank, over_ranks) = self.files();
         let connection = self.alone(what.work)?;
-        self.part(what, what.work, &connection, &by_rank, &read_by(&over_ranks), part)
+        let place = Place { connection: &connection, beside: Beside::Nothing, work: what.work };
+        self.part(what, &place, &by_rank, &read_by(&over_ranks), part)
     }
 
     /// Makes the tables that look at all ranks, of those of the parts.
@@ -409,11 +433,12 @@ impl Derive<'_> {
             };
             self.execute(
                 connection,
+                Beside::Nothing,
                 &format!("CREATE OR REPLACE TABLE {} AS {query}", sql_name(name)),
             )?;
         }
         for file in &over_ranks {
-            self.make(connection, file)?;
+            self.make(connection, Beside::Nothing, file)?;
             if schema::table(&file.header.name).is_some() {
                 keep(connection, &kept_columns(&file.header.name), || {
                     part_file(what.directory, &file.header.name, WHOLE)

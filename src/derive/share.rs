@@ -12,9 +12,11 @@ use crate::error::Result;
 use crate::sql_text::sql_string;
 
 /// Megabytes of all that sorts and joins, unless the user says otherwise, or there are many cores.
-const MEMORY_MB: usize = 144;
+const MEMORY_MB: usize = 120;
+/// Megabytes of each thread where there are more than two.
+const THREAD_MB: usize = 100;
 /// Megabytes that a part has at least where parts are made side by side.
-const PART_MB: usize = 100;
+const PART_MB: usize = 60;
 
 /// What a connection may take.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +67,7 @@ impl Limits<'_> {
     fn default_mb(&self) -> usize {
         match self.all_threads() {
             0..=2 => MEMORY_MB,
-            threads => threads.saturating_mul(PART_MB),
+            threads => threads.saturating_mul(THREAD_MB),
         }
     }
 
