@@ -12,9 +12,10 @@ SELECT
     max(d.dur_ns) AS max_dur_ns
 FROM device_events AS d
 LEFT JOIN launches AS l ON l.event_id = d.event_id
--- What launches is an operator; the calls of the runtime, most events of a host, are not looked at.
-LEFT JOIN (SELECT event_id, name FROM host_events WHERE class = 'host_op') AS h
-    ON h.event_id = l.op_event_id
+-- An operator is one of the host, or a range of NVTX; the calls of the runtime are most of its events.
+LEFT JOIN (
+    SELECT event_id, name FROM host_events WHERE class IN ('host_op', 'host_annotation')
+) AS h ON h.event_id = l.op_event_id
 WHERE d.class IN ('comm', 'compute') AND d.dur_ns IS NOT NULL
 GROUP BY d.source, d.rank, d.device, d.class, d.name, h.name
 ORDER BY d.source, d.rank, d.device, d.class, d.name, h.name
