@@ -12,7 +12,8 @@ SELECT
     max(d.dur_ns) AS max_dur_ns
 FROM device_events AS d
 LEFT JOIN launches AS l ON l.event_id = d.event_id
--- An operator is one of the host, or a range of NVTX; the calls of the runtime are most of its events.
+-- An operator is one of the host, or a range of NVTX.
+-- Most events of the host are calls of the runtime.
 LEFT JOIN (
     SELECT event_id, name FROM host_events WHERE class IN ('host_op', 'host_annotation')
 ) AS h ON h.event_id = l.op_event_id

@@ -23,7 +23,7 @@ use crate::report::metric::Metric;
 use crate::report::sheet::Sheet;
 use crate::schema::source::{Source, joined};
 use crate::store::cache::Cache;
-use crate::store::manifest::{Manifest, identity};
+use crate::store::manifest::{self, Manifest};
 
 /// The reason why execution traces alone have no measured values.
 const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing \
@@ -111,15 +111,14 @@ impl<'a, 'c> Batch<'a, 'c> {
     /// `sql` for queries that were interrupted, and faults of the trace as a whole.
     pub fn trace(&mut self, directory: &Path) -> Result<Answers> {
         loop {
-            let before = identity(directory);
-            let (out, mut cache) = self.answers(directory)?;
-            // An ingest may have put another trace in its place: then tables were read of both.
-            if identity(directory) == before {
-                cache.save();
+            let stamp = manifest::stamp(directory);
+            if let Some((out, mut cache)) = self.answers(directory, stamp.as_deref())? {
+                if manifest::stamp(directory) == stamp {
+                    cache.save();
+                }
                 return Ok(out);
             }
             self.engine = None;
-            self.steps.back(out.results.len() + out.rows.len() + out.diagnosed.len());
         }
     }
 
@@ -131,8 +130,13 @@ impl<'a, 'c> Batch<'a, 'c> {
         }
     }
 
-    /// The answers of a trace that does not change meanwhile, and all that are to be kept.
-    fn answers(&mut self, directory: &Path) -> Result<(Answers, Cache)> {
+    /// The answers of a trace, and all that are to be kept; None where an ingest has put another in
+    /// its place, and not all of them would be of the one whose manifest has this stamp.
+    fn answers(
+        &mut self,
+        directory: &Path,
+        stamp: Option<&str>,
+    ) -> Result<Option<(Answers, Cache)>> {
         let manifest = Manifest::read(directory)?;
         let sources = manifest.kinds();
         let profilers = profilers(&manifest);
@@ -140,6 +144,9 @@ impl<'a, 'c> Batch<'a, 'c> {
         let selection = selection(directory, &manifest, self.mode);
         let mut trace = Asking {
             manifest: &manifest,
+            stamp,
+            is_other: false,
+            is_held: true,
             cache: self.context.cache(directory),
             keys: self.asked().map(|file| self.key(&selection, file)).collect(),
             selection,
@@ -147,6 +154,17 @@ impl<'a, 'c> Batch<'a, 'c> {
             place: 0,
             ahead: BTreeMap::new(),
         };
+        if manifest::stamp(directory).as_deref() != stamp {
+            return Ok(None);
+        }
+        // It is held before anything is computed: from here on nothing takes its place.
+        if trace.keys.iter().any(|key| trace.cache.get(key).is_none()) {
+            let engine = self.shown(&mut trace)?;
+            self.engine = Some(engine);
+        }
+        if trace.is_other {
+            return Ok(None);
+        }
         self.look_ahead(&mut trace)?;
         let mut results = Vec::new();
         for file in self.files {
@@ -186,8 +204,14 @@ impl<'a, 'c> Batch<'a, 'c> {
             }
             diagnosed.push(outcome);
         }
+        // Where it cannot be held, tables may have been read of both.
+        let is_replaced = || manifest::stamp(directory).as_deref() != stamp;
+        if trace.is_other || !trace.is_held && is_replaced() {
+            self.steps.back(self.asked().count());
+            return Ok(None);
+        }
         let cache = trace.cache;
-        Ok((Answers { results, rows, diagnosed, manifest }, cache))
+        Ok(Some((Answers { results, rows, diagnosed, manifest }, cache)))
     }
 
     /// The files in the order in which they are asked.
@@ -224,9 +248,13 @@ impl<'a, 'c> Batch<'a, 'c> {
     /// The database, with the trace in its tables.
     fn shown(&mut self, trace: &mut Asking<'_>) -> Result<Engine<'c>> {
         let engine = match self.engine.take() {
-            Some(engine) if trace.shown => engine,
+            Some(engine) if trace.shown => return Ok(engine),
             other => self.show(other, &trace.selection)?,
         };
+        let directory = &trace.selection.directory;
+        let held = engine.held(directory);
+        trace.is_held &= held != *directory;
+        trace.is_other |= manifest::stamp(&held).as_deref() != trace.stamp;
         trace.shown = true;
         Ok(engine)
     }
@@ -304,6 +332,12 @@ impl<'a, 'c> Batch<'a, 'c> {
 /// A trace while it is asked.
 struct Asking<'m> {
     manifest: &'m Manifest,
+    /// The stamp of the manifest.
+    stamp: Option<&'m str>,
+    /// Whether a database showed another trace, which took its place.
+    is_other: bool,
+    /// Whether each database held it.
+    is_held: bool,
     selection: Selection,
     /// Whether the database has it in its tables.
     shown: bool,

@@ -66,8 +66,10 @@ impl Context {
 
     /// The answers that are kept of a trace.
     pub fn cache(&self, directory: &Path) -> Cache {
+        // What is held of a trace has its name, and its answers lie beside the trace itself.
+        let place = manifest::name_of(directory).map(|name| self.store.directory(&name));
         match manifest::stamp(directory).filter(|_| !self.global.no_cache) {
-            Some(stamp) => Cache::open(directory, &stamp),
+            Some(stamp) => Cache::open(place.as_deref().unwrap_or(directory), &stamp),
             None => Cache::default(),
         }
     }

@@ -232,12 +232,15 @@ impl<'c> MetricTables<'c> {
         params: &Params,
         directories: &[PathBuf],
     ) -> Result<()> {
+        // Of the traces that the other tables of the statement are of, whatever lies there now.
+        let mut held = Vec::new();
         for directory in directories {
             let identities = &mut self.shown.borrow_mut().identities;
-            identities.entry(directory.clone()).or_insert_with(|| identity(directory));
+            identities.entry(directory.clone()).or_insert_with(|| engine.identity_of(directory));
+            held.push(engine.held(directory));
         }
         let mode = ProfileMode::Auto;
-        let results = computed(self.context, vec![file], params, mode, directories, None)?;
+        let results = computed(self.context, vec![file], params, mode, &held, None)?;
         results.say(self.context);
         let (schema, rows) = results::table(self.context, file, results.results.iter())?;
         if let Some(error) = results.errors.into_iter().next() {

@@ -135,7 +135,9 @@ impl Derive<'_> {
     /// Runs a statement that makes a table. Some joins do not spill all that they hold, and each
     /// thread holds its own: where the memory is too little it is run again on one thread, and
     /// then, unless the user gave a limit, with twice and four times the memory. A job that is read
-    /// late is better than one that is not read. What is made beside others waits until it is alone.
+    /// late is better than one that is not read.
+    ///
+    /// What is made beside others waits until it is alone.
     fn execute(&self, connection: &Connection, beside: Beside, sql: &str) -> Result<()> {
         let times = match beside {
             Beside::Others => 0,

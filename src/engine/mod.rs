@@ -192,19 +192,26 @@ impl<'r> Engine<'r> {
         if self.is_kept(name) { "TABLE" } else { "VIEW" }
     }
 
-    /// The folder that a trace is read from: as it is now, whatever takes its place meanwhile.
-    /// Where the file system has no links, the trace itself.
-    fn held(&self, directory: &Path) -> PathBuf {
+    /// The folder that a trace is read from: as it was when it was asked for first, whatever takes
+    /// its place meanwhile. Where the file system has no links, the trace itself.
+    pub fn held(&self, directory: &Path) -> PathBuf {
         if let Some(held) = self.held.borrow().get(directory) {
             return held.path.clone();
         }
-        let identity = identity(directory);
+        let now = identity(directory);
         let parent = self.scratch.as_ref().map(|scratch| scratch.path.join(HELD));
-        let path = parent.and_then(|parent| hold(directory, &parent));
-        let path = path.unwrap_or_else(|| directory.to_owned());
+        let held = parent.and_then(|parent| hold(directory, &parent));
+        let (path, identity) =
+            held.map_or_else(|| (directory.to_owned(), now), |(path, of)| (path, Some(of)));
         let held = Held { path: path.clone(), identity };
         self.held.borrow_mut().insert(directory.to_owned(), held);
         path
+    }
+
+    /// The identity of the trace that is read from a directory.
+    pub fn identity_of(&self, directory: &Path) -> Option<(u64, u64)> {
+        self.held(directory);
+        self.held.borrow().get(directory).and_then(|held| held.identity)
     }
 
     /// Forgets the tables where another trace took the place of one that is held.

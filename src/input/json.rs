@@ -520,15 +520,27 @@ pub fn elements_of(array: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The ranges of the elements of a strict JSON array.
 fn places(b: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut scanner = Scanner::default();
-    let mut at = skip_space(b, 0) + 1;
+    let mut at = 0;
     std::iter::from_fn(move || {
-        while matches!(b.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
-            at += 1;
-        }
-        let from = at;
-        at = scanner.skip(b, at).ok()?;
-        Some(from..at)
+        let place = element_at(&mut scanner, b, at)?;
+        at = place.end;
+        Some(place)
     })
+}
+
+/// The range of the element of a strict JSON array that follows the one that ends at `at`, or the
+/// first where that is 0; None behind the last.
+pub fn element(array: &[u8], at: usize) -> Option<std::ops::Range<usize>> {
+    element_at(&mut Scanner::default(), array, at)
+}
+
+fn element_at(scanner: &mut Scanner, b: &[u8], at: usize) -> Option<std::ops::Range<usize>> {
+    let mut at = if at == 0 { skip_space(b, 0) + 1 } else { at };
+    while matches!(b.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',')) {
+        at += 1;
+    }
+    let end = scanner.skip(b, at).ok()?;
+    Some(at..end)
 }
 
 /// The text of a raw string value (with its quotes) of strict JSON; None for any other value.

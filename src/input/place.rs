@@ -200,32 +200,6 @@ pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
     Ok(Opened { reader, file: OnDisk(Some(rest)) })
 }
 
-/// Every byte of a source that holds at most `most`; of a larger one the first text of `too_large`
-/// is the fault, the second the hint.
-///
-/// # Errors
-/// `trace-truncated`, `gzip-broken`, `file-unreadable`, `value-too-large`.
-pub fn whole(
-    reader: Box<dyn Read + Send>,
-    most: u64,
-    shown: &str,
-    too_large: [&str; 2],
-) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = reader.take(most + 1).read_to_end(&mut bytes);
-    if let Err(e) = read {
-        return Err(broken(&e, shown, bytes.len() as u64));
-    }
-    if bytes.len() as u64 > most {
-        let [what, hint] = too_large;
-        return Err(Error::new("value-too-large", what)
-            .at(shown.to_owned())
-            .facts(format!("at most {most} bytes are read"))
-            .hint(hint));
-    }
-    Ok(bytes)
-}
-
 /// The error of a source that cannot be read on after so many bytes.
 pub fn broken(e: &io::Error, shown: &str, bytes: u64) -> Error {
     let (code, what) = match e.kind() {

@@ -43,7 +43,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// Whether elements before the fault can be kept.
-    fn is_partial(&self) -> bool {
+    pub(crate) fn is_partial(&self) -> bool {
         matches!(self.code, "trace-truncated" | "gzip-broken" | "json-invalid")
     }
 

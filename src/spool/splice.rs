@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::arrow::{ArrowSchemaConverter, ProjectionMask};
 use parquet::column::writer::ColumnCloseResult;
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 
@@ -23,6 +23,11 @@ use crate::spool::parquet::{Effort, GROUP_ROWS, properties};
 
 /// Row groups with fewer rows are not copied but joined: a reader pays for each row group.
 const COPY_ROWS: i64 = 32_768;
+/// Row groups with so many bytes are copied, though they have few rows: their lists or texts are
+/// long, and joined they would all be in memory.
+const COPY_BYTES: i64 = 8 << 20;
+/// The same of values of a column of lists, in however few bytes they are encoded.
+const COPY_VALUES: i64 = 1 << 20;
 /// Rows read at a time where rows are joined.
 const BATCH_ROWS: usize = 8192;
 
@@ -66,6 +71,14 @@ fn holds(group: &RowGroupMetaData, column: usize, rank: Option<i64>) -> (bool, b
     }
 }
 
+/// Whether a row group is copied as it is.
+fn is_copied(group: &RowGroupMetaData) -> bool {
+    let is_long = |column: &ColumnChunkMetaData| column.num_values() >= COPY_VALUES;
+    group.num_rows() >= COPY_ROWS
+        || group.total_byte_size() >= COPY_BYTES
+        || group.columns().iter().any(is_long)
+}
+
 impl Splicer {
     /// For a file of this schema.
     pub fn new(path: PathBuf, schema: SchemaRef) -> Self {
@@ -85,7 +98,7 @@ impl Splicer {
         let file = File::open(from).map_err(|e| io(from, &e))?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
-            if group.num_rows() >= COPY_ROWS {
+            if is_copied(group) {
                 self.copy(&file, &metadata, i, lacks)?;
             } else {
                 for batch in read(&file, &metadata, i, ProjectionMask::all())? {
@@ -107,7 +120,7 @@ impl Splicer {
         let column = metadata.schema().index_of("rank")?;
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
             let (whole, part) = holds(group, column, rank);
-            if whole && group.num_rows() >= COPY_ROWS {
+            if whole && is_copied(group) {
                 self.copy(&file, &metadata, i, Lacks::default())?;
             } else if part {
                 for batch in read(&file, &metadata, i, ProjectionMask::all())? {

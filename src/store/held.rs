@@ -12,9 +12,9 @@ const TRIES: usize = 100;
 /// Traces that this process held.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Links to all files of a trace directory, in a folder below `parent` that has its name; None
-/// where the file system has no links, or the directory cannot be read.
-pub fn hold(directory: &Path, parent: &Path) -> Option<PathBuf> {
+/// Links to all files of a trace directory, in a folder below `parent` that has its name, and which
+/// directory that was; None where the file system has no links, or the directory cannot be read.
+pub fn hold(directory: &Path, parent: &Path) -> Option<(PathBuf, (u64, u64))> {
     let name = directory.file_name()?;
     for _ in 0..TRIES {
         let place = parent.join(HELD.fetch_add(1, Ordering::Relaxed).to_string());
@@ -23,7 +23,7 @@ pub fn hold(directory: &Path, parent: &Path) -> Option<PathBuf> {
         let held = place.join(name);
         let linked = link(directory, &held);
         if identity(directory) == before {
-            return linked.is_ok().then_some(held);
+            return linked.is_ok().then_some(held).zip(before);
         }
         // Half of this one and half of the other.
         let _ = std::fs::remove_dir_all(&place);
@@ -62,12 +62,14 @@ mod tests {
         std::fs::write(trace.join("t/rank=0/x.parquet"), "one").expect("a file");
         std::fs::write(trace.join(".answers"), "kept").expect("a file");
         std::os::unix::fs::symlink("/etc", trace.join("t/elsewhere")).expect("a link");
-        let first = hold(&trace, &held).expect("links");
+        let (first, one) = hold(&trace, &held).expect("links");
         std::fs::rename(&trace, data.path().join("gone")).expect("renamed");
         std::fs::create_dir_all(trace.join("t/rank=0")).expect("folders");
         std::fs::write(trace.join("t/rank=0/x.parquet"), "two").expect("a file");
+        let (second, two) = hold(&trace, &held).expect("links");
+        assert_eq!(Some(two), identity(&trace));
+        assert_ne!(one, two);
         std::fs::remove_dir_all(data.path().join("gone")).expect("removed");
-        let second = hold(&trace, &held).expect("links");
         let read = |held: &Path| std::fs::read_to_string(held.join("t/rank=0/x.parquet"));
         assert_eq!(read(&first).expect("it stays"), "one");
         assert_eq!(read(&second).expect("the new one"), "two");

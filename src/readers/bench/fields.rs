@@ -1,15 +1,17 @@
 //! The fields of a record of a benchmark, and what their values are.
 //!
-//! In: one JSON object. Out: slices of it by name, and numbers, times and texts out of them.
-//! Nothing is built from an object but its slices: lists are read side by side where they stand.
+//! In: the values that `stream` found. Out: what is held of them by name, and numbers, times and
+//! texts out of them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::input::json::{self, Mended, Scanner, Stop};
+use crate::error::Result;
+use crate::input::json::{self, Scanner};
 use crate::input::time::seconds_to_nanos;
-use crate::readers::document::note_mended;
+use crate::readers::bench::kind::LOADS;
+use crate::readers::bench::stream::Aside;
 use crate::readers::log::{Log, Severity};
 
 /// Deepest nesting of a record: the state of a server has some ten levels.
@@ -18,60 +20,177 @@ pub(super) const DEEPEST: usize = 64;
 const MAX_FIELD_BYTES: usize = 64 << 10;
 const MAX_ARGS_BYTES: usize = 1 << 20;
 
-/// The fields of an object: slices of it, or mended copies of what is no JSON.
-#[derive(Default)]
-pub(super) struct Fields<'b> {
-    pub(super) of: BTreeMap<String, Cow<'b, [u8]>>,
-}
-
-/// What a list that is not there holds.
-pub(super) const EMPTY: &[u8] = b"[]";
+/// Bytes of a value that is held for what is in it, or of the elements of a short list.
+const MAX_WHOLE_BYTES: usize = 1 << 20;
+/// Bytes of what one request, or one step of a log of gates, says in a list.
+const MAX_ITEM_BYTES: usize = 32 << 20;
+/// Bytes of all fields that have no bound of their own.
+const MAX_FIELDS_BYTES: usize = 16 << 20;
 /// Most fields of an object that are looked at.
 const MAX_FIELDS: usize = 4096;
 
-impl<'b> Fields<'b> {
-    /// The fields of the object at the front of `b`; its end, and what was mended.
-    pub(super) fn of(b: &'b [u8], log: &mut Log, offset: u64) -> Result<(Self, usize), Stop> {
-        let mut fields = Self::default();
-        let mut lost = 0;
-        let mut scanner = Scanner::shallow(DEEPEST);
-        let end = scanner.members(b, 0, |scanner, key, value| {
-            let (end, raw) = match scanner.skip(b, value) {
-                Ok(end) => (end, Cow::Borrowed(&b[value..end])),
-                Err(Stop::Incomplete) => return Err(Stop::Incomplete),
-                Err(Stop::Invalid(_)) => {
-                    let mut out = Vec::new();
-                    let (end, mended): (usize, Mended) = scanner.mend(b, value, &mut out)?;
-                    note_mended(log, mended, offset + value as u64);
-                    (end, Cow::Owned(out))
-                }
-            };
-            let key = json::unescape(&String::from_utf8_lossy(&b[key])).into_owned();
-            if fields.of.len() < MAX_FIELDS || fields.of.contains_key(&key) {
-                fields.of.insert(key, raw);
-            } else {
-                lost += 1;
-            }
-            Ok(end)
-        })?;
-        log.add_many(Severity::Loss, "bench-field", lost, Some(offset), || FIELD.to_owned());
-        Ok((fields, end))
+/// Lists that hold something for each request, or each step.
+const LISTS: [&str; 7] =
+    ["input_lens", "output_lens", "ttfts", "latencies", "start_times", "errors", "num_tokens"];
+/// The same, with lists in them.
+const LISTS_OF_LISTS: [&str; 2] = ["itls", LOADS];
+/// Texts of users and of models: counted only.
+pub(super) const TEXTS: [&str; 8] = [
+    "generated_texts",
+    "generated_text",
+    "prompts",
+    "prompt",
+    "responses",
+    "outputs",
+    "texts",
+    "messages",
+];
+
+/// How much of a field is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// A value that is kept as it stands.
+    Field,
+    /// The state of a server.
+    Server,
+    /// A list.
+    List,
+    /// A list of lists.
+    ListOfLists,
+    /// How many there are.
+    Number,
+}
+
+impl Held {
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "server_info" => Self::Server,
+            _ if LISTS.contains(&name) => Self::List,
+            _ if LISTS_OF_LISTS.contains(&name) => Self::ListOfLists,
+            _ if TEXTS.contains(&name) => Self::Number,
+            _ => Self::Field,
+        }
     }
 
+    /// Bytes up to which the value is held in memory.
+    pub(super) fn whole_bytes(self) -> usize {
+        match self {
+            Self::Field => MAX_FIELD_BYTES,
+            _ => MAX_WHOLE_BYTES,
+        }
+    }
+
+    /// Bytes of an element of a longer list; 0 where a longer one is passed over.
+    pub(super) fn item_bytes(self) -> usize {
+        match self {
+            Self::List => MAX_WHOLE_BYTES,
+            Self::ListOfLists => MAX_ITEM_BYTES,
+            _ => 0,
+        }
+    }
+}
+
+/// The value of a field, as strict JSON.
+pub(super) enum Value {
+    /// The value.
+    Raw(Vec<u8>),
+    /// A long list.
+    Aside(Box<Aside>),
+    /// Texts of which only the number is kept.
+    Texts(i64),
+    /// Something that is too long to be held.
+    Long,
+}
+
+/// A list of a record, of which one element after the other is looked at.
+pub(super) enum List {
+    Raw { raw: Vec<u8>, at: usize },
+    Aside(Box<Aside>),
+}
+
+impl List {
+    /// The next element, as it stands.
+    ///
+    /// # Errors
+    /// `io` when a list that was put aside cannot be read.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>> {
+        match self {
+            Self::Aside(list) => list.next(),
+            Self::Raw { raw, at } => {
+                let place = json::element(raw, *at);
+                Ok(place.map(|place| {
+                    *at = place.end;
+                    &raw[place]
+                }))
+            }
+        }
+    }
+}
+
+/// The fields of an object.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) of: BTreeMap<String, Value>,
+    /// Bytes of those without a bound of their own.
+    bytes: usize,
+    /// Fields that are too large or too many.
+    pub(super) lost: u64,
+}
+
+impl Fields {
     pub(super) fn has(&self, name: &str) -> bool {
         self.of.contains_key(name)
     }
 
+    /// Whether a field of this name is looked at.
+    pub(super) fn has_room(&self, name: &str) -> bool {
+        self.of.len() < MAX_FIELDS || self.has(name)
+    }
+
+    /// Whether so many bytes more are held.
+    pub(super) fn holds(&mut self, held: Held, bytes: usize) -> bool {
+        if held == Held::Field {
+            self.bytes += bytes;
+        }
+        self.bytes <= MAX_FIELDS_BYTES || held != Held::Field
+    }
+
+    /// Counts what is lost so far.
+    pub(super) fn note_lost(&mut self, log: &mut Log, offset: u64) {
+        let lost = std::mem::take(&mut self.lost);
+        log.add_many(Severity::Loss, "bench-field", lost, Some(offset), || FIELD.to_owned());
+    }
+
+    /// The value of a field, where it is held.
+    pub(super) fn raw(&self, name: &str) -> Option<&[u8]> {
+        match self.of.get(name)? {
+            Value::Raw(raw) => Some(raw),
+            _ => None,
+        }
+    }
+
     /// The value of the first name that there is, taken out.
-    pub(super) fn take(&mut self, names: &[&str]) -> Option<Cow<'b, [u8]>> {
+    pub(super) fn take(&mut self, names: &[&str]) -> Option<Vec<u8>> {
         let name = names.iter().find(|name| self.has(name))?;
-        self.of.remove(*name).filter(|raw| **raw != *b"null")
+        match self.of.remove(*name)? {
+            Value::Raw(raw) => Some(raw).filter(|raw| raw != b"null"),
+            _ => {
+                self.lost += 1;
+                None
+            }
+        }
     }
 
     /// The list of this name, taken out; what is no list stays.
-    pub(super) fn list(&mut self, name: &str) -> Option<Cow<'b, [u8]>> {
-        match self.of.get(name)?.first() {
-            Some(b'[') => self.of.remove(name),
+    pub(super) fn list(&mut self, name: &str) -> Option<List> {
+        match self.of.get(name)? {
+            Value::Raw(raw) if raw.first() == Some(&b'[') => {}
+            Value::Aside(_) => {}
+            _ => return None,
+        }
+        match self.of.remove(name)? {
+            Value::Raw(raw) => Some(List::Raw { raw, at: 0 }),
+            Value::Aside(list) => Some(List::Aside(list)),
             _ => None,
         }
     }
@@ -166,10 +285,14 @@ pub(super) fn model_of_server(raw: &[u8]) -> Option<String> {
 }
 
 /// The fields without a column as JSON.
-pub(super) fn args(fields: Fields<'_>, log: &mut Log, offset: u64) -> Option<String> {
+pub(super) fn args(fields: Fields, log: &mut Log, offset: u64) -> Option<String> {
     let mut out = String::new();
-    let mut lost = 0;
-    for (key, raw) in fields.of {
+    let mut lost = fields.lost;
+    for (key, value) in fields.of {
+        let Value::Raw(raw) = value else {
+            lost += 1;
+            continue;
+        };
         if raw.len() > MAX_FIELD_BYTES || out.len() + raw.len() > MAX_ARGS_BYTES {
             lost += 1;
             continue;

@@ -13,33 +13,25 @@ mod fields;
 pub(crate) mod kind;
 mod record;
 pub mod samples;
+mod stream;
 
 use crate::error::Result;
 use crate::input::place::{self, Opened};
 use crate::readers::contract::{Answer, Kind, Reading};
 
-/// Unpacked bytes of the largest file of records that is read: its lists are read where they stand.
-const MAX_FILE_BYTES: u64 = 1 << 30;
-/// The message for a larger file.
-const TOO_LARGE: [&str; 2] = [
-    "the benchmark record is larger than any that is read",
-    "write it without the details of each request",
-];
-
 /// Reads records, or samples.
 ///
 /// # Errors
 /// `json-invalid`, `trace-truncated`, `gzip-broken`, `value-too-large`, `file-unreadable` for the
-/// file; `io` when the spool cannot be written. With `keep_partial`, the first two become findings
+/// file; `io` when the spool cannot be written. With `keep_partial`, the first three become findings
 /// once a record was read.
 pub fn read(reading: &Reading<'_>) -> Result<Answer> {
-    let (shown, folder) = (reading.place.display(), (reading.folder)(0)?);
+    let folder = (reading.folder)(0)?;
     let Opened { reader, file } = place::open(reading.place, reading.watcher)?;
     let share = if reading.kind == Kind::NvlinkSamples {
         samples::read(reading, reader, &folder)?
     } else {
-        let bytes = place::whole(reader, MAX_FILE_BYTES, &shown, TOO_LARGE)?;
-        record::read(reading, &bytes, &folder)?
+        record::read(reading, reader, &folder)?
     };
     let share = match share {
         Ok(share) => share,

@@ -7,18 +7,19 @@
 //! benchmarks/benchmark_serving.py), `vllm bench latency` and `vllm bench throughput`
 //! (vllm/benchmarks/latency.py, throughput.py), SGLang (python/sglang/bench_serving.py).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::input::json::{self, Stop, elements_of};
+use crate::input::json::elements_of;
 use crate::readers::bench::fields::{
-    DEEPEST, EMPTY, Fields, Reader, args, count, cut, model_of_server, number, odd, text, time,
+    Fields, List, Reader, TEXTS, Value, args, count, cut, model_of_server, number, odd, text, time,
 };
 use crate::readers::bench::kind::{Kind, LOADS, OF_TRACES, kind_of};
+use crate::readers::bench::stream::Stream;
 use crate::readers::contract::{Answer, Kind as Format, Reading};
-use crate::readers::document::{Fault, Words};
+use crate::readers::document::{Failure, Words};
 use crate::readers::log::{Log, Severity};
 use crate::readers::share::Share;
 use crate::schema::table;
@@ -50,17 +51,6 @@ const LATENCIES: [&[&str]; 4] = [&["ttft"], &["tpot"], &["itl"], &["e2el", "e2e_
 const BACKEND: &[&str] = &["backend", "endpoint_type"];
 const MODEL: &[&str] = &["model_id", "model"];
 const DURATION: &[&str] = &["duration", "elapsed_time"];
-/// Texts of users and of models: counted only.
-const TEXTS: [&str; 8] = [
-    "generated_texts",
-    "generated_text",
-    "prompts",
-    "prompt",
-    "responses",
-    "outputs",
-    "texts",
-    "messages",
-];
 const LAYER: &[&str] = &["layer", "layer_id", "layer_idx", "layer_index"];
 
 const RECORDS: Words = Words {
@@ -91,7 +81,7 @@ struct Writing<'r> {
 /// `json-invalid`, `trace-truncated`; `io`.
 pub(super) fn read(
     reading: &Reading<'_>,
-    bytes: &[u8],
+    reader: Box<dyn Read + Send>,
     folder: &Path,
 ) -> Result<Result<Share, Answer>> {
     let writer = |name: &str| {
@@ -111,46 +101,45 @@ pub(super) fn read(
         steps: 0,
         gaps: Vec::new(),
     };
-    let mut at = if bytes.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
+    let mut stream = Stream::new(reader);
     let mut objects = 0u64;
     let mut read = 0u64;
-    loop {
-        at = json::skip_space(bytes, at);
-        let fault = match bytes.get(at) {
-            None if objects > 0 => break,
-            None => ("trace-truncated", "the file ends before the first record".to_owned(), at),
-            Some(b'{') => match Fields::of(&bytes[at..], &mut writing.log, at as u64) {
-                Ok((fields, _)) if objects == 0 && fields.has(OF_TRACES[0]) => {
-                    return Ok(Err(Answer::Is(Format::Json)));
-                }
-                Ok((fields, end)) => {
-                    let is_record = writing.object(fields, at as u64)?;
-                    read += u64::from(is_record);
-                    objects += 1;
-                    at += end;
-                    continue;
-                }
-                Err(Stop::Incomplete) => {
-                    ("trace-truncated", "the file ends inside a record".to_owned(), bytes.len())
-                }
-                Err(Stop::Invalid(inside)) => {
-                    let message = format!(
-                        "no JSON, or nested deeper than {DEEPEST} levels, inside a benchmark record"
-                    );
-                    ("json-invalid", message, at + inside)
-                }
-            },
-            Some(_) => ("json-invalid", "no JSON object where a record begins".to_owned(), at),
+    // Where the object in hand begins.
+    let mut at = 0;
+    let failure = loop {
+        let is_first = objects == 0;
+        at = match stream.begins(is_first) {
+            Ok(Some(at)) => at,
+            Ok(None) => break None,
+            Err(failure) => break Some(failure),
         };
-        let (code, message, place) = fault;
-        if read > 0 && reading.keep_partial {
-            writing.log.add(Severity::Error, code, Some(at as u64), || {
-                format!("{message}; kept the {read} records before it")
-            });
-            break;
+        match stream.object(is_first, folder, &mut writing.log) {
+            Ok(None) => return Ok(Err(Answer::Is(Format::Json))),
+            Ok(Some(fields)) => {
+                read += u64::from(writing.object(fields, at)?);
+                objects += 1;
+            }
+            Err(failure) => break Some(failure),
         }
-        let fault = Fault { code, message, offset: place as u64 };
-        return Err(fault.error(&reading.place.display(), &RECORDS, (read > 0).then_some(read)));
+    };
+    match failure {
+        None => {}
+        Some(Failure::Error(error)) => return Err(error),
+        Some(Failure::Fault(fault)) if read > 0 && reading.keep_partial && fault.is_partial() => {
+            writing.log.add(Severity::Error, fault.code, Some(at), || {
+                format!("{}; kept the {read} records before it", fault.message)
+            });
+            stream.drain();
+        }
+        Some(Failure::Fault(fault)) => {
+            let complete = (read > 0).then_some(read);
+            let is_large = fault.code == "value-too-large";
+            let error = fault.error(&reading.place.display(), &RECORDS, complete);
+            return Err(match is_large {
+                true => error.hint("write it without the details of each request"),
+                false => error,
+            });
+        }
     }
     if read == 0 {
         let what = "JSON without the fields of a benchmark record".to_owned();
@@ -170,14 +159,14 @@ pub(super) fn read(
     ] {
         spool.extend(writer.finish()?.map(|path| (name, path)));
     }
-    let bytes = bytes.len() as u64;
+    let bytes = stream.offset();
     let (totals, log) = (writing.totals, writing.log);
     Ok(Ok(Share { totals, log, spool, bytes, ..Share::default() }))
 }
 
 impl Writing<'_> {
     /// Writes an object; whether it is a record.
-    fn object(&mut self, mut fields: Fields<'_>, offset: u64) -> Result<bool> {
+    fn object(&mut self, mut fields: Fields, offset: u64) -> Result<bool> {
         let kind = kind_of(|name| fields.has(name));
         let is_loads = fields.has(LOADS) && !OF_TRACES.iter().any(|name| fields.has(name));
         if is_loads {
@@ -190,7 +179,7 @@ impl Writing<'_> {
     }
 
     /// Writes the row of a record, and those of its requests.
-    fn record(&mut self, kind: Kind, mut fields: Fields<'_>, offset: u64) -> Result<()> {
+    fn record(&mut self, kind: Kind, mut fields: Fields, offset: u64) -> Result<()> {
         let record = self.records;
         self.records += 1;
         self.totals.events += 1;
@@ -198,17 +187,17 @@ impl Writing<'_> {
         let mut of_batches: [Option<f64>; 4] = [None; 4];
         let mut requests = 0;
         if kind == Kind::Latency {
-            batches = fields.list("latencies").map(|raw| self.times(&raw, offset));
-            let percentiles = fields.of.get("percentiles").map(Cow::as_ref);
+            batches = fields.list("latencies").map(|list| self.times(list, offset)).transpose()?;
+            let percentiles = fields.raw("percentiles");
             let percentile = |name: &str| -> Option<Vec<u8>> {
                 let raw = std::str::from_utf8(percentiles?).ok()?;
                 let value: BTreeMap<String, serde_json::Value> = serde_json::from_str(raw).ok()?;
                 Some(value.get(name)?.to_string().into_bytes())
             };
             let raw = [
-                fields.of.get("avg_latency").map(|raw| raw.to_vec()),
+                fields.raw("avg_latency").map(<[u8]>::to_vec),
                 percentile("50"),
-                fields.of.get("std_latency").map(|raw| raw.to_vec()),
+                fields.raw("std_latency").map(<[u8]>::to_vec),
                 percentile("99"),
             ];
             let mut reader = Reader { log: &mut self.log, offset };
@@ -221,17 +210,13 @@ impl Writing<'_> {
         }
         let mut left_out: Option<i64> = None;
         for name in TEXTS {
-            if let Some(raw) = fields.of.remove(name) {
-                let texts = match raw.first() {
-                    Some(b'[') => elements_of(&raw).count() as i64,
-                    _ => 1,
-                };
+            if let Some(Value::Texts(texts)) = fields.of.remove(name) {
                 left_out = Some(left_out.unwrap_or_default() + texts);
             }
         }
         let mut reader = Reader { log: &mut self.log, offset };
         let model = fields.take(MODEL).map(|raw| text(&raw));
-        let model = model.or_else(|| model_of_server(fields.of.get("server_info")?));
+        let model = model.or_else(|| model_of_server(fields.raw("server_info")?));
         let backend = fields.take(BACKEND).map(|raw| text(&raw));
         let rate = fields.take(&["request_rate"]).map(|raw| match text(&raw).as_str() {
             "Infinity" => "inf".to_owned(),
@@ -265,22 +250,22 @@ impl Writing<'_> {
     }
 
     /// Times of a list; None where one of them is no usable number, or where they are too many.
-    fn times(&mut self, list: &[u8], offset: u64) -> Option<Vec<i64>> {
+    fn times(&mut self, mut list: List, offset: u64) -> Result<Option<Vec<i64>>> {
         let mut out = Vec::new();
-        for raw in elements_of(list) {
+        while let Some(raw) = list.next()? {
             if out.len() == MAX_GAPS {
                 self.long_list(offset);
-                return None;
+                return Ok(None);
             }
             match time(raw) {
                 Some(ns) => out.push(ns),
                 None => {
                     odd(&mut self.log, offset);
-                    return None;
+                    return Ok(None);
                 }
             }
         }
-        Some(out)
+        Ok(Some(out))
     }
 
     fn long_list(&mut self, offset: u64) {
@@ -290,15 +275,17 @@ impl Writing<'_> {
     }
 
     /// Writes a row for each request that the lists of a record hold, side by side; how many.
-    fn requests(&mut self, fields: &mut Fields<'_>, record: i64, offset: u64) -> Result<i64> {
+    fn requests(&mut self, fields: &mut Fields, record: i64, offset: u64) -> Result<i64> {
         const LISTS: [&str; 7] =
             ["input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "errors"];
-        let lists = LISTS.map(|name| fields.list(name));
-        let mut items = lists.each_ref().map(|list| elements_of(list.as_deref().unwrap_or(EMPTY)));
+        let mut lists = LISTS.map(|name| fields.list(name));
         let mut lengths = [0i64; LISTS.len()];
         let mut request = 0;
         loop {
-            let raw: [Option<&[u8]>; LISTS.len()] = std::array::from_fn(|i| items[i].next());
+            let mut raw: [Option<&[u8]>; LISTS.len()] = [None; LISTS.len()];
+            for (raw, list) in raw.iter_mut().zip(lists.iter_mut().map(Option::as_mut)) {
+                *raw = list.map_or(Ok(None), List::next)?;
+            }
             if raw.iter().all(Option::is_none) {
                 break;
             }
@@ -368,22 +355,22 @@ impl Writing<'_> {
 
     /// Writes the loads of a log of gates: a list of steps, each a list of experts, or of layers of
     /// them.
-    fn gates(&mut self, fields: &mut Fields<'_>, offset: u64) -> Result<()> {
-        let Some(steps) = fields.list(LOADS) else {
+    fn gates(&mut self, fields: &mut Fields, offset: u64) -> Result<()> {
+        let Some(mut steps) = fields.list(LOADS) else {
             fields.of.remove(LOADS);
             odd(&mut self.log, offset);
             return Ok(());
         };
-        let tokens = fields.list("num_tokens");
+        let mut tokens = fields.list("num_tokens");
         let mut reader = Reader { log: &mut self.log, offset };
         let layer = reader.value(fields.take(LAYER).as_deref(), count);
         let layer = layer.or(self.reading.said.layer);
-        let mut tokens = elements_of(tokens.as_deref().unwrap_or(EMPTY));
-        for step in elements_of(&steps) {
+        while let Some(step) = steps.next()? {
             let number = self.steps;
             self.steps += 1;
             let mut reader = Reader { log: &mut self.log, offset };
-            let tokens = reader.value(tokens.next(), count);
+            let tokens = tokens.as_mut().map_or(Ok(None), List::next)?;
+            let tokens = reader.value(tokens, count);
             if step.first() != Some(&b'[') {
                 reader.value(Some(step), |_| None::<()>);
                 continue;

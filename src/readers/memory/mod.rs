@@ -18,22 +18,18 @@ pub mod value;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::input::place::{self, Opened};
+use crate::input::place::{self, OnDisk, Opened};
+use crate::input::progress::Watcher;
+use crate::input::window::Window;
 use crate::readers::contract::{Answer, Kind, Reading};
 use crate::readers::log::Severity;
+use crate::readers::memory::pickle::{Known, Stop};
 use crate::readers::memory::snapshot::{Out, Writing, not_a_snapshot};
+use crate::readers::memory::value::Arena;
 use crate::readers::share::Share;
 
-/// Unpacked bytes of the largest file that is read. A snapshot of a million events has some 200 MB.
-pub const MAX_FILE_BYTES: u64 = 1 << 30;
-/// The same of a timeline, which takes four times its size in memory: some ten million entries.
+/// Unpacked bytes of the largest timeline: some ten million entries.
 const MAX_TIMELINE_BYTES: u64 = 1 << 28;
-
-/// The message for a larger file.
-const TOO_LARGE: [&str; 2] = [
-    "the snapshot is larger than any that is read",
-    "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",
-];
 
 /// Reads a snapshot, or a timeline.
 ///
@@ -44,15 +40,14 @@ const TOO_LARGE: [&str; 2] = [
 /// named it.
 pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     let (shown, folder) = (reading.place.display(), (reading.folder)(0)?);
-    let Opened { reader, file } = place::open(reading.place, reading.watcher)?;
-    let is_timeline = reading.kind == Kind::MemoryTimeline;
-    let most = if is_timeline { MAX_TIMELINE_BYTES } else { MAX_FILE_BYTES };
-    let bytes = place::whole(reader, most, &shown, TOO_LARGE)?;
-    let out = if is_timeline {
-        timeline::read(&bytes, &shown, &folder, reading.source_id)?
+    let (out, bytes, file) = if reading.kind == Kind::MemoryTimeline {
+        let Opened { reader, file } = place::open(reading.place, reading.watcher)?;
+        let (out, bytes) =
+            timeline::read(reader, MAX_TIMELINE_BYTES, &shown, &folder, reading.source_id)?;
+        (out, bytes, file)
     } else {
-        match snapshot(reading, &bytes, &folder)? {
-            Ok(out) => out,
+        match snapshot(reading, &folder)? {
+            Ok(read) => read,
             Err(what) => return Ok(Answer::Other(what)),
         }
     };
@@ -63,19 +58,27 @@ pub fn read(reading: &Reading<'_>) -> Result<Answer> {
                 .to_owned()
         });
     }
-    let bytes = bytes.len() as u64;
     let share = Share { log, totals, bytes, spool, is_rank: true, ..Share::default() };
     let sha256 = file.sha256(&reading.place.file)?;
     Ok(Answer::Shares { shares: vec![share], sha256 })
 }
 
-/// Reads a pickle; what it is, when it is no snapshot.
-fn snapshot(reading: &Reading<'_>, bytes: &[u8], folder: &Path) -> Result<Result<Out, String>> {
+/// Reads a pickle, its bytes, and the file; what it is, when it is no snapshot.
+fn snapshot(reading: &Reading<'_>, folder: &Path) -> Result<Result<(Out, u64, OnDisk), String>> {
     let shown = reading.place.display();
-    let pickle = match pickle::read(bytes) {
+    // Progress counts the second time.
+    let known = Known::of(place::open(reading.place, &Watcher::default())?.reader, &shown)?;
+    let bytes = known.bytes;
+    let mut arena = Arena::default();
+    let mut writing = Writing::new(&mut arena, shown.clone(), folder, reading.source_id, bytes);
+    let Opened { reader, file } = place::open(reading.place, reading.watcher)?;
+    let pickle = match pickle::stream(reader, known, arena, Some(&mut writing)) {
         Ok(pickle) => pickle,
-        Err(fault) if reading.said.is_named || is_marked(bytes) => return Err(fault.error(&shown)),
-        Err(fault) => {
+        Err(Stop::Error(error)) => return Err(error),
+        Err(Stop::Fault(fault)) if reading.said.is_named || is_marked(reading)? => {
+            return Err(fault.error(&shown));
+        }
+        Err(Stop::Fault(fault)) => {
             return Ok(Err(format!(
                 "a pickle that is no torch memory snapshot: {} (byte {})",
                 fault.message, fault.offset
@@ -85,19 +88,30 @@ fn snapshot(reading: &Reading<'_>, bytes: &[u8], folder: &Path) -> Result<Result
     if let Some(what) = not_a_snapshot(&pickle) {
         return Ok(Err(what));
     }
-    let (root, end) = (pickle.root, pickle.end);
-    let writing = Writing::new(&pickle, shown, folder, reading.source_id, bytes.len());
-    let mut out = writing.run(root)?;
-    if end < bytes.len() {
-        out.log.add(Severity::Info, "trailing-data", Some(end as u64), || {
-            format!("{} bytes after the end of the pickle; not read", bytes.len() - end)
+    let end = pickle.end as u64;
+    let mut out = writing.run(&pickle)?;
+    if end < bytes {
+        out.log.add(Severity::Info, "trailing-data", Some(end), || {
+            format!("{} bytes after the end of the pickle; not read", bytes - end)
         });
     }
-    Ok(Ok(out))
+    Ok(Ok((out, bytes, file)))
 }
 
 /// Whether what cannot be read calls itself a snapshot.
-fn is_marked(bytes: &[u8]) -> bool {
-    let has = |word: &str| memchr::memmem::find(bytes, word.as_bytes()).is_some();
-    has("segments") && has("total_size")
+fn is_marked(reading: &Reading<'_>) -> Result<bool> {
+    const WORDS: [&str; 2] = ["segments", "total_size"];
+    let mut window = Window::new(place::open(reading.place, &Watcher::default())?.reader);
+    let mut has = [false; 2];
+    while has != [true; 2] {
+        // A word may stand across the end of what is in hand.
+        window.consume(window.bytes().len().saturating_sub(WORDS[1].len()));
+        if !window.fill() {
+            break;
+        }
+        for (has, word) in has.iter_mut().zip(WORDS) {
+            *has |= memchr::memmem::find(window.bytes(), word.as_bytes()).is_some();
+        }
+    }
+    Ok(has == [true; 2])
 }

@@ -5,12 +5,13 @@
 //! `allocator_settings` and `external_annotations`; before torch 2.0 a bare list of segments, whose
 //! blocks have no address, and a `history` in place of `requested_size` and `frames`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::readers::log::{Log, Severity};
-use crate::readers::memory::pickle::Pickle;
+use crate::readers::memory::pickle::{Part, Pickle, Sink};
 use crate::readers::memory::stacks::Stacks;
 use crate::readers::memory::value::{Arena, Fields, Value, rest_json};
 use crate::schema::table;
@@ -73,7 +74,7 @@ pub(super) struct Out {
 }
 
 /// What a pickle is that is no snapshot.
-pub(super) fn not_a_snapshot(pickle: &Pickle<'_>) -> Option<String> {
+pub(super) fn not_a_snapshot(pickle: &Pickle) -> Option<String> {
     let arena = &pickle.arena;
     let is_segment = |value: &Value| match value {
         Value::Dict(dict) => arena.get(*dict, "total_size").is_some(),
@@ -84,7 +85,7 @@ pub(super) fn not_a_snapshot(pickle: &Pickle<'_>) -> Option<String> {
             Some(Value::List(_) | Value::Tuple(_)) => None,
             _ => Some("a pickle of a dict without `segments`, no torch memory snapshot".to_owned()),
         },
-        Value::List(list) => match arena.items(list) {
+        Value::List(list) => match &*arena.items(list) {
             [] => Some("a pickle of an empty list, no torch memory snapshot".to_owned()),
             items if items.iter().all(is_segment) => None,
             _ => Some("a pickle of a list of other things, no torch memory snapshot".to_owned()),
@@ -94,8 +95,7 @@ pub(super) fn not_a_snapshot(pickle: &Pickle<'_>) -> Option<String> {
 }
 
 /// Writes a snapshot.
-pub(super) struct Writing<'p, 'a> {
-    arena: &'p Arena<'a>,
+pub(super) struct Writing {
     shown: String,
     first_id: i64,
     max_rows: u64,
@@ -112,6 +112,16 @@ pub(super) struct Writing<'p, 'a> {
     stacks: Stacks,
     totals: Totals,
     log: Log,
+    devices: BTreeSet<i64>,
+}
+
+impl Sink for Writing {
+    fn take(&mut self, arena: &Arena, part: Part, value: Value) -> Result<()> {
+        match part {
+            Part::Segment => self.segment(arena, value),
+            Part::Event(device) => self.event(arena, device, value),
+        }
+    }
 }
 
 fn int(value: Option<Value>) -> Option<i64> {
@@ -123,23 +133,22 @@ fn int(value: Option<Value>) -> Option<i64> {
 }
 
 /// The rows of a list, or of nothing.
-fn items<'p>(arena: &'p Arena<'_>, value: Option<Value>) -> &'p [Value] {
+fn items(arena: &Arena, value: Option<Value>) -> Cow<'_, [Value]> {
     match value {
         Some(Value::List(list) | Value::Tuple(list)) => arena.items(list),
-        _ => &[],
+        _ => Cow::Borrowed(&[]),
     }
 }
 
-impl<'p, 'a> Writing<'p, 'a> {
+impl Writing {
     /// Into `folder`; ids count from those of the source. `bytes` of the file bound its rows.
     pub(super) fn new(
-        pickle: &'p Pickle<'a>,
+        arena: &mut Arena,
         shown: String,
         folder: &Path,
         source_id: i64,
-        bytes: usize,
+        bytes: u64,
     ) -> Self {
-        let arena = &pickle.arena;
         let first_id = source_id << 40;
         let writer = |name: &str, without: &[&str]| {
             let path = folder.join(format!("{name}.parquet"));
@@ -147,10 +156,8 @@ impl<'p, 'a> Writing<'p, 'a> {
         };
         let without = ["source", "rank"];
         Self {
-            arena,
-            shown,
             first_id,
-            max_rows: bytes as u64,
+            max_rows: bytes,
             rows: 0,
             ids: [first_id; 3],
             segment_fields: Fields::new(arena, SEGMENT),
@@ -161,36 +168,37 @@ impl<'p, 'a> Writing<'p, 'a> {
             blocks: writer("memory_blocks", &without),
             events: writer("memory_events", &without),
             metadata: writer("metadata", &["rank"]),
-            stacks: Stacks::new(arena, folder, first_id),
+            stacks: Stacks::new(arena, &shown, folder, first_id),
+            shown,
             totals: Totals::default(),
             log: Log::default(),
+            devices: BTreeSet::new(),
         }
     }
 
-    /// Writes everything.
+    /// Writes what is left of everything: what no part was taken of before.
     ///
     /// # Errors
     /// `value-too-large` for a pickle that repeats itself by reference; `io`.
-    pub(super) fn run(mut self, root: Value) -> Result<Out> {
-        let (segments, dict) = match root {
-            Value::Dict(dict) => (self.arena.get(dict, "segments"), Some(dict)),
+    pub(super) fn run(mut self, pickle: &Pickle) -> Result<Out> {
+        let arena = &pickle.arena;
+        let (segments, dict) = match pickle.root {
+            Value::Dict(dict) => (arena.get(dict, "segments"), Some(dict)),
             list => (Some(list), None),
         };
-        let mut devices = std::collections::BTreeSet::new();
-        for segment in items(self.arena, segments) {
-            devices.extend(self.segment(*segment)?);
+        for segment in items(arena, segments).iter() {
+            self.segment(arena, *segment)?;
         }
         if let Some(dict) = dict {
-            let traces = items(self.arena, self.arena.get(dict, "device_traces"));
+            let traces = items(arena, arena.get(dict, "device_traces"));
             for (device, trace) in traces.iter().enumerate() {
-                for event in items(self.arena, Some(*trace)) {
-                    self.event(device as i64, *event)?;
-                    devices.insert(device as i64);
+                for event in items(arena, Some(*trace)).iter() {
+                    self.event(arena, device as i64, *event)?;
                 }
             }
-            self.settings(dict)?;
+            self.settings(arena, dict)?;
         }
-        self.totals.device = devices.first().copied();
+        self.totals.device = self.devices.first().copied();
         let mut spool = BTreeMap::new();
         for (name, path) in [
             ("memory_segments", self.segments.finish()?),
@@ -230,10 +238,10 @@ impl<'p, 'a> Writing<'p, 'a> {
     }
 
     /// Text, else JSON; NULL for None and for what PyTorch writes where there is nothing.
-    fn said(&self, value: Option<Value>, nothing: &str) -> Option<String> {
+    fn said(arena: &Arena, value: Option<Value>, nothing: &str) -> Option<String> {
         let text = match value? {
             Value::None => return None,
-            value => self.arena.plain(value),
+            value => arena.plain(value),
         };
         (text != nothing).then_some(text)
     }
@@ -247,15 +255,15 @@ impl<'p, 'a> Writing<'p, 'a> {
         }
     }
 
-    /// A segment with its blocks; its device.
-    fn segment(&mut self, segment: Value) -> Result<Option<i64>> {
+    /// A segment with its blocks.
+    fn segment(&mut self, arena: &Arena, segment: Value) -> Result<()> {
         self.count()?;
         let Value::Dict(dict) = segment else {
             self.skip("memory-segment", "segments that are no dict; left out");
-            return Ok(None);
+            return Ok(());
         };
-        let (values, rest) = self.segment_fields.of(self.arena, dict);
-        let args = rest_json(self.arena, dict, rest);
+        let (values, rest) = self.segment_fields.of(arena, dict);
+        let args = rest_json(arena, dict, rest);
         self.note_wide(&values);
         let [
             device,
@@ -272,9 +280,9 @@ impl<'p, 'a> Writing<'p, 'a> {
             blocks,
         ] = values;
         let id = self.id(0);
-        let stack = self.stacks.id(self.arena, frames)?;
-        let (kind, pool) = (self.said(kind, ""), self.said(pool, ""));
-        let expandable = self.said(expandable, "");
+        let stack = self.stacks.id(arena, frames)?;
+        let (kind, pool) = (Self::said(arena, kind, ""), Self::said(arena, pool, ""));
+        let expandable = Self::said(arena, expandable, "");
         let row = self.segments.row();
         row.int(Some(self.first_id >> 40)).int(Some(id)).int(int(device)).int(int(address));
         row.int(int(total)).int(int(allocated)).int(int(active)).int(int(requested));
@@ -282,8 +290,8 @@ impl<'p, 'a> Writing<'p, 'a> {
         row.text(expandable.as_deref()).int(stack).text(args.as_deref());
         self.segments.end_row()?;
         let mut sum = 0_i64;
-        for block in items(self.arena, blocks) {
-            let size = self.block(*block, id, int(device), int(address), sum)?;
+        for block in items(arena, blocks).iter() {
+            let size = self.block(arena, *block, id, int(device), int(address), sum)?;
             sum = sum.saturating_add(size.unwrap_or(0));
         }
         if int(total).is_some_and(|total| total != sum) {
@@ -292,12 +300,14 @@ impl<'p, 'a> Writing<'p, 'a> {
                     .to_owned()
             });
         }
-        Ok(int(device))
+        self.devices.extend(int(device));
+        Ok(())
     }
 
     /// A block, `before` bytes into its segment; its size.
     fn block(
         &mut self,
+        arena: &Arena,
         block: Value,
         segment: i64,
         device: Option<i64>,
@@ -309,12 +319,12 @@ impl<'p, 'a> Writing<'p, 'a> {
             self.skip("memory-block", "blocks that are no dict; left out");
             return Ok(None);
         };
-        let (values, rest) = self.block_fields.of(self.arena, dict);
-        let rest = rest_json(self.arena, dict, rest);
+        let (values, rest) = self.block_fields.of(arena, dict);
+        let rest = rest_json(arena, dict, rest);
         self.note_wide(&values);
         let [address, size, requested, state, frames, history] = values;
-        let mut stack = self.stacks.id(self.arena, frames)?;
-        let (latest, of_history) = self.history(history)?;
+        let mut stack = self.stacks.id(arena, frames)?;
+        let (latest, of_history) = self.history(arena, history)?;
         let mut requested = int(requested);
         if let Some((frames, real_size)) = latest {
             stack = stack.or(frames);
@@ -328,7 +338,7 @@ impl<'p, 'a> Writing<'p, 'a> {
         };
         // Before torch 2.1 a block says no address: blocks fill their segment without gaps.
         let address = int(address).or_else(|| start?.checked_add(before));
-        let state = self.said(state, "");
+        let state = Self::said(arena, state, "");
         let id = self.id(1);
         let row = self.blocks.row();
         row.int(Some(self.first_id >> 40)).int(Some(id)).int(Some(segment)).int(device);
@@ -343,19 +353,20 @@ impl<'p, 'a> Writing<'p, 'a> {
     #[expect(clippy::type_complexity, reason = "two values of one call site")]
     fn history(
         &mut self,
+        arena: &Arena,
         history: Option<Value>,
     ) -> Result<(Option<(Option<i64>, Option<i64>)>, Option<String>)> {
-        let entries = items(self.arena, history);
+        let entries = items(arena, history);
         if entries.is_empty() {
             return Ok((None, None));
         }
         let (mut latest, mut json) = (None, Vec::new());
-        for entry in entries {
+        for entry in entries.iter() {
             self.count()?;
             let Value::Dict(dict) = *entry else { continue };
-            let ([frames, real_size], rest) = self.history_fields.of(self.arena, dict);
-            let rest = rest_json(self.arena, dict, rest).unwrap_or_else(|| "{}".to_owned());
-            let stack = self.stacks.id(self.arena, frames)?;
+            let ([frames, real_size], rest) = self.history_fields.of(arena, dict);
+            let rest = rest_json(arena, dict, rest).unwrap_or_else(|| "{}".to_owned());
+            let stack = self.stacks.id(arena, frames)?;
             latest.get_or_insert((stack, int(real_size)));
             let number = |n: Option<i64>| n.map_or("null".to_owned(), |n| n.to_string());
             json.push(format!(
@@ -370,18 +381,19 @@ impl<'p, 'a> Writing<'p, 'a> {
     }
 
     /// What the allocator did.
-    fn event(&mut self, device: i64, event: Value) -> Result<()> {
+    fn event(&mut self, arena: &Arena, device: i64, event: Value) -> Result<()> {
         self.count()?;
+        self.devices.insert(device);
         let Value::Dict(dict) = event else {
             self.skip("memory-event", "events of the allocator that are no dict; left out");
             return Ok(());
         };
-        let (values, rest) = self.event_fields.of(self.arena, dict);
-        let args = rest_json(self.arena, dict, rest);
+        let (values, rest) = self.event_fields.of(arena, dict);
+        let args = rest_json(arena, dict, rest);
         self.note_wide(&values);
         let [action, addr, size, stream, time, category, context, user, frames, free, own_device] =
             values;
-        let Some(action) = action.and_then(|a| self.arena.as_text(a)) else {
+        let Some(action) = action.and_then(|a| arena.as_text(a)) else {
             self.skip("memory-event", "events of the allocator that name no action; left out");
             return Ok(());
         };
@@ -393,7 +405,7 @@ impl<'p, 'a> Writing<'p, 'a> {
                 )
             });
         }
-        let stack = self.stacks.id(self.arena, frames)?;
+        let stack = self.stacks.id(arena, frames)?;
         // PyTorch writes microseconds since the Unix epoch.
         let ts = int(time).and_then(|us| us.checked_mul(1000));
         if ts.is_none() {
@@ -401,8 +413,9 @@ impl<'p, 'a> Writing<'p, 'a> {
                 "events of the allocator without a time; their order is kept".to_owned()
             });
         }
-        let (category, context) = (self.said(category, ""), self.said(context, "N/A"));
-        let user = self.said(user, "");
+        let (category, context) =
+            (Self::said(arena, category, ""), Self::said(arena, context, "N/A"));
+        let user = Self::said(arena, user, "");
         let id = self.id(2);
         let row = self.events.row();
         row.int(Some(self.first_id >> 40)).int(Some(id)).text(Some("snapshot"));
@@ -419,26 +432,26 @@ impl<'p, 'a> Writing<'p, 'a> {
     }
 
     /// Settings, annotations and whatever else the snapshot says, as metadata.
-    fn settings(&mut self, root: u32) -> Result<()> {
-        let keys = self.arena.keys(root);
-        for (key, value) in keys.into_iter().zip(self.arena.values(root)) {
-            let Some(name) = self.arena.as_text(key) else { continue };
+    fn settings(&mut self, arena: &Arena, root: u32) -> Result<()> {
+        let keys = arena.keys(root);
+        for (key, value) in keys.into_iter().zip(arena.values(root)) {
+            let Some(name) = arena.as_text(key) else { continue };
             match (&*name, *value) {
                 ("segments" | "device_traces", _) => {}
                 ("external_annotations", annotations) => {
-                    for (i, annotation) in items(self.arena, Some(annotations)).iter().enumerate() {
+                    for (i, annotation) in items(arena, Some(annotations)).iter().enumerate() {
                         let key = format!("memory.external_annotation:{i}");
-                        self.say(&key, self.arena.json(*annotation))?;
+                        self.say(&key, arena.json(*annotation))?;
                     }
                 }
                 (name, Value::Dict(of)) => {
-                    let keys = self.arena.keys(of);
-                    for (key, value) in keys.into_iter().zip(self.arena.values(of)) {
-                        let Some(key) = self.arena.as_text(key) else { continue };
-                        self.say(&format!("memory.{name}.{key}"), self.arena.plain(*value))?;
+                    let keys = arena.keys(of);
+                    for (key, value) in keys.into_iter().zip(arena.values(of)) {
+                        let Some(key) = arena.as_text(key) else { continue };
+                        self.say(&format!("memory.{name}.{key}"), arena.plain(*value))?;
                     }
                 }
-                (name, other) => self.say(&format!("memory.{name}"), self.arena.plain(other))?,
+                (name, other) => self.say(&format!("memory.{name}"), arena.plain(other))?,
             }
         }
         Ok(())

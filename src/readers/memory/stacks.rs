@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
 use crate::readers::memory::value::{Arena, Fields, Value, rest_json};
 use crate::schema::table;
 use crate::spool::parquet::TableWriter;
@@ -21,14 +23,34 @@ pub(super) struct Stacks {
     of_content: HashMap<([Value; 3], Option<String>), u32>,
     /// Number of the stack that a list is.
     of_list: HashMap<u32, Option<i64>>,
-    of_frames: HashMap<Box<[u32]>, i64>,
+    /// Number of the stack of a hash of frames.
+    of_frames: HashMap<u128, i64>,
     contents: Vec<([Value; 3], Option<String>)>,
     next: i64,
+    /// What is held of all of them.
+    bytes: usize,
+    /// The file, for messages.
+    shown: String,
+}
+
+/// Bytes that are held of all stacks.
+const MAX_BYTES: usize = 96 << 20;
+/// What a number of a list or a dict takes, a stack without its frames, and a frame.
+const NUMBER_BYTES: usize = 32;
+const STACK_BYTES: usize = 64;
+const FRAME_BYTES: usize = 256;
+
+/// What is written of a value of a frame: numbers of lists and dicts come to mean others.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::List(_) | Value::Tuple(_) | Value::Dict(_) => Value::None,
+        other => other,
+    }
 }
 
 impl Stacks {
     /// Writes into `folder`; numbers count from `first`.
-    pub(super) fn new(arena: &Arena<'_>, folder: &Path, first: i64) -> Self {
+    pub(super) fn new(arena: &mut Arena, shown: &str, folder: &Path, first: i64) -> Self {
         let stacks = table("memory_stacks").expect("the table is in the schema");
         let path = folder.join("memory_stacks.parquet");
         Self {
@@ -40,6 +62,8 @@ impl Stacks {
             of_frames: HashMap::new(),
             contents: Vec::new(),
             next: first,
+            bytes: 0,
+            shown: shown.to_owned(),
         }
     }
 
@@ -47,52 +71,75 @@ impl Stacks {
     ///
     /// # Errors
     /// `io` when it cannot be written.
-    pub(super) fn id(&mut self, arena: &Arena<'_>, frames: Option<Value>) -> Result<Option<i64>> {
+    pub(super) fn id(&mut self, arena: &Arena, frames: Option<Value>) -> Result<Option<i64>> {
         let Some(Value::List(list) | Value::Tuple(list)) = frames else { return Ok(None) };
-        if let Some(id) = self.of_list.get(&list) {
+        // The number of what is not kept may come to mean another list.
+        let is_kept = arena.is_kept(Value::List(list));
+        if let Some(id) = self.of_list.get(&list).filter(|_| is_kept) {
             return Ok(*id);
         }
-        let items = arena.items(list).iter();
-        let frames: Box<[u32]> = items.map(|item| self.frame(arena, *item)).collect();
-        let id = match self.of_frames.get(&frames) {
+        let items = arena.items(list);
+        let frames: Vec<u32> = items.iter().map(|item| self.frame(arena, *item)).collect();
+        let mut content = Sha256::new();
+        frames.iter().for_each(|frame| content.update(frame.to_le_bytes()));
+        let content: [u8; 32] = content.finalize().into();
+        let content = u128::from_le_bytes(*content.first_chunk().expect("it has 32 bytes"));
+        let id = match self.of_frames.get(&content) {
             _ if frames.is_empty() => None,
             Some(id) => Some(*id),
             None => {
                 let id = self.next;
                 self.next += 1;
                 self.write(arena, id, &frames)?;
-                self.of_frames.insert(frames, id);
+                self.of_frames.insert(content, id);
+                self.bytes += STACK_BYTES;
                 Some(id)
             }
         };
-        self.of_list.insert(list, id);
-        Ok(id)
+        if is_kept {
+            self.of_list.insert(list, id);
+            self.bytes += NUMBER_BYTES;
+        }
+        match self.bytes > MAX_BYTES {
+            true => Err(Error::new(
+                "value-too-large",
+                "the call stacks of the snapshot are too many",
+            )
+            .at(self.shown.clone())
+            .facts(format!("at most {} MiB of them are held", MAX_BYTES >> 20))
+            .hint(
+                "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)",
+            )),
+            false => Ok(id),
+        }
     }
 
-    fn frame(&mut self, arena: &Arena<'_>, frame: Value) -> u32 {
+    fn frame(&mut self, arena: &Arena, frame: Value) -> u32 {
         let content = match frame {
             Value::Dict(dict) => {
-                if let Some(frame) = self.of_dict.get(&dict) {
+                if let Some(frame) = self.of_dict.get(&dict).filter(|_| arena.is_kept(frame)) {
                     return *frame;
                 }
                 let (values, rest) = self.fields.of(arena, dict);
-                (values.map(|v| v.unwrap_or(Value::None)), rest_json(arena, dict, rest))
+                (values.map(|v| v.map_or(Value::None, plain)), rest_json(arena, dict, rest))
             }
             // A frame that is a line of text.
-            other => ([other, Value::None, Value::None], None),
+            other => ([plain(other), Value::None, Value::None], None),
         };
         let next = self.contents.len() as u32;
         let number = *self.of_content.entry(content).or_insert_with_key(|content| {
+            self.bytes += FRAME_BYTES + 2 * content.1.as_ref().map_or(0, String::len);
             self.contents.push(content.clone());
             next
         });
-        if let Value::Dict(dict) = frame {
+        if let (Value::Dict(dict), true) = (frame, arena.is_kept(frame)) {
             self.of_dict.insert(dict, number);
+            self.bytes += NUMBER_BYTES;
         }
         number
     }
 
-    fn write(&mut self, arena: &Arena<'_>, id: i64, frames: &[u32]) -> Result<()> {
+    fn write(&mut self, arena: &Arena, id: i64, frames: &[u32]) -> Result<()> {
         for (depth, frame) in frames.iter().enumerate() {
             let ([name, file, line], args) = &self.contents[*frame as usize];
             let line = match line {

@@ -2,9 +2,14 @@
 //! of `[time in ns, action, signed bytes, category]`, for one device that it does not name.
 
 use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::error::Category;
+
 use crate::error::{Error, Result};
+use crate::input::place;
 use crate::readers::log::{Log, Severity};
 use crate::readers::memory::snapshot::Out;
 use crate::schema::table;
@@ -34,41 +39,40 @@ pub fn begins(head: &[u8]) -> bool {
     parts.next().is_some() && numbers.len() == 4 && numbers.iter().all(Result::is_ok)
 }
 
-/// Writes a timeline.
+/// Writes a timeline of at most `most` bytes; how many it has.
 ///
 /// # Errors
-/// `trace-truncated`, `json-invalid`; `io`.
-pub(super) fn read(bytes: &[u8], shown: &str, folder: &Path, source_id: i64) -> Result<Out> {
-    let events: Vec<[i64; 4]> = serde_json::from_slice(bytes).map_err(|e| {
-        let (code, what) = match e.is_eof() {
-            true => ("trace-truncated", "the timeline ends early".to_owned()),
-            false => {
-                ("json-invalid", format!("the timeline is no list of four integers each: {e}"))
-            }
-        };
-        Error::new(code, what)
-            .at(format!("{shown}, line {}, column {}", e.line(), e.column()))
-            .hint("export the timeline again")
-    })?;
+/// `trace-truncated`, `json-invalid`, `gzip-broken`, `file-unreadable`, `value-too-large`; `io`.
+pub(super) fn read(
+    reader: Box<dyn Read + Send>,
+    most: u64,
+    shown: &str,
+    folder: &Path,
+    source_id: i64,
+) -> Result<(Out, u64)> {
     let events_table = table("memory_events").expect("the table is in the schema");
     let path = folder.join("memory_events.parquet");
     let mut writer = TableWriter::new(events_table, &["source", "rank"], path);
     let (mut totals, mut log) = (Totals::default(), Log::default());
-    for (place, [time, action, bytes, category]) in events.into_iter().enumerate() {
+    let mut rows = 0;
+    let mut failed = None;
+    let mut row = |[time, action, bytes, category]: [i64; 4]| -> Result<()> {
         let word = |words: &'static [&'static str], number: i64| {
             usize::try_from(number).ok().and_then(|n| words.get(n)).copied()
         };
+        let place = rows;
+        rows += 1;
         let Some(action) = action.checked_sub(1).and_then(|n| word(&ACTIONS, n)) else {
             totals.skipped += 1;
             log.add(Severity::Loss, "memory-event", None, || {
                 "events of the timeline with an unknown action; left out".to_owned()
             });
-            continue;
+            return Ok(());
         };
         // What was there before has no time.
         let ts = Some(time).filter(|time| *time >= 0);
         let row = writer.row();
-        row.int(Some(source_id)).int(Some((source_id << 40) + place as i64));
+        row.int(Some(source_id)).int(Some((source_id << 40) + place));
         row.text(Some("timeline")).nulls(1).text(Some(action)).nulls(1).int(Some(bytes)).nulls(1);
         row.int(ts).text(word(&CATEGORIES, category)).nulls(5);
         writer.end_row()?;
@@ -76,10 +80,69 @@ pub(super) fn read(bytes: &[u8], shown: &str, folder: &Path, source_id: i64) -> 
         if let Some(ts) = ts {
             widen(&mut totals.span_ns, ts, ts);
         }
+        Ok(())
+    };
+    // One byte more says that there are more.
+    let mut reader = BufReader::with_capacity(256 << 10, reader.take(most + 1));
+    let mut json = serde_json::Deserializer::from_reader(&mut reader);
+    let events = Events { row: &mut row, failed: &mut failed };
+    let read = json.deserialize_seq(events).and_then(|()| json.end());
+    drop(json);
+    let left = reader.get_ref().limit();
+    let failure = match (failed, read) {
+        (Some(error), _) => Some(error),
+        (None, Err(_)) if left == 0 => Some(
+            Error::new("value-too-large", "the timeline is larger than any that is read")
+                .at(shown.to_owned())
+                .facts(format!("at most {most} bytes are read"))
+                .hint("record a shorter time"),
+        ),
+        (None, Err(e)) => Some(fault(e, shown, most + 1 - left)),
+        (None, Ok(())) => None,
+    };
+    if let Some(error) = failure {
+        return Err(error);
     }
     let mut spool = BTreeMap::new();
     spool.extend(writer.finish()?.map(|path| ("memory_events", path)));
-    Ok(Out { totals, log, spool })
+    Ok((Out { totals, log, spool }, most + 1 - left))
+}
+
+/// The error of a timeline that cannot be read on after so many bytes.
+fn fault(e: serde_json::Error, shown: &str, bytes: u64) -> Error {
+    let (line, column) = (e.line(), e.column());
+    let (code, what) = match e.classify() {
+        Category::Io => return place::broken(&e.into(), shown, bytes),
+        Category::Eof => ("trace-truncated", "the timeline ends early".to_owned()),
+        _ => ("json-invalid", format!("the timeline is no list of four integers each: {e}")),
+    };
+    Error::new(code, what)
+        .at(format!("{shown}, line {line}, column {column}"))
+        .hint("export the timeline again")
+}
+
+/// Hands on one event after the other.
+struct Events<'e, F> {
+    row: &'e mut F,
+    failed: &'e mut Option<Error>,
+}
+
+impl<'de, F: FnMut([i64; 4]) -> Result<()>> Visitor<'de> for Events<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> std::result::Result<(), A::Error> {
+        while let Some(event) = events.next_element()? {
+            if let Err(error) = (self.row)(event) {
+                *self.failed = Some(error);
+                return Err(A::Error::custom("not taken"));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

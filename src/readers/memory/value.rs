@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A value of 16 bytes; texts, lists and dicts are numbers of the [`Arena`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +35,27 @@ pub enum Value {
 pub struct Dict {
     shape: u32,
     values: Vec<Value>,
+    is_kept: bool,
+}
+
+/// A list or a tuple.
+#[derive(Debug, Default)]
+struct List {
+    items: Items,
+    is_kept: bool,
+}
+
+/// What a list holds. The frames of a call stack are dicts, and there are many such lists.
+#[derive(Debug)]
+enum Items {
+    Any(Vec<Value>),
+    Dicts(Box<[u32]>),
+}
+
+impl Default for Items {
+    fn default() -> Self {
+        Self::Any(Vec::new())
+    }
 }
 
 /// A shape is one with a key less, and that key.
@@ -43,13 +65,21 @@ struct Shape {
     key: Value,
 }
 
+/// Cells of a list or a dict beside what it holds.
+pub(super) const CELLS: usize = 3;
+
 /// Everything that the values of one pickle refer to.
+///
+/// What has one place only, and was looked at there, is released: its number is given to another.
+/// What the pickle refers to again is kept.
 #[derive(Debug)]
-pub struct Arena<'a> {
-    texts: Vec<&'a [u8]>,
-    by_text: HashMap<&'a [u8], u32>,
-    lists: Vec<Vec<Value>>,
+pub struct Arena {
+    texts: Vec<Rc<[u8]>>,
+    by_text: HashMap<Rc<[u8]>, u32>,
+    lists: Vec<List>,
     dicts: Vec<Dict>,
+    free_lists: Vec<u32>,
+    free_dicts: Vec<u32>,
     shapes: Vec<Shape>,
     grown: HashMap<(u32, Value), u32>,
 }
@@ -59,13 +89,15 @@ const JSON_DEPTH: usize = 16;
 /// Bytes of one value that is written as JSON.
 const JSON_BYTES: usize = 1 << 20;
 
-impl Default for Arena<'_> {
+impl Default for Arena {
     fn default() -> Self {
         Self {
             texts: Vec::new(),
             by_text: HashMap::new(),
             lists: Vec::new(),
             dicts: Vec::new(),
+            free_lists: Vec::new(),
+            free_dicts: Vec::new(),
             // The empty shape.
             shapes: vec![Shape { parent: 0, key: Value::None }],
             grown: HashMap::new(),
@@ -73,35 +105,112 @@ impl Default for Arena<'_> {
     }
 }
 
-impl<'a> Arena<'a> {
+impl Arena {
     /// The number of a text; equal ones have one number.
-    pub fn intern(&mut self, text: &'a [u8]) -> u32 {
-        *self.by_text.entry(text).or_insert_with(|| {
-            self.texts.push(text);
-            (self.texts.len() - 1) as u32
-        })
+    pub fn intern(&mut self, text: &[u8]) -> u32 {
+        if let Some(number) = self.by_text.get(text) {
+            return *number;
+        }
+        let number = self.texts.len() as u32;
+        let text: Rc<[u8]> = text.into();
+        self.texts.push(text.clone());
+        self.by_text.insert(text, number);
+        number
     }
 
-    /// An empty list.
+    /// How many texts there are.
+    pub(super) fn texts(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// A list of these.
     pub fn new_list(&mut self, items: Vec<Value>) -> u32 {
-        self.lists.push(items);
+        let list = List { items: Items::Any(items), is_kept: false };
+        if let Some(number) = self.free_lists.pop() {
+            self.lists[number as usize] = list;
+            return number;
+        }
+        self.lists.push(list);
         (self.lists.len() - 1) as u32
     }
 
     /// An empty dict.
     pub fn new_dict(&mut self) -> u32 {
+        if let Some(number) = self.free_dicts.pop() {
+            self.dicts[number as usize] = Dict::default();
+            return number;
+        }
         self.dicts.push(Dict::default());
         (self.dicts.len() - 1) as u32
     }
 
+    /// Keeps a value that is referred to again.
+    pub(super) fn keep(&mut self, value: Value) {
+        match value {
+            Value::List(list) | Value::Tuple(list) => self.lists[list as usize].is_kept = true,
+            Value::Dict(dict) => self.dicts[dict as usize].is_kept = true,
+            _ => {}
+        }
+    }
+
+    /// Whether a value may be met again under its number.
+    pub(super) fn is_kept(&self, value: Value) -> bool {
+        match value {
+            Value::List(list) | Value::Tuple(list) => self.lists[list as usize].is_kept,
+            Value::Dict(dict) => self.dicts[dict as usize].is_kept,
+            _ => true,
+        }
+    }
+
+    /// Forgets a value that nothing refers to any more, with what it alone holds; how many cells
+    /// that sets free.
+    pub(super) fn release(&mut self, value: Value) -> usize {
+        let (mut todo, mut freed) = (vec![value], 0);
+        while let Some(value) = todo.pop() {
+            match value {
+                Value::List(number) | Value::Tuple(number) => {
+                    let list = &mut self.lists[number as usize];
+                    if list.is_kept {
+                        freed += list.pack();
+                    } else if let Items::Any(items) = std::mem::take(&mut list.items) {
+                        freed += CELLS + items.len();
+                        todo.extend(items);
+                        self.free_lists.push(number);
+                    }
+                }
+                Value::Dict(number) if !self.dicts[number as usize].is_kept => {
+                    let values = std::mem::take(&mut self.dicts[number as usize].values);
+                    freed += CELLS + values.len();
+                    todo.extend(values);
+                    self.free_dicts.push(number);
+                }
+                _ => {}
+            }
+        }
+        freed
+    }
+
     /// Items of a list or tuple.
-    pub fn items(&self, list: u32) -> &[Value] {
-        &self.lists[list as usize]
+    pub fn items(&self, list: u32) -> Cow<'_, [Value]> {
+        match &self.lists[list as usize].items {
+            Items::Any(items) => Cow::Borrowed(items),
+            Items::Dicts(dicts) => dicts.iter().map(|dict| Value::Dict(*dict)).collect(),
+        }
     }
 
     /// Adds to a list.
-    pub fn extend(&mut self, list: u32, items: &[Value]) {
-        self.lists[list as usize].extend_from_slice(items);
+    pub fn extend(&mut self, list: u32, more: &[Value]) {
+        let packed = match &mut self.lists[list as usize].items {
+            Items::Any(items) => return items.extend_from_slice(more),
+            Items::Dicts(dicts) => std::mem::take(dicts),
+        };
+        let items = packed.iter().map(|dict| Value::Dict(*dict)).chain(more.iter().copied());
+        self.lists[list as usize].items = Items::Any(items.collect());
+    }
+
+    /// Makes room for so many values of a dict.
+    pub(super) fn reserve(&mut self, dict: u32, values: usize) {
+        self.dicts[dict as usize].values.reserve_exact(values);
     }
 
     /// Adds a key to a dict; whether a shape had to be made for it. Of equal keys the last counts.
@@ -149,18 +258,13 @@ impl<'a> Arena<'a> {
         Some(self.values(dict)[at])
     }
 
-    /// A text that is the key of something, if there is such a text.
-    pub fn find_text(&self, text: &str) -> Option<u32> {
-        self.by_text.get(text.as_bytes()).copied()
-    }
-
     /// A text; what is no UTF-8 (surrogates of Python) is replaced.
-    pub fn text(&self, text: u32) -> Cow<'a, str> {
-        String::from_utf8_lossy(self.texts[text as usize])
+    pub fn text(&self, text: u32) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.texts[text as usize])
     }
 
     /// The text that a value is.
-    pub fn as_text(&self, value: Value) -> Option<Cow<'a, str>> {
+    pub fn as_text(&self, value: Value) -> Option<Cow<'_, str>> {
         match value {
             Value::Text(text) => Some(self.text(text)),
             _ => None,
@@ -241,6 +345,21 @@ impl<'a> Arena<'a> {
     }
 }
 
+impl List {
+    /// Takes less room where it holds dicts alone; how many cells that sets free.
+    fn pack(&mut self) -> usize {
+        let Items::Any(items) = &self.items else { return 0 };
+        let dict = |item: &Value| match item {
+            Value::Dict(dict) => Some(*dict),
+            _ => None,
+        };
+        let before = items.len();
+        let Some(dicts) = items.iter().map(dict).collect::<Option<Box<[u32]>>>() else { return 0 };
+        self.items = Items::Dicts(dicts);
+        before - before.div_ceil(4)
+    }
+}
+
 /// Where the known keys of a shape stand, and which others it has.
 #[derive(Debug, Clone)]
 pub struct Found<const N: usize> {
@@ -251,24 +370,24 @@ pub struct Found<const N: usize> {
 
 /// Known keys of one kind of dict.
 pub struct Fields<const N: usize> {
-    names: [Option<u32>; N],
+    names: [u32; N],
     known: HashMap<u32, Found<N>>,
 }
 
 impl<const N: usize> Fields<N> {
-    /// For dicts of a pickle that was read.
-    pub fn new(arena: &Arena<'_>, names: [&str; N]) -> Self {
-        Self { names: names.map(|name| arena.find_text(name)), known: HashMap::new() }
+    /// For dicts of a pickle.
+    pub fn new(arena: &mut Arena, names: [&str; N]) -> Self {
+        Self { names: names.map(|name| arena.intern(name.as_bytes())), known: HashMap::new() }
     }
 
     /// The values of the keys of a dict; None for a key that it lacks.
-    pub fn of(&mut self, arena: &Arena<'_>, dict: u32) -> ([Option<Value>; N], &[(Value, u32)]) {
+    pub fn of(&mut self, arena: &Arena, dict: u32) -> ([Option<Value>; N], &[(Value, u32)]) {
         let names = &self.names;
         let found = self.known.entry(arena.shape(dict)).or_insert_with(|| {
             let mut found = Found { at: [None; N], rest: Vec::new() };
             for (at, key) in arena.keys(dict).into_iter().enumerate() {
                 let place = match key {
-                    Value::Text(text) => names.iter().position(|name| *name == Some(text)),
+                    Value::Text(text) => names.iter().position(|name| *name == text),
                     _ => None,
                 };
                 match place {
@@ -285,7 +404,7 @@ impl<const N: usize> Fields<N> {
 }
 
 /// What has no column, as a JSON object; None for nothing.
-pub fn rest_json(arena: &Arena<'_>, dict: u32, rest: &[(Value, u32)]) -> Option<String> {
+pub fn rest_json(arena: &Arena, dict: u32, rest: &[(Value, u32)]) -> Option<String> {
     if rest.is_empty() {
         return None;
     }

@@ -1,4 +1,5 @@
 use crate::readers::memory::pickle::{self, Pickle, integer, read};
+use crate::readers::memory::pickle::{Known, Part, Sink, Stop, stream};
 use crate::readers::memory::value::{self, Arena, Fields, Value};
 
 /// The value of a pickle as JSON, or the code of the fault and where it is.
@@ -169,7 +170,7 @@ fn memory_is_bounded_by_the_file() {
 fn what_is_shared_stays_shared() {
     let pickle = read(b"](]\x94h\x00h\x00e.").expect("it is read");
     let Value::List(list) = pickle.root else { panic!("a list") };
-    assert_eq!(pickle.arena.items(list), [Value::List(1); 3]);
+    assert_eq!(*pickle.arena.items(list), [Value::List(1); 3]);
 }
 
 #[test]
@@ -184,9 +185,9 @@ fn integers_of_any_width() {
 #[test]
 fn fields_are_found_by_shape_and_the_last_of_equal_keys_counts() {
     let bytes = b"](}(\x8c\x01aK\x01\x8c\x01bK\x02u}(\x8c\x01bK\x03\x8c\x01cK\x04\x8c\x01bK\x05ue.";
-    let Pickle { arena, root, .. } = read(bytes).expect("it is read");
-    let mut fields = Fields::new(&arena, ["a", "b", "x"]);
-    let mut of = |arena: &Arena<'_>, value: Value| {
+    let Pickle { mut arena, root, .. } = read(bytes).expect("it is read");
+    let mut fields = Fields::new(&mut arena, ["a", "b", "x"]);
+    let mut of = |arena: &Arena, value: Value| {
         let Value::Dict(dict) = value else { panic!("a dict") };
         let (values, rest) = fields.of(arena, dict);
         (values, value::rest_json(arena, dict, rest))
@@ -198,4 +199,105 @@ fn fields_are_found_by_shape_and_the_last_of_equal_keys_counts() {
     assert_eq!(of(&arena, second), ([None, Some(Value::Int(5)), None], rest));
     let Value::Dict(dict) = second else { panic!("a dict") };
     assert_eq!(arena.get(dict, "b"), Some(Value::Int(5)));
+}
+
+/// Parts of a snapshot as they came.
+#[derive(Default)]
+struct Taken {
+    parts: Vec<(Part, String)>,
+    most: usize,
+}
+
+impl Sink for Taken {
+    fn take(&mut self, arena: &Arena, part: Part, value: Value) -> crate::error::Result<()> {
+        if let Value::Dict(dict) = value {
+            self.most = self.most.max(dict as usize);
+        }
+        self.parts.push((part, arena.json(value)));
+        Ok(())
+    }
+}
+
+/// The parts of a pickle that were taken while it was read, what was left of it, and the largest
+/// number of a dict.
+fn parts(bytes: &[u8]) -> (Vec<(Part, String)>, String, usize) {
+    let again = || Box::new(std::io::Cursor::new(bytes.to_vec()));
+    let known = Known::of(again(), "").expect("it can be read");
+    let mut taken = Taken::default();
+    match stream(again(), known, Arena::default(), Some(&mut taken)) {
+        Ok(pickle) => (taken.parts, pickle.arena.json(pickle.root), taken.most),
+        Err(Stop::Fault(fault)) => (taken.parts, fault.code.to_owned(), taken.most),
+        Err(Stop::Error(error)) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn parts_of_a_snapshot_are_taken_as_they_come_and_forgotten() {
+    let part = |part: Part, json: &str| (part, json.to_owned());
+    let (s, e) = (Part::Segment, Part::Event);
+    // Segments in two batches, a device with one event, one with two.
+    let bytes = b"}(\x8c\x08segments](}}\x8c\x01aK\x01se}a\
+\x8c\x0ddevice_traces](]}a](}}eeu.";
+    let (taken, left, _) = parts(bytes);
+    let expected = [
+        part(s, "{}"),
+        part(s, "{\"a\":1}"),
+        part(s, "{}"),
+        part(e(0), "{}"),
+        part(e(1), "{}"),
+        part(e(1), "{}"),
+    ];
+    assert_eq!(taken, expected);
+    assert_eq!(left, "{\"segments\":[],\"device_traces\":[[],[]]}");
+    // One device, and keys set one by one.
+    let (taken, left, _) = parts(b"}\x8c\x0ddevice_traces]](}K\x07eas\x8c\x08segments]}as.");
+    assert_eq!(taken, [part(e(0), "{}"), part(e(0), "7"), part(s, "{}")]);
+    assert_eq!(left, "{\"device_traces\":[[]],\"segments\":[]}");
+    // Lists elsewhere, under other keys, and those that the pickle refers to again are kept.
+    for bytes in [
+        &b"](}}e."[..],
+        b"}\x8c\x05other](}}es.",
+        b"}\x8c\x05other}\x8c\x08segments]}ass.",
+        b"}(\x8c\x05other}\x8c\x08segments]}asu.",
+        b"}(\x8c\x08segments]\x94}a\x8c\x01ah\x00u.",
+        b"}(\x8c\x0ddevice_traces](]\x94}ah\x00eu.",
+        b"}\x8c\x0ddevice_traces]\x94]}aah\x000s.",
+    ] {
+        let (taken, left, _) = parts(bytes);
+        assert_eq!((taken.len(), left.contains("{}")), (0, true), "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn numbers_are_given_again_but_for_what_is_recalled() {
+    let event = |frames: &[u8]| [b"}\x8c\x06frames", frames, b"sa"].concat();
+    let fresh = event(b"]}\x8c\x04nameK\x01sa");
+    let bytes =
+        |events: &[u8]| [b"}\x8c\x08segments]s\x8c\x0ddevice_traces]]", events, b"as."].concat();
+    let (taken, _, most) = parts(&bytes(&fresh.repeat(1000)));
+    assert_eq!((taken.len(), most), (1000, 2));
+    let first = event(b"]\x94}\x94\x8c\x04nameK\x01sa");
+    let again = event(b"h\x00");
+    let (taken, left, most) = parts(&bytes(&[first, again.repeat(1000), fresh].concat()));
+    assert_eq!((taken.len(), most), (1002, 1));
+    assert!(taken.iter().all(|(_, json)| json == "{\"frames\":[{\"name\":1}]}"), "{taken:?}");
+    assert_eq!(left, "{\"segments\":[],\"device_traces\":[[]]}");
+}
+
+#[test]
+fn what_is_held_at_a_time_has_a_bound() {
+    // Numbers that are all held: eight bytes of the file each, so that their number alone counts.
+    let item = b"\x8a\x06\x00\x00\x00\x00\x00\x01";
+    let bytes = [&b"("[..], &item.repeat((1 << 23) + 1), b"l."].concat();
+    assert!(said(&bytes).starts_with("value-too-large"));
+    let bytes =
+        [&b"\x8d\x01\x00\x00\x01\x00\x00\x00\x00"[..], &[b'a'; (16 << 20) + 1], b"."].concat();
+    assert_eq!(said(&bytes), "value-too-large at 0");
+    let item = b"\x8a\x06\x00\x00\x00\x00\x00\x01";
+    let batch = [&b"("[..], &item.repeat(1000), b"e"].concat();
+    let all = batch.repeat((1 << 23) / 1000 + 1);
+    let bytes = [b"}\x8c\x0ddevice_traces]]", &all[..], b"as."].concat();
+    let (taken, left, _) = parts(&bytes);
+    assert!(taken.len() > 1 << 23);
+    assert_eq!(left, "{\"device_traces\":[[]]}");
 }
