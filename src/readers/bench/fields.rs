@@ -10,12 +10,10 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::input::json::{self, Scanner};
 use crate::input::time::seconds_to_nanos;
-use crate::readers::bench::kind::LOADS;
+use crate::readers::bench::kind::{DEEPEST, LOADS};
 use crate::readers::bench::stream::Aside;
 use crate::readers::log::{Log, Severity};
 
-/// Deepest nesting of a record: the state of a server has some ten levels.
-pub(super) const DEEPEST: usize = 64;
 /// Bytes of a field without a column that is kept, and of all of them.
 const MAX_FIELD_BYTES: usize = 64 << 10;
 const MAX_ARGS_BYTES: usize = 1 << 20;

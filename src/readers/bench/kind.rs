@@ -3,7 +3,9 @@
 //! Fields, from the sources of the tools: see `record`.
 
 use crate::input::json::{self, Scanner, Stop};
-use crate::readers::bench::fields::DEEPEST;
+
+/// Deepest nesting of a record: the state of a server has some ten levels.
+pub(super) const DEEPEST: usize = 64;
 
 /// What only SGLang writes.
 const OF_SGLANG: [&str; 6] = [

@@ -11,6 +11,7 @@
 
 mod fields;
 pub(crate) mod kind;
+mod object;
 mod record;
 pub mod samples;
 mod stream;
@@ -23,8 +24,8 @@ use crate::readers::contract::{Answer, Kind, Reading};
 ///
 /// # Errors
 /// `json-invalid`, `trace-truncated`, `gzip-broken`, `value-too-large`, `file-unreadable` for the
-/// file; `io` when the spool cannot be written. With `keep_partial`, the first three become findings
-/// once a record was read.
+/// file; `io` when the spool cannot be written. With `keep_partial`, the first three become
+/// findings once a record was read.
 pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     let folder = (reading.folder)(0)?;
     let Opened { reader, file } = place::open(reading.place, reading.watcher)?;

@@ -5,10 +5,10 @@
 //! the bytes say to what the pickle refers again: that is kept.
 //!
 //! A pickle is a program; the opcodes that look up or call anything (`GLOBAL`, `REDUCE`, `BUILD`
-//! and their kin) are refused by name and offset, and nothing is read on. Lengths are checked against
-//! the bytes that are there before anything is made of them, what is made grows no faster than the
-//! file times [`CELLS_PER_BYTE`], what is held at a time has [`MAX_CELLS`], and nothing here
-//! recurses.
+//! and their kin) are refused by name and offset, and nothing is read on. Lengths are checked
+//! against the bytes that are there before anything is made of them, what is made grows no faster
+//! than the file times [`CELLS_PER_BYTE`], what is held at a time has [`MAX_CELLS`], and nothing
+//! here recurses.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Cursor, Read};
