@@ -291,21 +291,23 @@ impl Registry {
         self.comparisons.get(name)
     }
 
-    /// The SQL of the derived tables, each after what it reads.
+    /// The SQL of the derived tables, each right after what it reads: so that little waits in memory
+    /// while one is made.
     pub fn derived(&self) -> Vec<&SqlFile> {
-        let mut out: Vec<&SqlFile> = Vec::new();
-        let mut left: Vec<&SqlFile> = self.derived.values().collect();
-        while !left.is_empty() {
-            let (ready, rest): (Vec<_>, Vec<_>) = left.iter().partition(|f| {
-                f.header.inputs().all(|r| {
-                    !self.derived.contains_key(r) || out.iter().any(|o| o.header.name == r)
-                })
-            });
-            assert!(!ready.is_empty(), "the derived tables form a cycle");
-            out.extend(ready);
-            left = rest;
-        }
+        let mut out = Vec::new();
+        self.derived.values().for_each(|file| self.place(file, 0, &mut out));
         out
+    }
+
+    /// Puts a derived table behind what it reads, unless it is there.
+    fn place<'r>(&'r self, file: &'r SqlFile, depth: usize, out: &mut Vec<&'r SqlFile>) {
+        assert!(depth <= self.derived.len(), "the derived tables form a cycle");
+        if out.iter().any(|o| o.header.name == file.header.name) {
+            return;
+        }
+        let inputs = file.header.inputs().filter_map(|input| self.derived.get(input));
+        inputs.for_each(|input| self.place(input, depth + 1, out));
+        out.push(file);
     }
 
     /// A metric by `NAME` or `NAME@VERSION`; aliases count.
