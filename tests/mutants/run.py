@@ -259,21 +259,23 @@ def run(mutant, cases, folder, tests, program):
     changed.unlink()
     changed.write_text(mutant.text)
     env = {**os.environ, "CCL_SQL_TREE": str(tree / "sql"), "CCL_SQL_PROGRAM": str(program),
-           "CARGO_MANIFEST_DIR": str(ROOT), "CCL_SQL_CASE": ",".join(cases), "RUST_BACKTRACE": "0",
-           "TMPDIR": str(tree)}
+           "CARGO_MANIFEST_DIR": str(ROOT), "RUST_BACKTRACE": "0", "TMPDIR": str(tree)}
     command = [tests, "sql::golden::every_case_gives_its_known_answer", "--exact"]
     try:
-        done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True,
-                              timeout=PATIENCE)
+        # The cases of the file itself kill most, and are few.
+        for some in filter(None, (cases[:1], cases[1:])):
+            done = subprocess.run(command, env={**env, "CCL_SQL_CASE": ",".join(some)}, cwd=ROOT,
+                                  capture_output=True, text=True, timeout=PATIENCE)
+            if "1 failed" in done.stdout:
+                is_refused = re.search(r"(Binder|Parser|Catalog) Error", done.stdout)
+                return "refused" if is_refused else "killed"
+            if "1 passed" not in done.stdout:
+                sys.exit(f"the tests did not run:\n{done.stdout}{done.stderr}")
     except subprocess.TimeoutExpired:
         return "killed"
     finally:
         shutil.rmtree(tree, ignore_errors=True)
-    if "1 passed" in done.stdout:
-        return "lives"
-    if "1 failed" not in done.stdout:
-        sys.exit(f"the tests did not run:\n{done.stdout}{done.stderr}")
-    return "refused" if re.search(r"(Binder|Parser|Catalog) Error", done.stdout) else "killed"
+    return "lives"
 
 
 def main():
