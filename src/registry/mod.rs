@@ -291,7 +291,7 @@ impl Registry {
         self.comparisons.get(name)
     }
 
-    /// The SQL of the derived tables, each right after what it reads: so that little waits in memory
+    /// The SQL of the derived tables, each right after what it reads: so little waits in memory
     /// while one is made.
     pub fn derived(&self) -> Vec<&SqlFile> {
         let mut out = Vec::new();
