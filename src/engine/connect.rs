@@ -10,7 +10,7 @@ use crate::engine::limits;
 use crate::error::{Error, Result};
 
 /// Traces with fewer rows in all their tables are small.
-const FEW_ROWS: u64 = 300_000;
+pub const FEW_ROWS: u64 = 300_000;
 /// Of traces with fewer rows it costs less to read a table whole once than to open its files for
 /// each query.
 pub const TINY_ROWS: u64 = 30_000;

@@ -11,6 +11,7 @@ pub mod kept;
 mod lacking;
 pub mod limits;
 pub mod metric;
+mod parts;
 mod probe;
 mod remarks;
 pub mod rows;
@@ -27,10 +28,11 @@ use duckdb::Connection;
 
 pub(crate) use self::admit::one_select;
 use self::admit::{explained, select_only};
-use self::connect::TINY_ROWS;
+use self::connect::{FEW_ROWS, TINY_ROWS};
 pub use self::connect::{Settings, connect, is_small};
 use self::interrupt::Interrupt;
 use self::lacking::without_files;
+use self::parts::{EVENTS_AT_A_TIME, Partial};
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
 pub use self::tables::{Definition, definitions, empty_tables, select};
@@ -52,6 +54,11 @@ pub struct Engine<'r> {
     shown: RefCell<Vec<Selection>>,
     /// Tables and views that several of the files asked for read.
     shared: BTreeSet<String>,
+    /// Views that are computed for some ranks at a time, where the trace is large.
+    partial: Partial,
+    /// Rows from which on a trace is large, and device events of a part.
+    large_from: u64,
+    events_at_a_time: i64,
     made: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
     interrupt: Interrupt,
@@ -88,6 +95,9 @@ pub type ResultRow<'a> =
 
 /// The folder for the traces that are held, in that of the connection.
 const HELD: &str = "held";
+
+/// The number of rows of a trace that was not asked for it.
+const UNKNOWN: u64 = u64::MAX;
 
 /// Most bytes that the queries of a connection put on disk, as DuckDB writes sizes.
 const MOST_SPILLED: &str = "16GB";
@@ -131,10 +141,13 @@ impl<'r> Engine<'r> {
             shown: RefCell::new(
                 directories
                     .iter()
-                    .map(|d| Selection { directory: d.clone(), source: None, rows: u64::MAX })
+                    .map(|d| Selection { directory: d.clone(), source: None, rows: UNKNOWN })
                     .collect(),
             ),
             shared: BTreeSet::new(),
+            partial: Partial::default(),
+            large_from: FEW_ROWS,
+            events_at_a_time: EVENTS_AT_A_TIME,
             made: RefCell::new(BTreeSet::new()),
             locked: Cell::new(false),
             interrupt: settings.interrupt.clone(),
@@ -158,6 +171,9 @@ impl<'r> Engine<'r> {
             directories: self.directories.clone(),
             shown: self.shown.clone(),
             shared: self.shared.clone(),
+            partial: self.partial.clone(),
+            large_from: self.large_from,
+            events_at_a_time: self.events_at_a_time,
             made: self.made.clone(),
             locked: self.locked.clone(),
             interrupt: self.interrupt.clone(),
@@ -172,15 +188,36 @@ impl<'r> Engine<'r> {
     /// traces the tables themselves are read once.
     #[must_use]
     pub fn keeping(self, files: &[&SqlFile]) -> Self {
-        Self { shared: shared(self.registry, files), ..self }
+        let (shared, partial) = (shared(self.registry, files), Partial::of(self.registry, files));
+        Self { shared, partial, ..self }
+    }
+
+    /// Looks at traces with so many rows in parts with so many device events, or one rank.
+    #[must_use]
+    pub fn in_parts(self, large_from: u64, events_at_a_time: i64) -> Self {
+        Self { large_from, events_at_a_time, ..self }
+    }
+
+    /// Rows of all traces shown.
+    fn rows(&self) -> u64 {
+        self.shown.borrow().iter().fold(0, |sum: u64, s| sum.saturating_add(s.rows))
+    }
+
+    /// Whether a view is a table because one trace alone is shown, and is looked at in parts.
+    fn is_in_parts(&self, name: &str) -> bool {
+        let is_large = (self.large_from..UNKNOWN).contains(&self.rows());
+        is_large && self.partial.has(name) && self.shown.borrow().len() == 1
     }
 
     /// Whether a table or view lies in memory while these traces are shown.
     pub(in crate::engine) fn is_kept(&self, name: &str) -> bool {
+        if self.is_in_parts(name) {
+            return true;
+        }
         if !self.shared.contains(name) {
             return false;
         }
-        let rows = self.shown.borrow().iter().fold(0, |sum: u64, s| sum.saturating_add(s.rows));
+        let rows = self.rows();
         match self.registry.view(name) {
             Some(view) => is_small(rows) || view.header.materialize,
             None => rows < TINY_ROWS,
@@ -299,6 +336,9 @@ impl<'r> Engine<'r> {
     /// # Errors
     /// `sql` when it cannot be made, `sql-file` when there is no such table or view.
     pub fn make(&self, name: &str) -> Result<()> {
+        if let Some(level) = self.partial.level(name).filter(|_| self.is_in_parts(name)) {
+            return self.make_in_parts(level);
+        }
         if !self.made.borrow_mut().insert(name.to_owned()) {
             return Ok(());
         }

@@ -144,7 +144,7 @@ pub struct Header {
     pub nulls: Vec<String>,
     /// `@source`: where the definition comes from.
     pub sources: Vec<String>,
-    /// `@partition rank`: the query may be run for a few ranks at a time (derived tables).
+    /// `@partition rank`: the query may be run for a few ranks at a time (derived tables, views).
     pub by_rank: bool,
     /// `@materialize`: a view that is costly and small, computed once for all metrics of a run.
     pub materialize: bool,
@@ -333,8 +333,8 @@ fn profilers(header: &mut Header, text: &str) -> Result<(), String> {
 }
 
 fn partition(header: &mut Header, text: &str) -> Result<(), String> {
-    if text != "rank" || header.kind != Kind::Derived {
-        return Err("is `rank`, and for derived tables".to_owned());
+    if text != "rank" || !matches!(header.kind, Kind::Derived | Kind::View) {
+        return Err("is `rank`, and for derived tables and views".to_owned());
     }
     set(&mut header.by_rank, true)
 }

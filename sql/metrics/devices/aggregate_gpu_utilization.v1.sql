@@ -5,7 +5,7 @@
 --           mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times busy_intervals
+-- @reads    _rank_times _device_times
 -- @value    kernel_utilization_pct
 -- @check    (SELECT count(*) FROM device_events WHERE class IN ('compute', 'comm')) > 0
 --           | the trace has no kernels
@@ -27,19 +27,11 @@
 -- @source   metrics 2.F gpu_utilization_pct (aggregate_gpu_utilization of main.py; defect D45: per
 --           device, all ranks)
 WITH
-    devices AS (
-        SELECT
-            trace, rank, device,
-            interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS kernel_ns,
-            max(end_ns) - min(start_ns) AS span_ns
-        FROM busy_intervals
-        WHERE class IN ('compute', 'comm') AND rank IS NOT NULL
-        GROUP BY trace, rank, device
-    ),
-
     spans AS (
-        SELECT trace, rank, sum(kernel_ns) AS kernel_ns, sum(span_ns) AS span_ns
-        FROM devices
+        SELECT
+            trace, rank, sum(kernel_ns) AS kernel_ns, sum(kernel_end_ns - kernel_start_ns) AS span_ns
+        FROM _device_times
+        WHERE kernel_start_ns IS NOT NULL AND rank IS NOT NULL
         GROUP BY trace, rank
     ),
 

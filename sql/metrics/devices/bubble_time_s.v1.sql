@@ -5,7 +5,7 @@
 --           last rank has not come yet.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _busy _waits _match_coverage
+-- @reads    _rank_times _waits _wait_exposures _match_coverage
 -- @value    bubble_time_s
 -- @coverage match_coverage_ratio | which events of the ranks are one call is
 -- @warn     clock_aligned
@@ -34,27 +34,10 @@
 -- @source   metrics 2.E bubble_time_s (defect D11: waiting inside a kernel is no idle time, and is
 --           said by itself)
 WITH
-    waits AS (
-        SELECT
-            trace, rank, device, array_agg({start_ns: ts_ns, end_ns: ts_ns + wait_ns}) AS spans
-        FROM _waits
-        WHERE aligned = coalesce($align, by_itself)
-        GROUP BY trace, rank, device
-    ),
-
-    exposed AS (
-        SELECT
-            w.trace, w.rank,
-            TRY_CAST(sum(interval_union_ns(w.spans)) AS BIGINT) AS wait_ns,
-            TRY_CAST(sum(interval_subtract_ns(w.spans, coalesce(b.compute, []))) AS BIGINT) AS exposed_ns
-        FROM waits AS w
-        LEFT JOIN _busy AS b
-            ON b.trace = w.trace AND b.rank = w.rank AND b.device IS NOT DISTINCT FROM w.device
-        GROUP BY w.trace, w.rank
-    ),
-
     matched AS (
-        SELECT trace, bool_or(coalesce($align, by_itself)) AS clock_aligned
+        SELECT
+            trace, bool_or(by_itself) AS by_itself,
+            bool_or(coalesce($align, by_itself)) AS clock_aligned
         FROM _waits
         GROUP BY trace
     ),
@@ -65,8 +48,9 @@ WITH
             CASE WHEN m.trace IS NOT NULL THEN coalesce(e.wait_ns, 0) END AS wait_ns,
             CASE WHEN m.trace IS NOT NULL THEN coalesce(e.exposed_ns, 0) END AS exposed_ns
         FROM _rank_times AS t
-        LEFT JOIN exposed AS e ON e.trace = t.trace AND e.rank = t.rank
         LEFT JOIN matched AS m ON m.trace = t.trace
+        LEFT JOIN _wait_exposures AS e
+            ON e.trace = t.trace AND e.rank = t.rank AND e.aligned = coalesce($align, m.by_itself)
         WHERE t.basis = 'device'
     ),
 

@@ -4,7 +4,7 @@
 -- @summary  Share of the window of a rank in which it computes, mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _windows busy_intervals _class_reasons
+-- @reads    _windows _device_times _class_reasons
 -- @value    compute_utilization_proxy
 -- @null     no device event has a duration
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'compute')
@@ -18,9 +18,8 @@
 -- @source   metrics 2.F compute_utilization (defects D01, D08, D09)
 WITH
     spans AS (
-        SELECT trace, rank, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS compute_ns
-        FROM busy_intervals
-        WHERE class = 'compute'
+        SELECT trace, rank, TRY_CAST(sum(compute_ns) AS BIGINT) AS compute_ns
+        FROM _device_times
         GROUP BY trace, rank
     ),
 

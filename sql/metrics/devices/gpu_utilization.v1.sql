@@ -4,7 +4,7 @@
 -- @summary  Share of the window of a rank in which its devices do anything, mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _gaps busy_intervals ranks steps
+-- @reads    _rank_times _gaps _step_busy ranks
 -- @value    utilization_pct
 -- @null     no device event has a duration
 -- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what
@@ -74,33 +74,6 @@ WITH
         GROUP BY trace, rank
     ),
 
-    step_spans AS (
-        SELECT
-            trace, rank,
-            interval_union(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns})) AS spans
-        FROM steps
-        WHERE dur_ns > 0
-        GROUP BY trace, rank
-    ),
-
-    device_spans AS (
-        SELECT
-            trace, rank, device,
-            interval_union(array_agg({start_ns: start_ns, end_ns: end_ns})) AS spans
-        FROM busy_intervals
-        GROUP BY trace, rank, device
-    ),
-
-    step_busy AS (
-        SELECT
-            s.trace, s.rank,
-            sum(interval_overlap_ns(d.spans, s.spans)) AS busy_ns,
-            max(interval_union_ns(s.spans)) AS step_ns
-        FROM step_spans AS s
-        INNER JOIN device_spans AS d ON d.trace = s.trace AND d.rank = s.rank
-        GROUP BY s.trace, s.rank
-    ),
-
     per_rank AS (
         SELECT
             t.trace, t.rank, n.device_name, t.window_ns, t.busy_ns, t.kernel_ns, t.copy_ns, t.set_ns,
@@ -118,7 +91,7 @@ WITH
         INNER JOIN counts AS c ON c.trace = t.trace AND c.rank = t.rank
         LEFT JOIN names AS n ON n.trace = t.trace AND n.rank = t.rank
         LEFT JOIN rank_gaps AS g ON g.trace = t.trace AND g.rank = t.rank
-        LEFT JOIN step_busy AS s ON s.trace = t.trace AND s.rank = t.rank
+        LEFT JOIN _step_busy AS s ON s.trace = t.trace AND s.rank = t.rank
     )
 
 SELECT

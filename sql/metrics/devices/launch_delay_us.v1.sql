@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events launches
--- @reads    _launch_calls
+-- @reads    _first_launches _launch_counts
 -- @value    launch_delay_us
 -- @coverage launch_known_ratio | the launch
 -- @null     no device event has a launch in the trace
@@ -38,15 +38,6 @@
 -- @source   peers launch stats (HTA get_cuda_kernel_launch_stats: short kernels take less time than
 --           their call; its launch_delay adds the duration of the call, this one does not)
 WITH
-    -- The first event of each call.
-    calls AS (
-        SELECT trace, rank, event_id, class, ts_ns, dur_ns, launch_delay_ns, call_ns
-        FROM _launch_calls
-        QUALIFY runtime_event_id IS NULL OR row_number() OVER (
-            PARTITION BY trace, runtime_event_id ORDER BY ts_ns, event_id
-        ) = 1
-    ),
-
     rank_rows AS (
         SELECT
             trace, rank, count(*) AS calls,
@@ -56,7 +47,7 @@ WITH
             quantile_cont(launch_delay_ns, 0.95) / 1e3 AS p95_us,
             quantile_cont(launch_delay_ns, 0.99) / 1e3 AS p99_us,
             max(launch_delay_ns) / 1e3 AS max_us
-        FROM calls
+        FROM _first_launches
         GROUP BY trace, rank
     ),
 
@@ -82,7 +73,7 @@ WITH
             quantile_cont(launch_delay_ns, 0.99) / 1e3 AS p99_us,
             max(launch_delay_ns) / 1e3 AS max_us,
             avg(call_ns) / 1e3 AS call_us
-        FROM calls
+        FROM _first_launches
         GROUP BY trace, class
     ),
 
@@ -106,43 +97,29 @@ WITH
             max(launch_delay_ns) / 1e3 AS max_us,
             min(launch_delay_ns) / 1e3 AS min_us,
             count(*) AS launches_count
-        FROM calls
+        FROM _first_launches
         GROUP BY trace
     ),
 
-    -- Every kernel of a call, not only its first.
-    short AS (
+    counts AS (
         SELECT
             trace,
-            count(*) FILTER (
-                WHERE class IN ('comm', 'compute') AND dur_ns < call_ns
-            ) AS short_kernels_count,
-            count(*) FILTER (
-                WHERE class IN ('comm', 'compute') AND call_ns IS NOT NULL
-            ) AS timed_kernels,
-            count(*) AS launched
-        FROM _launch_calls
-        GROUP BY trace
-    ),
-
-    events AS (
-        SELECT trace, count(*) AS events
-        FROM device_events
-        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
-            AND source <> 'xla'
-            AND dur_ns IS NOT NULL
+            sum(short_kernels) AS short_kernels_count,
+            sum(timed_kernels) AS timed_kernels,
+            sum(launched_events) AS launched,
+            sum(launchable_events) AS events
+        FROM _launch_counts
         GROUP BY trace
     )
 
 SELECT
     t.trace, r.launch_delay_us, r.after_return_us, t.p50_us, t.p95_us, t.p99_us, t.max_us,
-    t.min_us, t.launches_count, s.short_kernels_count,
+    t.min_us, t.launches_count, CAST(s.short_kernels_count AS BIGINT) AS short_kernels_count,
     100.0 * s.short_kernels_count / nullif(s.timed_kernels, 0) AS short_kernels_pct,
-    CAST(s.launched AS DOUBLE) / nullif(e.events, 0) AS launch_known_ratio,
+    CAST(s.launched AS DOUBLE) / nullif(s.events, 0) AS launch_known_ratio,
     c.by_class, r.by_rank
 FROM totals AS t
 INNER JOIN rank_lists AS r ON r.trace = t.trace
 INNER JOIN class_lists AS c ON c.trace = t.trace
-INNER JOIN short AS s ON s.trace = t.trace
-INNER JOIN events AS e ON e.trace = t.trace
+INNER JOIN counts AS s ON s.trace = t.trace
 ORDER BY t.trace

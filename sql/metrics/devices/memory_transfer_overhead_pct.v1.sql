@@ -5,7 +5,7 @@
 --           mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times busy_intervals
+-- @reads    _rank_times _device_times
 -- @value    memory_transfer_overhead_pct
 -- @alias    memory_transfer_overhead
 -- @null     no device event has a duration
@@ -27,28 +27,12 @@
 -- @source   metrics 2.G memory_transfer_overhead_pct (defect D57: real copies, per device, one
 --           clock)
 WITH
-    devices AS (
-        SELECT
-            trace, rank, device,
-            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'copy') AS copies,
-            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'set') AS sets,
-            array_agg({start_ns: start_ns, end_ns: end_ns})
-                FILTER (WHERE class IN ('compute', 'comm', 'graph')) AS kernels,
-            array_agg({start_ns: start_ns, end_ns: end_ns})
-                FILTER (WHERE class <> 'set') AS others
-        FROM busy_intervals
-        WHERE rank IS NOT NULL
-        GROUP BY trace, rank, device
-    ),
-
     sums AS (
         SELECT
             trace, rank,
-            TRY_CAST(sum(coalesce(interval_subtract_ns(copies, coalesce(kernels, [])), 0)) AS BIGINT)
-                AS exposed_ns,
-            TRY_CAST(sum(coalesce(interval_subtract_ns(sets, coalesce(others, [])), 0)) AS BIGINT)
-                AS set_ns
-        FROM devices
+            TRY_CAST(sum(exposed_copy_ns) AS BIGINT) AS exposed_ns,
+            TRY_CAST(sum(exposed_set_ns) AS BIGINT) AS set_ns
+        FROM _device_times
         GROUP BY trace, rank
     ),
 

@@ -6,8 +6,7 @@
 --           largest.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    _kernel_sums _step_times _mean_step_times device_events kernel_classes step_events
---           _class_reasons
+-- @reads    _kernel_sums _step_times _mean_step_times kernel_classes _step_sums _class_reasons
 -- @value    largest_part_pct
 -- @answer   largest_part
 -- @alias    break_down_steps
@@ -66,9 +65,8 @@ WITH
 
     stepped AS (
         SELECT trace, rank, class, name, step, dur_ns
-        FROM step_events
-        WHERE class IN ('compute', 'comm') AND dur_ns IS NOT NULL AND rank IS NOT NULL
-            AND step IS NOT NULL
+        FROM _step_sums
+        WHERE class IN ('compute', 'comm') AND rank IS NOT NULL AND step IS NOT NULL
     ),
 
     sums AS (

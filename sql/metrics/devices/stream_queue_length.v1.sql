@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events launches
--- @reads    _launch_calls
+-- @reads    _stream_queues _launch_counts
 -- @value    stream_queue_length
 -- @coverage launch_known_ratio | the launch
 -- @null     no stream has a launched operation, or none waits for any time
@@ -35,77 +35,12 @@
 --           one less when the device begins); HTA averages over the changes of the length, this
 --           over time
 WITH
-    -- Clocks that disagree would take an operation out of the queue before it is in.
-    operations AS (
-        SELECT
-            trace, rank, device, stream,
-            least(min(launch_ts_ns), min(ts_ns)) AS in_ns,
-            min(ts_ns) AS out_ns
-        FROM _launch_calls
-        GROUP BY trace, rank, device, stream, coalesce(runtime_event_id, event_id)
-    ),
-
-    edges AS (
-        SELECT trace, rank, device, stream, in_ns AS at_ns, 1 AS change
-        FROM operations
-        UNION ALL
-        SELECT trace, rank, device, stream, out_ns, -1
-        FROM operations
-    ),
-
-    levels AS (
-        SELECT
-            trace, rank, device, stream,
-            TRY_CAST(sum(sum(change)) OVER edge AS BIGINT) AS length,
-            lead(at_ns) OVER edge - at_ns AS time_ns
-        FROM edges
-        GROUP BY trace, rank, device, stream, at_ns
-        WINDOW edge AS (PARTITION BY trace, rank, device, stream ORDER BY at_ns)
-    ),
-
-    times AS (
-        SELECT
-            trace, rank, device, stream, length, sum(time_ns) AS time_ns,
-            sum(sum(time_ns)) OVER (
-                PARTITION BY trace, rank, device, stream ORDER BY length
-            ) AS up_to_ns,
-            sum(sum(time_ns)) OVER (PARTITION BY trace, rank, device, stream) AS span_ns
-        FROM levels
-        WHERE time_ns > 0
-        GROUP BY trace, rank, device, stream, length
-    ),
-
-    counts AS (
-        SELECT trace, rank, device, stream, count(*) AS operations
-        FROM operations
-        GROUP BY trace, rank, device, stream
-    ),
-
-    streams AS (
-        SELECT
-            t.trace, t.rank, t.device, t.stream,
-            max(c.operations) AS operations,
-            max(t.span_ns) AS span_ns,
-            sum(t.length * t.time_ns) / CAST(max(t.span_ns) AS DOUBLE) AS mean_length,
-            min(t.length) FILTER (WHERE t.up_to_ns >= 0.95 * t.span_ns) AS p95_length,
-            max(t.length) AS max_length,
-            100.0 * coalesce(sum(t.time_ns) FILTER (WHERE t.length = 0), 0) / max(t.span_ns)
-                AS empty_pct
-        FROM times AS t
-        INNER JOIN counts AS c
-            ON c.trace = t.trace
-            AND c.rank IS NOT DISTINCT FROM t.rank
-            AND c.device IS NOT DISTINCT FROM t.device
-            AND c.stream IS NOT DISTINCT FROM t.stream
-        GROUP BY t.trace, t.rank, t.device, t.stream
-    ),
-
     rank_means AS (
         SELECT
             trace, rank,
             sum(mean_length * operations ORDER BY device, stream) / sum(operations) AS mean_length,
             sum(empty_pct * operations ORDER BY device, stream) / sum(operations) AS empty_pct
-        FROM streams
+        FROM _stream_queues
         GROUP BY trace, rank
     ),
 
@@ -128,30 +63,23 @@ WITH
                 time_ms: span_ns / 1e6, mean_length: mean_length, p95_length: p95_length,
                 max_length: max_length, empty_pct: empty_pct
             } ORDER BY rank, device, stream) AS by_stream
-        FROM streams
+        FROM _stream_queues
         GROUP BY trace
     ),
 
-    launched AS (
-        SELECT trace, count(*) AS events
-        FROM _launch_calls
-        GROUP BY trace
-    ),
-
-    events AS (
-        SELECT trace, count(*) AS events
-        FROM device_events
-        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
-            AND source <> 'xla'
-            AND dur_ns IS NOT NULL
+    known AS (
+        SELECT
+            trace,
+            CAST(sum(launched_events) AS DOUBLE) / nullif(sum(launchable_events), 0)
+                AS launch_known_ratio
+        FROM _launch_counts
         GROUP BY trace
     )
 
 SELECT
     m.trace, m.mean_length AS stream_queue_length, s.p95_length, s.max_length, m.empty_pct,
-    CAST(l.events AS DOUBLE) / nullif(e.events, 0) AS launch_known_ratio, s.by_stream
+    k.launch_known_ratio, s.by_stream
 FROM trace_means AS m
 INNER JOIN stream_lists AS s ON s.trace = m.trace
-INNER JOIN launched AS l ON l.trace = m.trace
-INNER JOIN events AS e ON e.trace = m.trace
+INNER JOIN known AS k ON k.trace = m.trace
 ORDER BY m.trace

@@ -3,7 +3,8 @@
 -- @area     devices
 -- @summary  Time in which a rank computes: the union of its compute events, mean over ranks.
 -- @grain    trace
--- @reads    _launch_coverage _windows busy_intervals device_events step_events steps _class_times
+-- @reads    _launch_coverage _windows busy_intervals device_events _step_sums _step_compute steps
+--           _class_times
 -- @value    total_compute_time_s
 -- @alias    kernel_compute_time_group_6
 -- @coverage launch_coverage_ratio | per_step_s: the launches of compute events are
@@ -24,32 +25,18 @@
 -- @source   metrics 2.A total_compute_time_s (defects D08 to D10: unions per device, classes set
 --           once at ingest)
 WITH
-    events AS (
-        SELECT trace, rank, step, device, ts_ns, dur_ns
-        FROM step_events
-        WHERE class = 'compute' AND dur_ns IS NOT NULL
-    ),
-
     durations AS (
         SELECT trace, sum(dur_ns) / 1e9 AS duration_s
-        FROM events
+        FROM _step_sums
+        WHERE class = 'compute'
         GROUP BY trace
-    ),
-
-    step_spans AS (
-        SELECT
-            trace, rank, step, device,
-            interval_union_ns(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns})) AS union_ns
-        FROM events
-        WHERE step IS NOT NULL
-        GROUP BY trace, rank, step, device
     ),
 
     -- A step without such work counts as 0.
     step_times AS (
         SELECT t.trace, t.rank, t.step, TRY_CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) AS step_ns
         FROM steps AS t
-        LEFT JOIN step_spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
+        LEFT JOIN _step_compute AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
         GROUP BY t.trace, t.rank, t.step
     ),
 

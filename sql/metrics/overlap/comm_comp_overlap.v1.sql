@@ -5,7 +5,7 @@
 --           compute| / |comm|, whole trace.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy busy_intervals _kernel_coverage _class_reasons
+-- @reads    _device_times busy_intervals device_events _kernel_coverage _class_reasons
 -- @alias    communication_overlap_ratio
 -- @value    overlap_ratio_of_comm
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
@@ -34,17 +34,6 @@
 -- @source   metrics 2.E overlap_of_comm_pct and 1.5 (defects D41 to D43: unions on both sides,
 --           copies are not compute)
 WITH
-    spans AS (
-        SELECT
-            trace,
-            rank,
-            coalesce(interval_union_ns(comm), 0) AS comm_ns,
-            coalesce(interval_union_ns(compute), 0) AS compute_ns,
-            coalesce(interval_overlap_ns(comm, compute), 0) AS overlap_ns
-        FROM _busy
-        WHERE device IS NOT NULL
-    ),
-
     per_rank AS (
         SELECT
             trace,
@@ -52,7 +41,8 @@ WITH
             TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
             TRY_CAST(sum(compute_ns) AS BIGINT) AS compute_ns,
             TRY_CAST(sum(overlap_ns) AS BIGINT) AS overlap_ns
-        FROM spans
+        FROM _device_times
+        WHERE device IS NOT NULL
         GROUP BY trace, rank
     ),
 

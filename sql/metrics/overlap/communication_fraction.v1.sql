@@ -3,7 +3,8 @@
 -- @area     overlap
 -- @summary  Share of the window of a rank in which it communicates, mean over ranks.
 -- @grain    trace
--- @reads    _windows _busy busy_intervals device_events collectives _kernel_coverage _class_reasons
+-- @reads    _windows _device_times busy_intervals device_events collectives _kernel_coverage
+--           _class_reasons
 -- @value    communication_fraction
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
 --           | the trace has neither device events nor gloo calls, the names of some kernels are
@@ -24,9 +25,9 @@ WITH
         SELECT
             trace,
             rank,
-            TRY_CAST(sum(coalesce(interval_union_ns(comm), 0)) AS BIGINT) AS comm_ns,
-            TRY_CAST(sum(interval_union_ns(busy)) FILTER (WHERE device IS NOT NULL) AS BIGINT) AS busy_ns
-        FROM _busy
+            TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns,
+            TRY_CAST(sum(busy_ns) FILTER (WHERE device IS NOT NULL) AS BIGINT) AS busy_ns
+        FROM _device_times
         GROUP BY trace, rank
     ),
 

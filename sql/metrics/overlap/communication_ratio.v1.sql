@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
--- @reads    _traffic_dims busy_intervals _kernel_coverage _class_reasons
+-- @reads    _traffic_dims _device_times _kernel_coverage _class_reasons
 -- @value    communication_ratio
 -- @alias    communication_overhead comm_busy_fraction
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
@@ -38,19 +38,10 @@
 -- @source   product 6 communication_ratio; metrics 2.C communication_fraction_pct
 --           (comm_busy_fraction; defects D26, D27), 2.M comm_ratio
 WITH
-    devices_busy AS (
-        SELECT
-            trace, rank, device,
-            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'comm'), 0) AS comm_ns,
-            interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS busy_ns
-        FROM busy_intervals
-        WHERE device IS NOT NULL AND rank IS NOT NULL
-        GROUP BY trace, rank, device
-    ),
-
     ranks_busy AS (
         SELECT trace, rank, TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns, TRY_CAST(sum(busy_ns) AS BIGINT) AS busy_ns
-        FROM devices_busy
+        FROM _device_times
+        WHERE device IS NOT NULL AND rank IS NOT NULL
         GROUP BY trace, rank
         HAVING sum(busy_ns) > 0
     ),

@@ -5,8 +5,7 @@
 --           group costs the time.
 -- @grain    trace
 -- @requires device_events
--- @reads    _busy _windows _traffic_dims _kernel_coverage collectives collective_calls
---           process_groups
+-- @reads    _device_times _exposed_parts _windows _kernel_coverage process_groups
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') ||
@@ -50,137 +49,6 @@
 -- @source   metrics 1.5 and 2.E (exposed = |A \ B|, unions per rank and device); dimensions as in
 --           traffic_distribution, without those that it only guesses
 WITH
-    shares AS (
-        SELECT
-            d.trace, d.rank, d.device, c.pg_id,
-            coalesce(
-                CASE WHEN t.mode NOT IN ('stride', 'kernel_name') THEN t.dim END, g.dim, 'unknown'
-            ) AS dim,
-            d.dur_ns,
-            d.ts_ns AS start_ns,
-            d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 AS end_ns,
-            greatest(
-                d.ts_ns,
-                d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 - m.transfer_ns
-            ) AS transfer_start_ns,
-            m.transfer_ns IS NOT NULL AS is_matched
-        FROM device_events AS d
-        LEFT JOIN collectives AS c ON c.trace = d.trace AND c.event_id = d.event_id
-        LEFT JOIN collective_calls AS m
-            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
-        LEFT JOIN process_groups AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
-        LEFT JOIN _traffic_dims AS t ON t.trace = d.trace AND t.event_id = d.event_id
-        WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.device IS NOT NULL
-    ),
-
-    -- A row is a call as a part of its group, one as a part of its dimension, and one as a part of
-    -- all; 0 stands for no stated group.
-    parts AS (
-        SELECT
-            trace, rank, device, 'group' AS level, CAST(coalesce(pg_id, 0) AS VARCHAR) AS part,
-            start_ns, end_ns, transfer_start_ns, is_matched
-        FROM shares
-        UNION ALL
-        SELECT trace, rank, device, 'dim', dim, start_ns, end_ns, transfer_start_ns, is_matched
-        FROM shares
-        UNION ALL
-        SELECT trace, rank, device, 'all', 'all', start_ns, end_ns, transfer_start_ns, is_matched
-        FROM shares
-    ),
-
-    merged AS (
-        SELECT
-            trace, rank, device, level, part,
-            count(*) AS calls,
-            count(*) FILTER (WHERE is_matched) AS matched_calls,
-            interval_union(array_agg({start_ns: start_ns, end_ns: end_ns})) AS spans,
-            interval_union(
-                coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE is_matched), [])
-            ) AS matched,
-            interval_union(
-                coalesce(
-                    array_agg({start_ns: transfer_start_ns, end_ns: end_ns}) FILTER (WHERE is_matched), []
-                )
-            ) AS transfers
-        FROM parts
-        GROUP BY trace, rank, device, level, part
-    ),
-
-    numbered AS (
-        SELECT
-            trace, rank, device, level, part, calls, matched_calls, spans, matched, transfers,
-            row_number() OVER (PARTITION BY trace, rank, device, level ORDER BY part) AS place
-        FROM merged
-    ),
-
-    -- How many parts communicate from one edge to the next, and which one where it is one: of the
-    -- places that have begun and not ended the sum.
-    edges AS (
-        SELECT trace, rank, device, level, place, unnest(spans).start_ns AS at_ns, 1 AS change
-        FROM numbered
-        WHERE level <> 'all'
-        UNION ALL
-        SELECT trace, rank, device, level, place, unnest(spans).end_ns, -1
-        FROM numbered
-        WHERE level <> 'all'
-    ),
-
-    levels AS (
-        SELECT
-            trace, rank, device, level, at_ns,
-            sum(sum(change)) OVER edge AS open_parts,
-            sum(sum(change * place)) OVER edge AS open_place,
-            lead(at_ns) OVER edge AS next_ns
-        FROM edges
-        GROUP BY trace, rank, device, level, at_ns
-        WINDOW edge AS (PARTITION BY trace, rank, device, level ORDER BY at_ns)
-    ),
-
-    alone AS (
-        SELECT
-            trace, rank, device, level, open_place AS place,
-            array_agg({start_ns: at_ns, end_ns: next_ns} ORDER BY at_ns) AS spans
-        FROM levels
-        WHERE open_parts = 1
-        GROUP BY trace, rank, device, level, open_place
-    ),
-
-    device_parts AS (
-        SELECT
-            n.trace, n.rank, n.level, n.part, n.calls, n.matched_calls,
-            interval_union_ns(n.spans) AS comm_ns,
-            interval_subtract_ns(n.spans, coalesce(b.compute, [])) AS exposed_ns,
-            interval_subtract_ns(n.transfers, coalesce(b.compute, [])) AS transfer_ns,
-            interval_subtract_ns(interval_subtract(n.matched, n.transfers), coalesce(b.compute, []))
-                AS wait_ns,
-            interval_subtract_ns(coalesce(a.spans, []), coalesce(b.compute, [])) AS alone_ns
-        FROM numbered AS n
-        INNER JOIN _busy AS b
-            ON b.trace = n.trace
-            AND b.rank IS NOT DISTINCT FROM n.rank
-            AND b.device = n.device
-        LEFT JOIN alone AS a
-            ON a.trace = n.trace
-            AND a.rank IS NOT DISTINCT FROM n.rank
-            AND a.device = n.device
-            AND a.level = n.level
-            AND a.place = n.place
-    ),
-
-    rank_parts AS (
-        SELECT
-            trace, rank, level, part,
-            sum(calls) AS calls,
-            sum(matched_calls) AS matched_calls,
-            sum(comm_ns) / 1e6 AS comm_ms,
-            sum(exposed_ns) / 1e6 AS exposed_ms,
-            sum(transfer_ns) / 1e6 AS transfer_ms,
-            sum(wait_ns) / 1e6 AS wait_ms,
-            sum(alone_ns) / 1e6 AS alone_ms
-        FROM device_parts
-        GROUP BY trace, rank, level, part
-    ),
-
     part_means AS (
         SELECT
             trace, level, part,
@@ -191,18 +59,18 @@ WITH
             CASE WHEN sum(matched_calls) > 0 THEN avg(transfer_ms ORDER BY rank) END AS transfer_ms,
             CASE WHEN sum(matched_calls) > 0 THEN avg(wait_ms ORDER BY rank) END AS wait_ms,
             avg(alone_ms ORDER BY rank) AS alone_ms
-        FROM rank_parts
-        WHERE level <> 'all'
+        FROM _exposed_parts
+        WHERE level IN ('group', 'dim')
         GROUP BY trace, level, part
     ),
 
     -- A group whose calls serve several dimensions is of none.
     group_dims AS (
         SELECT
-            trace, CAST(coalesce(pg_id, 0) AS VARCHAR) AS part,
-            CASE WHEN min(dim) = max(dim) THEN min(dim) ELSE 'unknown' END AS dim
-        FROM shares
-        GROUP BY trace, CAST(coalesce(pg_id, 0) AS VARCHAR)
+            trace, part, CASE WHEN min(dim) = max(dim) THEN min(dim) ELSE 'unknown' END AS dim
+        FROM _exposed_parts
+        WHERE level = 'share'
+        GROUP BY trace, part
     ),
 
     group_lists AS (
@@ -238,10 +106,11 @@ WITH
     per_rank AS (
         SELECT
             w.trace, w.rank,
-            sum(coalesce(interval_union_ns(b.comm), 0)) / 1e6 AS comm_ms,
-            sum(coalesce(interval_subtract_ns(b.comm, coalesce(b.compute, [])), 0)) / 1e6 AS exposed_ms
+            sum(coalesce(t.comm_ns, 0)) / 1e6 AS comm_ms,
+            sum(coalesce(t.comm_ns - t.overlap_ns, 0)) / 1e6 AS exposed_ms
         FROM _windows AS w
-        LEFT JOIN _busy AS b ON b.trace = w.trace AND b.rank = w.rank AND b.device IS NOT NULL
+        LEFT JOIN _device_times AS t
+            ON t.trace = w.trace AND t.rank = w.rank AND t.device IS NOT NULL
         GROUP BY w.trace, w.rank
     ),
 
@@ -254,16 +123,17 @@ WITH
             avg(coalesce(p.wait_ms, 0) ORDER BY r.rank) AS wait_ms,
             sum(p.matched_calls) AS matched_calls
         FROM per_rank AS r
-        LEFT JOIN rank_parts AS p ON p.trace = r.trace AND p.rank = r.rank AND p.level = 'all'
+        LEFT JOIN _exposed_parts AS p ON p.trace = r.trace AND p.rank = r.rank AND p.level = 'all'
         GROUP BY r.trace
     ),
 
     known AS (
         SELECT
             trace,
-            sum(dur_ns) FILTER (WHERE pg_id IS NOT NULL) AS grouped_ns,
+            sum(dur_ns) FILTER (WHERE part <> '0') AS grouped_ns,
             sum(dur_ns) AS comm_ns
-        FROM shares
+        FROM _exposed_parts
+        WHERE level = 'share'
         GROUP BY trace
     )
 

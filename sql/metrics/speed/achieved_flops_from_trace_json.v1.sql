@@ -5,7 +5,7 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _busy _trace_flops
+-- @reads    _device_times _trace_flops
 -- @value    achieved_flops_from_trace_json
 -- @check    (SELECT count(flops) FROM device_events) > 0
 --           | no device event states floating-point operations (XLA traces of TPUs do)
@@ -23,8 +23,8 @@
 -- @source   metrics 2.F achieved_flops (defect D15)
 WITH
     busy AS (
-        SELECT trace, sum(interval_union_ns(busy)) / 1e9 AS busy_time_s
-        FROM _busy
+        SELECT trace, sum(busy_ns) / 1e9 AS busy_time_s
+        FROM _device_times
         WHERE device IS NOT NULL
         GROUP BY trace
     )

@@ -5,7 +5,7 @@
 --           ends of the ranks, mean over steps.
 -- @grain    trace
 -- @requires device_events
--- @reads    step_events _launch_coverage _windows _clock_shifts ranks
+-- @reads    _step_sums _launch_coverage _windows _clock_shifts ranks
 -- @value    straggler_delay_ms
 -- @alias    straggler_delay
 -- @coverage launch_coverage_ratio | launches of device events are
@@ -41,13 +41,10 @@ WITH
     step_ends AS (
         SELECT
             trace, rank, step,
-            min(ts_ns) AS start_ns,
-            max(ts_ns + dur_ns) AS end_ns
-        FROM step_events
-        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
-            AND dur_ns IS NOT NULL
-            AND step IS NOT NULL
-            AND rank IS NOT NULL
+            min(start_ns) AS start_ns,
+            max(end_ns) AS end_ns
+        FROM _step_sums
+        WHERE step IS NOT NULL AND rank IS NOT NULL
         GROUP BY trace, rank, step
     ),
 

@@ -1,6 +1,7 @@
 -- @view     _event_links
 -- @summary  Communication events of more than one rank with the link that they use, its bandwidth
 --           by the card, and the shortest duration of their call over its ranks.
+-- @partition rank
 -- @requires collectives collective_calls _group_links
 WITH
     events AS (

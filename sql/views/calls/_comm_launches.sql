@@ -2,6 +2,7 @@
 -- @summary  Communication events of each rank whose launch, and so whose step, is known; XLA and
 --           gloo say the step by the time of the event itself.
 -- @materialize session
+-- @partition rank
 -- @requires collectives launches
 WITH
     events AS (

@@ -3,6 +3,7 @@
 --           how many in a step, how many bytes, and how much of their time neither kernels nor
 --           copies of another direction hide.
 -- @materialize session
+-- @partition rank
 -- @requires device_events busy_intervals _account_windows _account_shares
 -- @reads    copies
 -- @caveat   Of one step and one device, as _rank_account. time_ms is the union of a direction, so

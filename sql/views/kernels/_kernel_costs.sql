@@ -2,6 +2,7 @@
 -- @summary  Kernels of class compute by name on each rank, of those that start in a step that
 --           counts: how many in a step, how long, and how much of that by what they lack.
 -- @materialize session
+-- @partition rank
 -- @requires _kernel_shapes _account_windows _account_shares
 -- @caveat   Of one step and one device, as _rank_account; kernels at the same time count each.
 --           short: of less than 10 us. low_ms: of kernels of at least 10 us with blocks for less

@@ -1,5 +1,6 @@
 -- @view     _kernel_shapes
 -- @summary  Kernels with their thread blocks and the multiprocessors of their device.
+-- @partition rank
 -- @requires device_events ranks launches host_events
 -- @caveat   blocks_per_sm is what the profiler wrote; it counts where the grid or the
 --           multiprocessors are unknown. A grid of 0 blocks is unknown.

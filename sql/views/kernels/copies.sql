@@ -1,5 +1,6 @@
 -- @view     copies
 -- @summary  Copies on the devices, with their direction and rate.
+-- @partition rank
 -- @requires device_events
 -- @null     the trace has no copies
 -- @column   trace VARCHAR dim - | The ingested trace.

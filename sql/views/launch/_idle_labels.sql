@@ -2,6 +2,7 @@
 -- @summary  What the host does while a device is idle: the time of each part of idle time in a
 --           step, by operator, range and phase on the launching thread, and by call that waits.
 -- @materialize session
+-- @partition rank
 -- @requires _idle_parts _account_windows _account_shares
 -- @reads    _blocking_calls host_ranges host_events steps phases
 -- @caveat   Mean over the steps that count and over the devices of a rank, as _rank_account. kind:

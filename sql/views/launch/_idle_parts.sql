@@ -1,5 +1,6 @@
 -- @view     _idle_parts
 -- @summary  Idle gaps of the devices cut into spans, each with what the device waited for.
+-- @partition rank
 -- @requires _gap_causes
 -- @reads    _blocking_calls phases
 -- @caveat   The part before the launch call of what ends the gap returned is host_wait of

@@ -1,6 +1,7 @@
 -- @view     _launch_calls
 -- @summary  Device events that a call on the host launched, with the call: when it began and
 --           returned, and its thread.
+-- @partition rank
 -- @requires device_events launches
 -- @reads    host_events
 -- @caveat   A launch whose call is not in the trace ends when it begins. XLA runs whole programs:

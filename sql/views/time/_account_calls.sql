@@ -1,6 +1,7 @@
 -- @view     _account_calls
 -- @summary  Shares of matched calls with when their transfer starts, and the rank that they wait
 --           for until then.
+-- @partition rank
 -- @requires collectives collective_calls
 -- @reads    _waits
 -- @caveat   A matched call transfers for as long as its shortest event, at the end of each of its

@@ -1,6 +1,7 @@
 -- @view     _account_parts
 -- @summary  What a device is busy with, as disjoint spans of each part: compute, comm (of which
 --           transfer and wait are known), copy and graph, each hidden by something else or not.
+-- @partition rank
 -- @requires busy_intervals
 -- @reads    _account_calls
 -- @caveat   Compute hides communication, kernels hide copies, and anything hides a graph. Spans

@@ -1,7 +1,8 @@
 -- @view     _account_shares
 -- @summary  How many windows of its devices a time of a rank is the mean over, as in _rank_account.
 -- @materialize session
--- @requires _account_windows busy_intervals
+-- @partition rank
+-- @requires _account_windows _device_times
 SELECT w.trace, w.rank, w.window_count * d.device_count AS share_count
 FROM (
     SELECT trace, rank, count(*) AS window_count
@@ -11,7 +12,7 @@ FROM (
 ) AS w
 INNER JOIN (
     SELECT trace, rank, count(DISTINCT coalesce(device, -1)) AS device_count
-    FROM busy_intervals
+    FROM _device_times
     WHERE rank IS NOT NULL
     GROUP BY trace, rank
 ) AS d ON d.trace = w.trace AND d.rank = w.rank

@@ -1,6 +1,7 @@
 -- @view     _blocking_calls
 -- @summary  Runtime calls of the host, and whether each waits for the device: synchronising calls,
 --           and copies that end before their call returns.
+-- @partition rank
 -- @requires host_events
 -- @reads    _launch_calls
 -- @caveat   waits: the name of the call says so. copy_end_ns: end of the last copy of the call that

@@ -1,6 +1,6 @@
 -- @view     _busy
 -- @summary  Busy spans of each rank and device as lists, by class and together.
--- @materialize session
+-- @partition rank
 -- @requires busy_intervals
 SELECT
     trace,

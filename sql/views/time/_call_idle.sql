@@ -1,6 +1,7 @@
 -- @view     _call_idle
 -- @summary  How long the devices of a rank idle before each matched call, by part of idle time.
 -- @materialize session
+-- @partition rank
 -- @requires _call_spans _idle_parts
 -- @caveat   Of the steps that count; call is NULL for what lies after the last call of the trace.
 --           Sums over the devices of a rank.

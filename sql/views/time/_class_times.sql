@@ -2,12 +2,16 @@
 -- @summary  Time in which the ranks run events of a class (comm, compute): the union of a rank,
 --           summed over its devices, for all ranks that have a window.
 -- @requires _windows
--- @reads    busy_intervals
+-- @reads    _device_times
 WITH
     spans AS (
-        SELECT trace, rank, class, TRY_CAST(sum(end_ns - start_ns) AS BIGINT) AS union_ns
-        FROM busy_intervals
-        GROUP BY trace, rank, class
+        SELECT trace, rank, 'comm' AS class, TRY_CAST(sum(comm_ns) AS BIGINT) AS union_ns
+        FROM _device_times
+        GROUP BY trace, rank
+        UNION ALL
+        SELECT trace, rank, 'compute', TRY_CAST(sum(compute_ns) AS BIGINT)
+        FROM _device_times
+        GROUP BY trace, rank
     ),
 
     per_rank AS (

@@ -2,6 +2,7 @@
 -- @summary  What each rank exposes of the transfer of its communication calls in a step, by kind,
 --           process group, dimension and size; mean over the steps that count and over its devices.
 -- @materialize session
+-- @partition rank
 -- @requires _rank_account collectives busy_intervals
 -- @reads    collective_calls _account_windows _traffic_dims _group_links process_groups
 -- @caveat   A call that is not matched over the ranks counts as a whole, waiting included

@@ -2,6 +2,7 @@
 -- @summary  How long the host of a rank is at work before each matched call, and how often it waits
 --           for the device.
 -- @materialize session
+-- @partition rank
 -- @requires _launch_calls _call_spans
 -- @reads    _blocking_calls
 -- @caveat   Work is what lies between the launch of the call before, or the first of the rank, and

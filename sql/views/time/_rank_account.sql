@@ -2,6 +2,7 @@
 -- @summary  Where the step of each rank goes: parts of step_account, mean over the steps that count
 --           and over its devices; of the whole trace where there are no steps.
 -- @materialize session
+-- @partition rank
 -- @requires step_account
 -- @caveat   per is step or trace. All time_ms of a rank are step_ms.
 WITH

@@ -2,30 +2,10 @@
 -- @summary  Window of each rank, and how long its devices are busy in it, in all and by class;
 --           unions per device, summed over the devices of a rank.
 -- @materialize session
--- @requires _windows busy_intervals
+-- @requires _windows _device_times
 -- @caveat   A rank without devices has the window of its host (basis), its communication there
 --           (gloo), and nothing else.
 WITH
-    device_times AS (
-        SELECT
-            trace, rank, device,
-            interval_union_ns(array_agg({start_ns: start_ns, end_ns: end_ns})) AS busy_ns,
-            coalesce(interval_union_ns(
-                array_agg({start_ns: start_ns, end_ns: end_ns})
-                    FILTER (WHERE class IN ('comm', 'compute'))
-            ), 0) AS kernel_ns,
-            coalesce(interval_overlap_ns(
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm'),
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'compute')
-            ), 0) AS overlap_ns,
-            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'compute'), 0) AS compute_ns,
-            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'comm'), 0) AS comm_ns,
-            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'copy'), 0) AS copy_ns,
-            coalesce(sum(end_ns - start_ns) FILTER (WHERE class = 'set'), 0) AS set_ns
-        FROM busy_intervals
-        GROUP BY trace, rank, device
-    ),
-
     rank_times AS (
         SELECT
             trace, rank,
@@ -36,7 +16,7 @@ WITH
             sum(comm_ns) AS comm_ns,
             sum(copy_ns) AS copy_ns,
             sum(set_ns) AS set_ns
-        FROM device_times
+        FROM _device_times
         GROUP BY trace, rank
     )
 

@@ -2,6 +2,7 @@
 -- @summary  Window of each rank: first start to last end of its device events; of its host slices
 --           where the rank has no device events.
 -- @materialize session
+-- @partition rank
 -- @requires device_events host_events ranks
 WITH
     device_windows AS (

@@ -2,8 +2,9 @@
 -- @summary  Where the time of each step went on each device: parts that sum to the step, to the
 --           nanosecond.
 -- @materialize session
+-- @partition rank
 -- @requires _account_windows busy_intervals
--- @reads    _account_calls _account_parts _idle_parts _wait_causes
+-- @reads    _account_calls _account_parts _idle_parts _cause_ranks
 -- @null     no rank with steps has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   rank BIGINT dim - | Global rank.
@@ -213,12 +214,6 @@ WITH
         SELECT trace, rank, device_key, place, 'other', NULL, rest_ns, 0
         FROM rests
         WHERE rest_ns > 0
-    ),
-
-    causes AS (
-        SELECT trace, rank, cause_rank
-        FROM _wait_causes
-        WHERE aligned = by_itself
     )
 
 SELECT
@@ -229,5 +224,5 @@ SELECT
 FROM complete AS c
 INNER JOIN windows AS w
     ON w.trace = c.trace AND w.rank = c.rank AND w.place = c.place
-LEFT JOIN causes AS r ON r.trace = c.trace AND r.rank = c.for_rank
+LEFT JOIN _cause_ranks AS r ON r.trace = c.trace AND r.late_rank = c.for_rank
 ORDER BY c.trace, c.rank, device, c.place, c.part, c.for_rank

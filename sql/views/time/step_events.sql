@@ -1,5 +1,6 @@
 -- @view     step_events
 -- @summary  Device events with the step that launched them.
+-- @partition rank
 -- @requires device_events
 -- @reads    launches metadata steps
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -1,6 +1,8 @@
 -- @view     step_overlap
 -- @summary  What the devices of each rank do during each step: compute, communication, and both at
 --           once.
+-- @materialize session
+-- @partition rank
 -- @requires busy_intervals steps
 -- @null     the steps have no durations
 -- @column   trace VARCHAR dim - | The ingested trace.

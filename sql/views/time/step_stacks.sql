@@ -2,8 +2,8 @@
 -- @summary  Call stacks of one step on the host of one rank, to be drawn: the lowest rank that has
 --           any, in the step whose time is nearest the median, or the whole trace where it has no
 --           steps.
--- @requires host_events _stack_parts _drawn_windows
--- @reads    steps _clock_shifts
+-- @requires host_events _drawn_windows
+-- @reads    steps _clock_shifts _phase_windows _launched_times
 -- @null     no function, range or operator of the host was recorded
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   step BIGINT dim - | Step; NULL for the whole trace.
@@ -52,16 +52,50 @@ WITH
         GROUP BY b.trace, b.step, b.rank
     ),
 
+    frames AS (
+        SELECT
+            h.trace, o.step, h.source, h.rank, h.pid, h.tid, h.class, left(h.name, 160) AS name,
+            h.event_id, h.ts_ns, h.ts_ns + h.dur_ns AS end_ns,
+            o.start_ns AS own_start_ns, o.end_ns AS own_end_ns
+        FROM host_events AS h
+        INNER JOIN own AS o
+            ON o.trace = h.trace AND o.rank = h.rank
+            AND h.ts_ns < o.end_ns AND h.ts_ns + h.dur_ns > o.start_ns
+        WHERE h.class IN ('python', 'host_annotation', 'host_op', 'host_runtime') AND h.dur_ns >= 0
+    ),
+
+    windows AS (
+        SELECT w.trace, w.source, w.rank, w.phase, w.start_ns, w.end_ns
+        FROM _phase_windows AS w
+        INNER JOIN own AS o
+            ON o.trace = w.trace AND o.rank = w.rank
+            AND w.start_ns < o.end_ns AND w.end_ns > o.start_ns
+    ),
+
+    -- What runs, cut at the bounds of the phases as in _stack_parts.
+    cut AS (
+        SELECT
+            f.trace, f.step, f.rank, f.pid, f.tid, w.phase, f.class, f.name, f.event_id,
+            f.ts_ns, f.end_ns AS whole_end_ns, f.own_start_ns, f.own_end_ns,
+            greatest(f.ts_ns, coalesce(w.start_ns, f.ts_ns)) AS start_ns,
+            least(f.end_ns, coalesce(w.end_ns, f.end_ns)) AS end_ns,
+            f.ts_ns >= coalesce(w.start_ns, f.ts_ns) AND f.ts_ns >= f.own_start_ns AS is_first
+        FROM frames AS f
+        LEFT JOIN windows AS w
+            ON w.trace = f.trace AND w.source = f.source AND w.rank = f.rank
+            AND f.ts_ns < w.end_ns AND (f.end_ns > w.start_ns OR f.ts_ns = w.start_ns)
+    ),
+
     parts AS (
         SELECT
-            p.trace, o.step, p.rank, p.pid, p.tid, p.phase, p.class, left(p.name, 160) AS name,
-            p.ts_ns, p.whole_end_ns,
-            greatest(p.start_ns, o.start_ns) AS start_ns, least(p.end_ns, o.end_ns) AS end_ns,
-            CASE WHEN p.start_ns >= o.start_ns THEN p.calls ELSE 0 END AS calls,
-            CASE WHEN p.start_ns >= o.start_ns THEN p.device_ns ELSE 0 END AS device_ns
-        FROM _stack_parts AS p
-        INNER JOIN own AS o
-            ON o.trace = p.trace AND o.rank = p.rank AND p.start_ns < o.end_ns AND p.end_ns > o.start_ns
+            c.trace, c.step, c.rank, c.pid, c.tid, c.phase, c.class, c.name,
+            c.ts_ns, c.whole_end_ns,
+            greatest(c.start_ns, c.own_start_ns) AS start_ns, least(c.end_ns, c.own_end_ns) AS end_ns,
+            CASE WHEN c.is_first THEN 1 ELSE 0 END AS calls,
+            CASE WHEN c.is_first THEN coalesce(d.device_ns, 0) ELSE 0 END AS device_ns
+        FROM cut AS c
+        LEFT JOIN _launched_times AS d ON d.trace = c.trace AND d.event_id = c.event_id
+        WHERE c.start_ns < c.own_end_ns AND c.end_ns > c.own_start_ns
     ),
 
     names AS (

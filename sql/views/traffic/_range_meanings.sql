@@ -2,9 +2,11 @@
 -- @summary  Annotations on the host that name a parallel dimension or a stage of a pipeline, and
 --           those inside them.
 -- @materialize session
+-- @partition rank
 -- @requires host_ranges host_events
 -- @reads    range_patterns
 -- @column   trace VARCHAR dim - | The ingested trace.
+-- @column   rank BIGINT dim - | Global rank.
 -- @column   event_id BIGINT dim - | The annotation.
 -- @column   dim VARCHAR value - | dp, tp, pp, ep or cp: what the innermost of the annotation and
 --           those around it names; NULL for none.
@@ -14,7 +16,7 @@
 --           2.E pipeline_bubble_ratio (defect D44)
 WITH RECURSIVE
     annotations AS (
-        SELECT r.trace, r.event_id, r.parent_event_id, h.name
+        SELECT r.trace, r.rank, r.event_id, r.parent_event_id, h.name
         FROM host_ranges AS r
         INNER JOIN host_events AS h
             ON h.trace = r.trace AND h.event_id = r.event_id AND h.rank IS NOT DISTINCT FROM r.rank
@@ -53,7 +55,7 @@ WITH RECURSIVE
 
     named AS (
         SELECT
-            a.trace, a.event_id, a.parent_event_id, s.dim, coalesce(s.is_stage, FALSE) AS is_stage
+            a.trace, a.rank, a.event_id, a.parent_event_id, s.dim, coalesce(s.is_stage, FALSE) AS is_stage
         FROM annotations AS a
         LEFT JOIN said AS s ON s.name = a.name
         -- Where no name means anything there is nothing to follow.
@@ -61,17 +63,17 @@ WITH RECURSIVE
     ),
 
     stated AS (
-        SELECT trace, event_id, dim, is_stage, 1 AS depth
+        SELECT trace, rank, event_id, dim, is_stage, 1 AS depth
         FROM named
         WHERE parent_event_id IS NULL
         UNION ALL
-        SELECT n.trace, n.event_id, coalesce(n.dim, s.dim), n.is_stage OR s.is_stage, s.depth + 1
+        SELECT n.trace, n.rank, n.event_id, coalesce(n.dim, s.dim), n.is_stage OR s.is_stage, s.depth + 1
         FROM named AS n
         INNER JOIN stated AS s ON s.trace = n.trace AND s.event_id = n.parent_event_id
         -- A trace may nest as deep as it likes; programs do not.
         WHERE s.depth < 256
     )
 
-SELECT trace, event_id, dim, is_stage
+SELECT trace, rank, event_id, dim, is_stage
 FROM stated
 WHERE dim IS NOT NULL OR is_stage

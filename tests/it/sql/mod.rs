@@ -10,6 +10,7 @@ mod history;
 mod jobs;
 mod kernel_classes;
 mod known;
+mod parts;
 mod properties;
 mod scale;
 mod simulated;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use ccl_sql::engine::diagnose::diagnose;
 use ccl_sql::engine::metric::Params;
-use ccl_sql::engine::{Engine, ResultRow, Settings, directories, rows};
+use ccl_sql::engine::{Engine, ResultRow, Selection, Settings, directories, rows};
 use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
 use ccl_sql::sql_text::{sql_name, sql_string};
@@ -95,13 +95,27 @@ impl Tables {
         Self::keeping(data, &registry().diagnoses().collect::<Vec<_>>())
     }
 
-    fn keeping(data: &Path, files: &[&SqlFile]) -> Self {
+    /// The same; what several of `files` read is made once.
+    pub fn keeping(data: &Path, files: &[&SqlFile]) -> Self {
         let registry = registry();
         let store = Store::new(data);
         let folders = directories(&store, &store.traces()).expect("the traces are there");
         let settings = Settings { threads: 1, ..Settings::default() };
         let engine = Engine::open(&folders, registry, &settings).expect("DuckDB starts");
         Self { engine: engine.keeping(files) }
+    }
+
+    /// The same of one trace, whose ranks are looked at one by one.
+    ///
+    /// # Panics
+    /// When there is no trace.
+    pub fn by_rank(data: &Path, files: &[&SqlFile]) -> Self {
+        let Self { engine } = Self::keeping(data, files);
+        let store = Store::new(data);
+        let directory = directories(&store, &store.traces()).expect("the trace is there").remove(0);
+        let engine = engine.in_parts(0, 0);
+        engine.show(vec![Selection { directory, source: None, rows: 0 }]).expect("it is shown");
+        Self { engine }
     }
 
     /// No trace, and values of metrics as comparisons read them.
