@@ -36,6 +36,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("nothing-found", "nothing fits what was asked for"),
     ("nsys-missing", "`nsys` is needed for the file, and is not on the PATH"),
     ("nsys-unusable", "an export of Nsight Systems lacks what is needed, or `nsys` failed"),
+    ("object-stores-missing", "the program was built without object stores"),
     ("output-exists", "the output file is there already"),
     ("output-terminal", "the form of the result is not for a terminal"),
     ("param-invalid", "a parameter is unknown, or its value is of the wrong type"),

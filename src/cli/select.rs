@@ -8,7 +8,8 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::reading::{ingest_paths, options};
 use crate::error::{Error, Result, nearest};
-use crate::input::place::absolute;
+use crate::input::place::{absolute, exists, is_remote};
+use crate::remote::checked;
 use crate::store::Found;
 use crate::store::names::valid_name;
 
@@ -185,7 +186,7 @@ fn reread(meant: &mut Meaning, known: &[NamedTrace], reading: &ReadingArgs) -> R
             .hint(format!("give it another one: ccl-sql rename {name} NEW")));
     }
     let sources = known.iter().filter(|k| k.name == *name).flat_map(|k| &k.sources);
-    match sources.into_iter().find(|path| path.exists()) {
+    match sources.into_iter().find(|path| exists(path)) {
         Some(path) => {
             *meant = Meaning::Path(path.clone());
             Ok(())
@@ -213,6 +214,9 @@ fn meaning(word: &str, known: &[NamedTrace]) -> Result<Vec<Meaning>> {
         return one(Meaning::Traces(vec![word.to_owned()]));
     }
     let path = Path::new(word);
+    if is_remote(path) {
+        return one(Meaning::Path(checked(path)?));
+    }
     if !word.is_empty() && path.exists() {
         return one(Meaning::Path(path.to_owned()));
     }

@@ -69,9 +69,12 @@ pub struct SourceFile {
     /// Rank given by `--rank`.
     #[serde(default)]
     pub rank_flag: Option<i64>,
+    /// Kind of an object, so that its bytes need not be looked at to know it; None for a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Size on disk.
     pub bytes: u64,
-    /// Modification time, nanoseconds since the Unix epoch.
+    /// Modification time, nanoseconds since the Unix epoch; of an object a number for its version.
     pub mtime_ns: i64,
     /// Hash of the bytes on disk; empty for a file that was set aside.
     pub sha256: String,

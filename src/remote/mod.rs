@@ -1,0 +1,129 @@
+//! Object stores: what lies under `s3://`, `gs://` and `az://`, as if it were folders and files.
+//!
+//! A path in a store is a [`Path`](std::path::Path) whose text is its URL. What a store lists is
+//! remembered until [`forget`]: a file is then what the listing said it is, and every request for
+//! its bytes says so too, so that the bytes of two versions are never mixed.
+//!
+//! Names in a store are given by others. One that is no path (`..`, empty parts, control
+//! characters) is told by [`below`], and nothing is read of it.
+//!
+//! Nothing here starts before a URL is given: no thread, no connection, no look at credentials.
+
+mod url;
+
+#[cfg(feature = "object-stores")]
+mod client;
+#[cfg(feature = "object-stores")]
+mod fault;
+#[cfg(feature = "object-stores")]
+mod listing;
+#[cfg(feature = "object-stores")]
+mod stream;
+
+#[cfg(feature = "object-stores")]
+pub(crate) use self::listing::{below, entries, forget, stat};
+#[cfg(not(feature = "object-stores"))]
+pub(crate) use self::missing::{
+    Stream, below, entries, fault_of, first_bytes, forget, open, sha256, stat,
+};
+#[cfg(feature = "object-stores")]
+pub(crate) use self::stream::{Stream, fault_of, first_bytes, open, sha256};
+pub(crate) use self::url::{checked, is_url};
+
+/// What a store has under a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// An object.
+    File(Meta),
+    /// A prefix of objects.
+    Folder,
+}
+
+/// Size and version of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// Bytes of the object.
+    pub(crate) bytes: u64,
+    /// Its ETag, or the time of its last change where a store gives none.
+    pub(crate) version: String,
+    /// Whether the version is an ETag, which requests can name.
+    pub(crate) is_etag: bool,
+}
+
+impl Meta {
+    /// A number for the version, in the place of the time when a file was written.
+    pub(crate) fn stamp(&self) -> i64 {
+        let hash = crate::hash::sha256_text(&self.version);
+        i64::from_str_radix(&hash[..15], 16).unwrap_or_default()
+    }
+}
+
+/// What lies below a path.
+#[derive(Debug, Default)]
+pub(crate) struct Below {
+    /// Objects, in the order in which a walk through folders of such names meets them.
+    pub(crate) files: Vec<std::path::PathBuf>,
+    /// Keys that are no paths, escaped.
+    pub(crate) odd: Vec<String>,
+}
+
+/// The same without object stores: every question is refused.
+#[cfg(not(feature = "object-stores"))]
+mod missing {
+    use std::io::{self, Read, Seek, SeekFrom};
+    use std::path::{Path, PathBuf};
+
+    use super::{Below, Found};
+    use crate::error::{Error, Result};
+
+    /// What cannot be opened.
+    pub(crate) enum Stream {}
+
+    impl Read for Stream {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            match *self {}
+        }
+    }
+
+    impl Seek for Stream {
+        fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+            match *self {}
+        }
+    }
+
+    fn refused<T>(path: &Path) -> Result<T> {
+        Err(Error::new("object-stores-missing", "this program was built without object stores")
+            .at(path.display().to_string())
+            .hint("build it with `--features object-stores`, or copy the files to a disk"))
+    }
+
+    pub(crate) fn below(path: &Path) -> Result<Below> {
+        refused(path)
+    }
+
+    pub(crate) fn entries(path: &Path) -> Result<Vec<(PathBuf, bool)>> {
+        refused(path)
+    }
+
+    pub(crate) fn stat(path: &Path) -> Result<Option<Found>> {
+        refused(path)
+    }
+
+    pub(crate) fn open(path: &Path) -> Result<Stream> {
+        refused(path)
+    }
+
+    pub(crate) fn first_bytes(path: &Path, _: usize) -> Result<Vec<u8>> {
+        refused(path)
+    }
+
+    pub(crate) fn sha256(path: &Path) -> Result<String> {
+        refused(path)
+    }
+
+    pub(crate) fn fault_of(_: &Path) -> Option<Error> {
+        None
+    }
+
+    pub(crate) fn forget() {}
+}
