@@ -13,8 +13,8 @@
 //!
 //! Modules import to the right only: `extension → api → cli → export, report → ingest → derive →
 //! engine → functions, registry, store → readers → spool → input → schema`, with `error`, `hash`,
-//! `pool`, `remote` and `sql_text` as leaves. No file imports one that imports it. The `layering` test checks
-//! both.
+//! `pool`, `remote` and `sql_text` as leaves. No file imports one that imports it. The `layering`
+//! test checks both.
 //!
 //! # Features
 //!

@@ -295,7 +295,8 @@ pub enum Source {
 /// Options of `ingest`.
 #[derive(Debug, Args)]
 pub struct IngestArgs {
-    /// Folders or files with traces; all below a folder is looked at
+    /// Folders or files with traces; all below a folder is looked at. Also s3://BUCKET/PREFIX,
+    /// gs://BUCKET/PREFIX and az://CONTAINER/PREFIX
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
     /// Let the machines of a cluster do the work: ray, or ray=ADDRESS. The files and the data
@@ -325,7 +326,7 @@ fn engine(text: &str) -> Result<Engine, String> {
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// Folders or files with traces; all below a folder is looked at. -o is the folder of the plan
+    /// Folders, files or URLs with traces, as of `ingest`. -o is the folder of the plan
     /// [default: a hidden one in the data directory]
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,

@@ -8,7 +8,8 @@ use crate::cli::printer::Printer;
 use crate::derive::Derive;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::{Settings, directories};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::input::place::is_remote;
 use crate::input::progress::Watcher;
 use crate::registry::Registry;
 use crate::store::Store;
@@ -37,8 +38,13 @@ impl Context {
     /// The context of a command line, whose ingests `watcher` is told of.
     ///
     /// # Errors
-    /// Those of the SQL files of the user.
+    /// `usage` for a data directory in an object store; those of the SQL files of the user.
     pub fn new(global: Global, watcher: Watcher) -> Result<Self> {
+        if is_remote(&global.data) {
+            return Err(Error::new("usage", "the data directory is a folder of this machine")
+                .facts("traces are read from object stores, and their tables written to a disk")
+                .hint("give a folder with --data DIR"));
+        }
         Ok(Self {
             printer: Printer::new(&global),
             store: Store::new(&global.data),

@@ -464,8 +464,8 @@ fn stat_object(path: &Path) -> Result<(u64, i64)> {
     }
 }
 
-/// The path from the root; of an object its URL. Folders are resolved; the file itself keeps the name it was given, so
-/// that links under different rank names are different ranks.
+/// The path from the root; of an object its URL. Folders are resolved; the file itself keeps the
+/// name it was given, so that links under different rank names are different ranks.
 pub fn absolute(path: &Path) -> PathBuf {
     if remote::is_url(path) {
         return path.to_owned();

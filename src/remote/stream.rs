@@ -92,7 +92,8 @@ pub(crate) fn first_bytes(path: &Path, most: usize) -> Result<Vec<u8>> {
     }
 }
 
-/// SHA-256 of an object, as hexadecimal digits; of a version that was read before without a request.
+/// SHA-256 of an object, as hexadecimal digits; of a version that was read before, without a
+/// request.
 ///
 /// # Errors
 /// As [`open`], and what stops the reading.

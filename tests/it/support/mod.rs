@@ -15,6 +15,8 @@ pub mod pickles;
 pub mod property;
 pub mod real;
 pub mod runs;
+#[cfg(feature = "object-stores")]
+pub mod s3;
 pub mod xspace;
 
 pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};
