@@ -49,6 +49,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("python-failed", "the Python that `verify` runs cannot be started, or gave no answer"),
     ("sql", "DuckDB refused or failed a query; the message is its own"),
     ("sql-file", "there is no SQL file of that name"),
+    ("store-conflict", "another writer was first in an object store; try again"),
     ("strict", "there are warnings or lost data, and --strict was given"),
     ("task-early", "a task of a plan needs others that are not done; try again later"),
     ("trace-truncated", "a file ends before its end"),

@@ -92,11 +92,7 @@ pub fn traces(
 
 /// The error of a data directory without traces.
 pub fn none_yet(context: &Context) -> Error {
-    Error::new("trace-unknown", "there are no traces yet").at(context
-        .store
-        .path
-        .display()
-        .to_string())
+    Error::new("trace-unknown", "there are no traces yet").at(context.store.shown())
 }
 
 /// The traces that can be asked.
@@ -126,7 +122,7 @@ pub fn each(
     for (at, word) in wanted.iter().enumerate() {
         match meaning(word, &known) {
             Ok(some) => meant.extend(some.into_iter().map(|one| (at, one))),
-            Err(error) => errors.push(error.at(context.store.path.display().to_string())),
+            Err(error) => errors.push(error.at(context.store.shown())),
         }
     }
     Errors(errors).result()?;
@@ -355,7 +351,7 @@ pub fn exact(context: &Context, name: &str) -> Result<String> {
     }
     let known = known(context);
     let now = known.iter().find(|k| k.aliases.iter().any(|alias| alias == name));
-    let error = unknown(name, &known).at(context.store.path.display().to_string());
+    let error = unknown(name, &known).at(context.store.shown());
     Err(match now {
         Some(now) => error.hint(format!("it is `{}` now", now.name)),
         None => error,

@@ -123,6 +123,7 @@ fn ingest_job(
         }
         return Ok(());
     }
+    store.fetch(&earlier.names())?;
     let mut work = store.workspace()?;
     if hands.is_planned() {
         work.leftovers.clear();

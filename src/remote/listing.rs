@@ -65,6 +65,15 @@ pub(crate) fn forget() {
     *lock(&KNOWN) = Known::default();
 }
 
+/// Forgets what a path was: it is about to be written.
+pub(super) fn forget_one(path: &Path) {
+    let mut known = lock(&KNOWN);
+    known.files.remove(path);
+    known.single.remove(path);
+    known.whole.retain(|listed, _| !path.starts_with(listed));
+    known.folders.retain(|listed, _| !path.starts_with(listed));
+}
+
 /// What a path is; None where the store has nothing of that name.
 ///
 /// # Errors
@@ -145,8 +154,11 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<(PathBuf, bool)>> {
     loop {
         let (objects, prefixes, next) = match page(path, &bucket, &key, &options) {
             Ok(page) => page,
-            // Whoever looks for a file of some name beside others does without.
-            Err(Stop::Odd(_)) => break,
+            Err(Stop::Odd(name)) => {
+                return Err(Error::new("file-unreadable", "a key beside others is no path")
+                    .at(path.display().to_string())
+                    .facts(escaped(&name)));
+            }
             Err(Stop::Error(e)) => return Err(e),
         };
         for object in objects {
@@ -183,7 +195,7 @@ fn listed(path: &Path) -> Result<(BTreeMap<PathBuf, Meta>, Vec<String>)> {
                 files.extend(objects.iter().map(|o| (named(path, &key, &o.location), meta(o))));
                 let Some(token) = next else { break };
                 // Larger again behind an odd key.
-                let max_keys = options.max_keys.map(|keys| (keys * 2).min(PAGE));
+                let max_keys = options.max_keys.map(|keys| (keys * 8).min(PAGE));
                 options =
                     PaginatedListOptions { max_keys, page_token: Some(token), ..start.clone() };
             }
@@ -283,6 +295,8 @@ pub(super) fn meta(object: &ObjectMeta) -> Meta {
         bytes: object.size,
         is_etag: etag.is_some(),
         version: etag.unwrap_or_else(|| object.last_modified.to_rfc3339()),
+        generation: object.version.clone(),
+        written_s: u64::try_from(object.last_modified.timestamp()).ok(),
     }
 }
 
@@ -291,7 +305,13 @@ mod tests {
     use super::*;
 
     fn known(files: &[&str]) -> Known {
-        let meta = Meta { bytes: 1, version: "v".to_owned(), is_etag: true };
+        let meta = Meta {
+            bytes: 1,
+            version: "v".to_owned(),
+            is_etag: true,
+            generation: None,
+            written_s: None,
+        };
         let files = files.iter().map(|file| (PathBuf::from(file), meta.clone())).collect();
         let whole = [(PathBuf::from("s3://b/p"), Vec::new())].into();
         Known { files, whole, ..Known::default() }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::remote::{Below, Found};
+use crate::remote::{Below, Found, Version, Writes};
 
 /// What cannot be opened.
 pub(crate) enum Stream {}
@@ -25,6 +25,10 @@ fn refused<T>(path: &Path) -> Result<T> {
     Err(Error::new("object-stores-missing", "this program was built without object stores")
         .at(path.display().to_string())
         .hint("build it with `--features object-stores`, or copy the files to a disk"))
+}
+
+pub(crate) fn ready(path: &Path) -> Result<()> {
+    refused(path)
 }
 
 pub(crate) fn below(path: &Path) -> Result<Below> {
@@ -53,6 +57,18 @@ pub(crate) fn sha256(path: &Path) -> Result<String> {
 
 pub(crate) fn fault_of(_: &Path) -> Option<Error> {
     None
+}
+
+pub(crate) fn put(path: &Path, _: Vec<u8>, _: Writes<'_>) -> Result<Option<Version>> {
+    refused(path)
+}
+
+pub(crate) fn send(_: &Path, to: &Path) -> Result<()> {
+    refused(to)
+}
+
+pub(crate) fn remove(paths: &[PathBuf]) -> Result<()> {
+    paths.first().map_or(Ok(()), |path| refused(path))
 }
 
 pub(crate) fn forget() {}

@@ -9,6 +9,13 @@
 //!
 //! Nothing here starts before a URL is given: no thread, no connection, no look at credentials.
 
+#![cfg_attr(
+    not(feature = "object-stores"),
+    allow(dead_code, reason = "without stores nothing is found in one")
+)]
+
+use serde::{Deserialize, Serialize};
+
 mod url;
 
 #[cfg(feature = "object-stores")]
@@ -21,16 +28,27 @@ mod listing;
 mod missing;
 #[cfg(feature = "object-stores")]
 mod stream;
+#[cfg(feature = "object-stores")]
+mod write;
 
 #[cfg(feature = "object-stores")]
 pub(crate) use self::listing::{below, entries, forget, stat};
 #[cfg(not(feature = "object-stores"))]
 pub(crate) use self::missing::{
-    Stream, below, entries, fault_of, first_bytes, forget, open, sha256, stat,
+    Stream, below, entries, fault_of, first_bytes, forget, open, put, ready, remove, send, sha256,
+    stat,
 };
 #[cfg(feature = "object-stores")]
 pub(crate) use self::stream::{Stream, fault_of, first_bytes, open, sha256};
 pub(crate) use self::url::{checked, is_url};
+#[cfg(feature = "object-stores")]
+pub(crate) use self::write::{put, remove, send};
+
+/// Whether stores can be asked; nothing is asked yet.
+#[cfg(feature = "object-stores")]
+pub(crate) fn ready(_: &std::path::Path) -> crate::error::Result<()> {
+    Ok(())
+}
 
 /// What a store has under a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,9 +68,40 @@ pub(crate) struct Meta {
     pub(crate) version: String,
     /// Whether the version is an ETag, which requests can name.
     pub(crate) is_etag: bool,
+    /// The number of the version, where a store counts them.
+    pub(crate) generation: Option<String>,
+    /// When it was written: seconds since 1970.
+    pub(crate) written_s: Option<u64>,
+}
+
+/// A version of an object, for requests that replace it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    pub(crate) etag: Option<String>,
+    pub(crate) generation: Option<String>,
+}
+
+/// What an object may take the place of.
+pub(crate) enum Writes<'a> {
+    /// Nothing.
+    New,
+    /// This version.
+    Over(&'a Version),
 }
 
 impl Meta {
+    /// Whether it is the same version.
+    #[cfg(feature = "object-stores")]
+    fn is_same(&self, other: &Self) -> bool {
+        (self.bytes, &self.version) == (other.bytes, &other.version)
+    }
+
+    /// The version, for requests that replace it.
+    pub(crate) fn as_version(&self) -> Version {
+        let etag = self.is_etag.then(|| format!("\"{}\"", self.version));
+        Version { etag, generation: self.generation.clone() }
+    }
+
     /// A number for the version, in the place of the time when a file was written.
     pub(crate) fn stamp(&self) -> i64 {
         let hash = crate::hash::sha256_text(&self.version);

@@ -102,7 +102,7 @@ pub(crate) fn sha256(path: &Path) -> Result<String> {
     let of = stream.meta.clone();
     // Whoever asks at the same time waits for the answer.
     let mut hashes = lock(&HASHES);
-    if let Some((_, hash)) = hashes.get(path).filter(|(meta, _)| *meta == of) {
+    if let Some((_, hash)) = hashes.get(path).filter(|(meta, _)| meta.is_same(&of)) {
         return Ok(hash.clone());
     }
     let mut hash = Sha256::new();
@@ -132,7 +132,7 @@ impl Stream {
         let asked = client::wait(bucket.objects.get_opts(&key, options)).map_err(Stop::Fault)?;
         let found = asked.map_err(|e| self.stop(&e))?;
         // A store may not know the condition.
-        if meta(&found.meta) != self.meta {
+        if !meta(&found.meta).is_same(&self.meta) {
             return Err(Stop::Fault(fault::changed(&self.path)));
         }
         self.body = Some(found.into_stream());

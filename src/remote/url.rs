@@ -51,7 +51,6 @@ pub(crate) fn checked(path: &Path) -> Result<PathBuf> {
 }
 
 /// Scheme, bucket and key of a path in a store; the key of a bucket itself is empty.
-#[cfg_attr(not(feature = "object-stores"), expect(dead_code, reason = "nobody asks a store"))]
 pub(super) fn parts(path: &Path) -> Option<(&str, &str, &str)> {
     if !is_url(path) || path.components().any(|part| part == Component::ParentDir) {
         return None;

@@ -1,6 +1,8 @@
 //! Traces in object stores: at a small server that does as it is told, and at moto's.
 
 #[cfg(feature = "object-stores")]
+mod data;
+#[cfg(feature = "object-stores")]
 mod moto;
 #[cfg(feature = "object-stores")]
 mod odd;

@@ -84,4 +84,23 @@ fn all_examples_are_the_same_at_moto() {
     let again = command(&of_objects.input()).args(ingest).envs(environment).output();
     let said = String::from_utf8(again.expect("it runs").stderr).expect("it is UTF-8");
     assert_eq!(said.matches("unchanged").count(), 6, "{said}");
+
+    // The tables there, too.
+    let data = |place: &Place, args: &[&str]| -> String {
+        let common = ["--data", "s3://traces/lake", "--cache-dir", "../cache"];
+        let mut program = command(&place.input());
+        let output = program.args(common).args(args).envs(environment).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("it is UTF-8")
+    };
+    let (writer, reader) = (Place::new(), Place::new());
+    data(&writer, &["ingest", "s3://traces/all/fsdp2-cpu-2"]);
+    data(&writer, &["ingest", "s3://traces/all/fsdp2-cpu-2", "--force"]);
+    let question = ["metric", "iter_time", "--trace", "fsdp2-cpu-2", "--format", "csv"];
+    let on_disk = of_files.run(&question).done();
+    assert_eq!(data(&reader, &question), on_disk);
+    data(&reader, &["vacuum", "--older-than", "0"]);
+    assert_eq!(data(&Place::new(), &question), on_disk);
+    data(&reader, &["remove", "fsdp2-cpu-2"]);
+    assert_eq!(data(&writer, &["list", "traces", "--format", "csv"]).lines().count(), 1);
 }

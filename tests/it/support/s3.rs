@@ -34,6 +34,8 @@ pub enum Fault {
     Slow,
     /// Breaks the connection of a request for a large object, and has other bytes then.
     Replaced(Vec<u8>),
+    /// Has an object, by its key, when somebody is about to put one there.
+    Meanwhile(String, Vec<u8>),
 }
 
 #[derive(Default)]
@@ -92,6 +94,21 @@ impl S3 {
             self.put(&format!("{prefix}/{name}"), std::fs::read(&file).expect("a file"));
         }
         self
+    }
+
+    /// The bytes of an object.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.state().objects.get(key).cloned()
+    }
+
+    /// Removes an object.
+    pub fn remove(&self, key: &str) {
+        self.state().objects.remove(key);
+    }
+
+    /// The keys that there are.
+    pub fn keys(&self) -> Vec<String> {
+        self.state().objects.keys().cloned().collect()
     }
 
     /// From now on something is done badly.
@@ -170,6 +187,17 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         }
         "GET" | "HEAD" => get(stream, &mut state, &request),
         "PUT" => put(stream, &mut state, &request),
+        "POST" if request.query.contains_key("delete") => {
+            let text = String::from_utf8_lossy(&request.body);
+            let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
+            keys.for_each(|key| _ = state.objects.remove(key));
+            answer(
+                stream,
+                "200 OK",
+                &[],
+                b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>",
+            )
+        }
         "DELETE" => {
             state.objects.remove(&request.key);
             answer(stream, "204 No Content", &[], b"")
@@ -282,6 +310,12 @@ fn get(mut stream: TcpStream, state: &mut State, request: &Request) -> std::io::
 }
 
 fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Result<()> {
+    if let Some(Fault::Meanwhile(key, bytes)) = state
+        .fault
+        .take_if(|fault| matches!(fault, Fault::Meanwhile(key, _) if *key == request.key))
+    {
+        state.objects.insert(key, bytes);
+    }
     let there = state.objects.get(&request.key).map(|bytes| etag(bytes));
     let is_new = request.headers.get("if-none-match").is_some();
     let wanted = request.headers.get("if-match");
