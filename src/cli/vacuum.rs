@@ -6,6 +6,7 @@ use crate::cli::args::VacuumArgs;
 use crate::cli::context::Context;
 use crate::error::Result;
 use crate::report::units::human;
+use crate::store::scratch::sweep;
 
 /// Runs the command.
 ///
@@ -13,7 +14,8 @@ use crate::report::units::human;
 /// Those of the object store.
 pub fn run(context: &Context, args: &VacuumArgs) -> Result<()> {
     // On this machine: what killed commands left.
-    context.store.clear();
+    context.store.tidy(|_| true);
+    sweep(&context.store.path);
     let older_than = Duration::from_secs(args.older_than.saturating_mul(3600));
     let (files, bytes) = context.store.vacuum(older_than)?;
     if context.store.mirror.is_some() {

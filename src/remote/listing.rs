@@ -183,36 +183,36 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<(PathBuf, bool)>> {
 fn listed(path: &Path) -> Result<(BTreeMap<PathBuf, Meta>, Vec<String>)> {
     let (bucket, key) = client::bucket(path)?;
     let (mut files, mut odd) = (BTreeMap::new(), Vec::new());
-    let start = PaginatedListOptions { max_keys: Some(PAGE), ..PaginatedListOptions::default() };
-    let mut options = start.clone();
-    // The last key that was listed: a page with a key that is no path is refused as a whole, and
-    // asked for in smaller pieces from there.
-    let mut last: Option<String> = None;
+    let options =
+        |keys| PaginatedListOptions { max_keys: Some(keys), ..PaginatedListOptions::default() };
+    // A page with a key that is no path is refused as a whole. Then that key is looked for in
+    // pages of half as many, from the last key that was listed.
+    let (mut keys, mut is_hunt, mut last) = (PAGE, false, None);
+    let mut next = options(keys);
     loop {
-        match page(path, &bucket, &key, &options) {
-            Ok((objects, _, next)) => {
+        match page(path, &bucket, &key, &next) {
+            Ok((objects, _, token)) => {
                 last = objects.last().map(|object| object.location.to_string()).or(last);
                 files.extend(objects.iter().map(|o| (named(path, &key, &o.location), meta(o))));
-                let Some(token) = next else { break };
-                // Larger again behind an odd key.
-                let max_keys = options.max_keys.map(|keys| (keys * 8).min(PAGE));
-                options =
-                    PaginatedListOptions { max_keys, page_token: Some(token), ..start.clone() };
+                if token.is_none() {
+                    break;
+                }
+                keys = if is_hunt { keys.div_ceil(2) } else { PAGE };
+                next = PaginatedListOptions { page_token: token, ..options(keys) };
             }
             Err(Stop::Odd(name)) => {
-                let mut from = last.clone();
-                if options.max_keys == Some(1) {
+                is_hunt = keys > 1;
+                if !is_hunt {
                     if odd.len() >= MOST_ODD {
                         return Err(Error::new("file-unreadable", "too many keys are no paths")
                             .at(path.display().to_string()));
                     }
                     let below = name.strip_prefix(key.as_ref()).unwrap_or(&name);
                     odd.push(escaped(below.strip_prefix('/').unwrap_or(below)));
-                    from = Some(name.clone());
                     last = Some(name);
                 }
-                let max_keys = options.max_keys.map(|keys| (keys / 8).max(1));
-                options = PaginatedListOptions { max_keys, offset: from, ..start.clone() };
+                keys = if is_hunt { keys.div_ceil(2) } else { PAGE };
+                next = PaginatedListOptions { offset: last.clone(), ..options(keys) };
             }
             Err(Stop::Error(e)) => return Err(e),
         }

@@ -265,12 +265,6 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what killed processes left.
-    pub fn clear(&self) {
-        self.tidy(|_| true);
-        crate::store::scratch::sweep(&self.path);
-    }
-
     /// Removes what killed ingests of a job left, when the job is unchanged.
     pub fn tidy(&self, is_of_job: impl Fn(&Path) -> bool) {
         for abandoned in self.abandoned() {

@@ -317,7 +317,7 @@ fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Resu
         state.objects.insert(key, bytes);
     }
     let there = state.objects.get(&request.key).map(|bytes| etag(bytes));
-    let is_new = request.headers.get("if-none-match").is_some();
+    let is_new = request.headers.contains_key("if-none-match");
     let wanted = request.headers.get("if-match");
     if is_new && there.is_some() || wanted.is_some_and(|wanted| Some(wanted) != there.as_ref()) {
         return answer(stream, "412 Precondition Failed", &[], b"");
