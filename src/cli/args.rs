@@ -223,7 +223,7 @@ pub enum Command {
     /// Remove traces from the data directory; the files that they were made from stay
     #[command(after_help = "Example: ccl-sql remove before after")]
     Remove(RemoveArgs),
-    /// Remove what nothing names any more: files in an object store, leftovers on a disk
+    /// Remove what nothing names any more, in an object store or on a disk
     #[command(after_help = "Example: ccl-sql vacuum --data s3://bucket/ccl-data")]
     Vacuum(VacuumArgs),
     /// Write a timeline for Perfetto's viewer, or a database file for any DuckDB

@@ -265,10 +265,10 @@ pub fn peek(place: &Place) -> Result<Box<dyn Read + Send>> {
     Ok(open(place, &Watcher::default())?.reader)
 }
 
-/// An archive, and what its members are read from.
+/// The names in a zip archive, in the order of its directory.
 ///
 /// # Errors
-/// `file-unreadable` when it cannot be opened; what is wrong with the archive.
+/// `file-unreadable` when it cannot be opened, or is none.
 pub fn names_in_archive(path: &Path) -> Result<Vec<String>> {
     fn names(file: impl Read + Seek) -> zip::result::ZipResult<Vec<String>> {
         let archive = zip::ZipArchive::new(file)?;

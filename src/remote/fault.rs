@@ -111,11 +111,11 @@ mod tests {
     fn what_a_store_says_is_not_passed_on() {
         let body = "Error performing GET http://host/b/k in 2ms - Server returned non-2xx status \
                     code: 403 Forbidden: <Error><Code>InvalidAccessKeyId</Code><AWSAccessKeyId>AKIA\
-                    SECRET</AWSAccessKeyId></Error>";
+                    HIDDEN</AWSAccessKeyId></Error>";
         let error = unreadable(Path::new("s3://b/k"), "cannot open the object", &said(body));
         assert_eq!(error.message, "cannot open the object: access is denied (InvalidAccessKeyId)");
-        assert!(!error.to_string().contains("SECRET") && !error.to_string().contains("host"));
-        let odd = "status code: 403 Forbidden: <Code>a b; SECRET</Code>";
+        assert!(!error.to_string().contains("HIDDEN") && !error.to_string().contains("//host"));
+        let odd = "status code: 403 Forbidden: <Code>a b; HIDDEN</Code>";
         assert_eq!(words(&said(odd)).0, "access is denied (403)");
     }
 

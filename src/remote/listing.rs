@@ -289,12 +289,13 @@ fn escaped(key: &str) -> String {
 
 /// Size and version of an object.
 pub(super) fn meta(object: &ObjectMeta) -> Meta {
-    // Some stores quote it in one answer and not in another.
-    let etag = object.e_tag.as_deref().map(|tag| tag.trim_matches('"').to_owned());
+    // Some stores quote it in one answer and not in another. A weak one is none of the bytes.
+    let strong = object.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"));
+    let etag = strong.map(|tag| tag.trim_matches('"').to_owned());
     Meta {
         bytes: object.size,
         is_etag: etag.is_some(),
-        version: etag.unwrap_or_else(|| object.last_modified.to_rfc3339()),
+        version: etag.unwrap_or_else(|| object.last_modified.timestamp().to_string()),
         generation: object.version.clone(),
         written_s: u64::try_from(object.last_modified.timestamp()).ok(),
     }
