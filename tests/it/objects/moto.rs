@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::objects::same::assert_same;
-use crate::support::{Place, command, examples};
+use crate::support::{Place, command_of_cargo, examples};
 
 /// Puts all files of a folder below a prefix of a new bucket.
 const UPLOAD: &str = "
@@ -77,18 +77,18 @@ fn all_examples_are_the_same_at_moto() {
     assert!(done.expect("Python starts").success());
     let (of_objects, of_files) = (Place::new(), Place::new());
     let ingest = ["--data", "../data", "ingest", "s3://traces/all"];
-    let mut program = command(&of_objects.input());
+    let mut program = command_of_cargo(&of_objects.input());
     program.args(ingest).envs(environment).assert().success();
     of_files.run(&["ingest", &examples().to_string_lossy()]).done();
     assert_same(&of_objects, &of_files, "s3://traces/all", &examples());
-    let again = command(&of_objects.input()).args(ingest).envs(environment).output();
+    let again = command_of_cargo(&of_objects.input()).args(ingest).envs(environment).output();
     let said = String::from_utf8(again.expect("it runs").stderr).expect("it is UTF-8");
     assert_eq!(said.matches("unchanged").count(), 6, "{said}");
 
     // The tables there, too.
     let data = |place: &Place, args: &[&str]| -> String {
         let common = ["--data", "s3://traces/lake", "--cache-dir", "../cache"];
-        let mut program = command(&place.input());
+        let mut program = command_of_cargo(&place.input());
         let output = program.args(common).args(args).envs(environment).output().expect("it runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("it is UTF-8")

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 
-use crate::support::{Place, Run, command, files};
+use crate::support::{Place, Run, command_of_cargo, files};
 
 /// The one bucket of the server.
 pub const BUCKET: &str = "traces";
@@ -124,7 +124,7 @@ impl S3 {
 
     /// The command of the program, which knows the server.
     pub fn command(&self, folder: &Path) -> Command {
-        let mut command = command(folder);
+        let mut command = command_of_cargo(folder);
         for (name, value) in [
             ("AWS_ENDPOINT_URL", &*self.address),
             ("AWS_ALLOW_HTTP", "true"),
