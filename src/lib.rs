@@ -13,13 +13,14 @@
 //!
 //! Modules import to the right only: `extension → api → cli → export, report → ingest → derive →
 //! engine → functions, registry, store → readers → spool → input → schema`, with `error`, `hash`,
-//! `pool` and `sql_text` as leaves. No file imports one that imports it. The `layering` test checks
-//! both.
+//! `pool`, `remote` and `sql_text` as leaves. No file imports one that imports it. The `layering`
+//! test checks both.
 //!
 //! # Features
 //!
 //! - `bundled` (default): DuckDB is compiled in.
 //! - `engine`: a shared DuckDB is linked, found by `DUCKDB_LIB_DIR`.
+//! - `object-stores` (default): traces may lie under `s3://`, `gs://` and `az://`.
 //! - `extension`: for a DuckDB that loads this library.
 
 #![allow(
@@ -73,6 +74,7 @@ pub mod pool;
 pub mod readers;
 #[doc(hidden)]
 pub mod registry;
+mod remote;
 #[cfg(feature = "sql")]
 #[doc(hidden)]
 pub mod report;

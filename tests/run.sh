@@ -22,4 +22,4 @@ if [[ "${1:-}" == --wheel ]]; then
 fi
 DUCKDB_LIB_DIR="$(tests/engine.sh)"
 export DUCKDB_LIB_DIR
-cargo test --release --locked --no-default-features --features engine "${targets[@]}" "$@"
+cargo test --release --locked --no-default-features --features engine,object-stores "${targets[@]}" "$@"

@@ -28,7 +28,7 @@ use crate::cli::results::compute;
 #[cfg(feature = "extension")]
 use crate::cli::results::{table, with_reasons};
 use crate::cli::statement::Session;
-use crate::cli::{line_of, run};
+use crate::cli::{line_of, prepare, run};
 use crate::engine::diagnose::Finding;
 use crate::engine::metric::MetricResult;
 #[cfg(feature = "extension")]
@@ -320,6 +320,7 @@ impl Data {
         }
         let Cli { global, command } = line_of(line)?;
         let context = Context::new(global, call.watcher())?;
+        prepare(&context, &command)?;
         call.interrupts(&context.interrupt);
         Ok((context, command))
     }

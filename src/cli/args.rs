@@ -38,7 +38,7 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Directory of the ingested traces
+    /// Directory of the ingested traces; also in an object store, as s3://BUCKET/PREFIX
     #[arg(
         long,
         global = true,
@@ -75,6 +75,13 @@ pub struct Global {
     /// Most that queries put on disk, e.g. 4GB [default: 16GB]
     #[arg(long, global = true, value_name = "SIZE", default_value = "", hide_default_value = true)]
     pub spill_limit: String,
+    /// Folder for what is fetched of a data directory in an object store [default:
+    /// ~/.cache/ccl-sql]
+    #[arg(long, global = true, value_name = "DIR", env = "CCL_SQL_CACHE_DIR")]
+    pub cache_dir: Option<PathBuf>,
+    /// Most that this folder holds of one store; what was not asked for longest goes
+    #[arg(long, global = true, value_name = "SIZE", default_value = "20GB")]
+    pub cache_size: String,
     /// Results only: no summary, no warnings
     #[arg(short, long, global = true)]
     pub quiet: bool,
@@ -216,6 +223,9 @@ pub enum Command {
     /// Remove traces from the data directory; the files that they were made from stay
     #[command(after_help = "Example: ccl-sql remove before after")]
     Remove(RemoveArgs),
+    /// Remove what nothing names any more, in an object store or on a disk
+    #[command(after_help = "Example: ccl-sql vacuum --data s3://bucket/ccl-data")]
+    Vacuum(VacuumArgs),
     /// Write a timeline for Perfetto's viewer, or a database file for any DuckDB
     #[command(after_help = "Example: ccl-sql export llama-tiny-fsdp2-tp2-4 -o job.pftrace.gz")]
     Export(ExportArgs),
@@ -295,7 +305,8 @@ pub enum Source {
 /// Options of `ingest`.
 #[derive(Debug, Args)]
 pub struct IngestArgs {
-    /// Folders or files with traces; all below a folder is looked at
+    /// Folders or files with traces; all below a folder is looked at. Also s3://BUCKET/PREFIX,
+    /// gs://BUCKET/PREFIX and az://CONTAINER/PREFIX
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
     /// Let the machines of a cluster do the work: ray, or ray=ADDRESS. The files and the data
@@ -325,7 +336,7 @@ fn engine(text: &str) -> Result<Engine, String> {
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// Folders or files with traces; all below a folder is looked at. -o is the folder of the plan
+    /// Folders, files or URLs with traces, as of `ingest`. -o is the folder of the plan
     /// [default: a hidden one in the data directory]
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
@@ -430,6 +441,15 @@ impl ProfileMode {
             Self::Auto => None,
         }
     }
+}
+
+/// Options of `vacuum`.
+#[derive(Debug, Args)]
+pub struct VacuumArgs {
+    /// In an object store: only files written before so many hours, because a writer sends its
+    /// files before it names them
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    pub older_than: u64,
 }
 
 /// Options of `answer`.

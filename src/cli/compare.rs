@@ -14,7 +14,7 @@ use crate::cli::select::each;
 use crate::cli::shape;
 use crate::engine::metric::{MetricResult, Params, check_params, result_rows};
 use crate::error::{Error, Result};
-use crate::input::place::absolute;
+use crate::input::place::{absolute, is_dir};
 use crate::registry::SqlFile;
 use crate::report::comparison::{Comparison, DASHBOARD, Run, Terms, run_views, tabs};
 use crate::report::sheets::shown_metrics;
@@ -177,7 +177,7 @@ fn runs(context: &Context, args: &CompareArgs) -> Result<(Vec<String>, Vec<Strin
 fn label(text: &str, manifest: &Manifest) -> String {
     let path = Path::new(text);
     let last = |p: &Path| p.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = if manifest.trace == text || !path.is_dir() {
+    let name = if manifest.trace == text || !is_dir(path) {
         None
     } else if absolute(&manifest.root).starts_with(absolute(path)) {
         last(path).or_else(|| last(&absolute(path)))

@@ -8,7 +8,8 @@ use crate::cli::printer::Printer;
 use crate::derive::Derive;
 use crate::engine::interrupt::Interrupt;
 use crate::engine::{Settings, directories};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::input::place::is_remote;
 use crate::input::progress::Watcher;
 use crate::registry::Registry;
 use crate::store::Store;
@@ -37,11 +38,14 @@ impl Context {
     /// The context of a command line, whose ingests `watcher` is told of.
     ///
     /// # Errors
-    /// Those of the SQL files of the user.
+    /// `usage` for a URL that may not be given; those of the SQL files of the user.
     pub fn new(global: Global, watcher: Watcher) -> Result<Self> {
         Ok(Self {
             printer: Printer::new(&global),
-            store: Store::new(&global.data),
+            store: match is_remote(&global.data) {
+                true => Store::at_url(&global.data, &cache(&global)?, cache_size(&global)?)?,
+                false => Store::new(&global.data),
+            },
             registry: Registry::load(global.sql_dir.as_deref())?,
             interrupt: Interrupt::default(),
             watcher,
@@ -111,13 +115,61 @@ impl Context {
     /// # Errors
     /// `trace-unknown`, and those of making derived tables.
     pub fn directories(&self, traces: &[String]) -> Result<Vec<PathBuf>> {
+        let known: Vec<String> =
+            traces.iter().filter(|name| self.store.directory(name).is_dir()).cloned().collect();
+        self.store.fetch(&known)?;
         let derive = self.derive();
+        // Who asks need not be allowed to write into a store.
+        let here = self.store.here();
         for directory in traces.iter().map(|trace| self.store.directory(trace)) {
             // A manifest that cannot be read is an error below.
             if let Ok(manifest) = Manifest::read(&directory) {
-                derive.refresh(&self.store, &directory, manifest)?;
+                derive.refresh(&here, &directory, manifest)?;
             }
         }
         directories(&self.store, traces)
     }
+
+    /// Refuses a data directory in an object store, for what several machines do on one disk.
+    ///
+    /// # Errors
+    /// `usage`.
+    pub fn on_disk(&self) -> Result<()> {
+        match self.store.mirror {
+            None => Ok(()),
+            Some(_) => Err(Error::new("usage", "tasks share a data directory on a disk")
+                .at(self.store.shown())
+                .hint("give a folder that all machines have with --data DIR")),
+        }
+    }
+}
+
+/// The folder for what is fetched from object stores.
+fn cache(global: &Global) -> Result<PathBuf> {
+    let of_home = |home: std::ffi::OsString| PathBuf::from(home).join(".cache");
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let system = folder("XDG_CACHE_HOME").map(PathBuf::from).or(folder("HOME").map(of_home));
+    let own = system.map(|folder| folder.join("ccl-sql"));
+    global.cache_dir.clone().or(own).ok_or_else(|| {
+        Error::new("usage", "there is no folder for what is fetched from object stores")
+            .hint("name one with --cache-dir DIR")
+    })
+}
+
+/// Bytes that the folder may hold.
+fn cache_size(global: &Global) -> Result<u64> {
+    let text = &global.cache_size;
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match text[end..].trim().to_uppercase().as_str() {
+        "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" | "" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => 0,
+    };
+    let bytes = text[..end].parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    bytes.filter(|_| unit > 0).ok_or_else(|| {
+        Error::new("usage", format!("--cache-size {text}: no size"))
+            .hint("write a number and MB, GB or TB, as in 20GB")
+    })
 }

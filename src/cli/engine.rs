@@ -30,6 +30,7 @@ pub fn ingest(
     paths: &[PathBuf],
     options: &Options,
 ) -> Result<(), Errors> {
+    context.on_disk()?;
     let plan = Plan::make(None, paths, &context.store, options, &context.derive())?;
     run(context, engine, plan.folder.as_os_str(), "")?;
     let outcome = plan.outcome()?;

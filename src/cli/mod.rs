@@ -51,6 +51,7 @@ pub(crate) mod statement;
 mod terminal;
 mod timeline;
 mod trace;
+mod vacuum;
 mod verify;
 mod version;
 mod which;
@@ -117,9 +118,10 @@ pub fn program(words: Vec<OsString>) -> u8 {
     }
     let watcher = progress::watcher(cli.global.quiet);
     let is_task = matches!(cli.command, Command::Task(_));
-    let outcome = Context::new(cli.global, watcher)
-        .map_err(Errors::from)
-        .and_then(|context| run(&Context { own_process: true, ..context }, &cli.command));
+    let outcome = Context::new(cli.global, watcher).map_err(Errors::from).and_then(|context| {
+        prepare(&context, &cli.command)?;
+        run(&Context { own_process: true, ..context }, &cli.command)
+    });
     match outcome {
         Ok(()) => 0,
         Err(Errors(errors)) => {
@@ -179,6 +181,20 @@ fn wrong_line(error: &clap::Error) -> Error {
     }
 }
 
+/// Takes over what a data directory in an object store has, for a command that asks for it.
+///
+/// # Errors
+/// `usage` for a command that works on a disk alone; those of the store.
+pub(crate) fn prepare(context: &Context, command: &Command) -> Result<()> {
+    match command {
+        Command::Schema(_) | Command::Check(_) | Command::Completions(_) | Command::Man(_) => {
+            Ok(())
+        }
+        Command::Plan(_) | Command::Task(_) | Command::Answer(_) => context.on_disk(),
+        _ => context.store.sync(),
+    }
+}
+
 /// Runs the command of a command line.
 pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
     match command {
@@ -199,6 +215,7 @@ pub(crate) fn run(context: &Context, command: &Command) -> Result<(), Errors> {
         Command::Show(args) => list::show(context, args)?,
         Command::Rename(args) => rename::run(context, args)?,
         Command::Remove(args) => remove::run(context, args)?,
+        Command::Vacuum(args) => vacuum::run(context, args)?,
         Command::Export(args) if args.duckdb.is_some() => database::run(context, args)?,
         Command::Export(args) => export::run(context, args)?,
         Command::Shell(args) => shell::run(context, args)?,

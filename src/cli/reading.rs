@@ -9,7 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::error::Error;
 use crate::ingest;
-use crate::ingest::options::{Options, Outcome, Summary, Within};
+use crate::ingest::options::{Kinds, Options, Outcome, Summary, Within};
 use crate::readers::log::Severity;
 use crate::report::units::human;
 use crate::schema::source::joined;
@@ -39,6 +39,7 @@ pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
         force: false,
         no_sync: reading.no_sync,
         within: Within::default(),
+        kinds: Kinds::default(),
         watcher: context.watcher.clone(),
     }
 }

@@ -8,7 +8,8 @@ use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::reading::{ingest_paths, options};
 use crate::error::{Error, Result, nearest};
-use crate::input::place::absolute;
+use crate::input::place::{absolute, exists, is_remote};
+use crate::remote::checked;
 use crate::store::Found;
 use crate::store::names::valid_name;
 
@@ -91,11 +92,7 @@ pub fn traces(
 
 /// The error of a data directory without traces.
 pub fn none_yet(context: &Context) -> Error {
-    Error::new("trace-unknown", "there are no traces yet").at(context
-        .store
-        .path
-        .display()
-        .to_string())
+    Error::new("trace-unknown", "there are no traces yet").at(context.store.shown())
 }
 
 /// The traces that can be asked.
@@ -125,7 +122,7 @@ pub fn each(
     for (at, word) in wanted.iter().enumerate() {
         match meaning(word, &known) {
             Ok(some) => meant.extend(some.into_iter().map(|one| (at, one))),
-            Err(error) => errors.push(error.at(context.store.path.display().to_string())),
+            Err(error) => errors.push(error.at(context.store.shown())),
         }
     }
     Errors(errors).result()?;
@@ -185,7 +182,7 @@ fn reread(meant: &mut Meaning, known: &[NamedTrace], reading: &ReadingArgs) -> R
             .hint(format!("give it another one: ccl-sql rename {name} NEW")));
     }
     let sources = known.iter().filter(|k| k.name == *name).flat_map(|k| &k.sources);
-    match sources.into_iter().find(|path| path.exists()) {
+    match sources.into_iter().find(|path| exists(path)) {
         Some(path) => {
             *meant = Meaning::Path(path.clone());
             Ok(())
@@ -213,6 +210,9 @@ fn meaning(word: &str, known: &[NamedTrace]) -> Result<Vec<Meaning>> {
         return one(Meaning::Traces(vec![word.to_owned()]));
     }
     let path = Path::new(word);
+    if is_remote(path) {
+        return one(Meaning::Path(checked(path)?));
+    }
     if !word.is_empty() && path.exists() {
         return one(Meaning::Path(path.to_owned()));
     }
@@ -351,7 +351,7 @@ pub fn exact(context: &Context, name: &str) -> Result<String> {
     }
     let known = known(context);
     let now = known.iter().find(|k| k.aliases.iter().any(|alias| alias == name));
-    let error = unknown(name, &known).at(context.store.path.display().to_string());
+    let error = unknown(name, &known).at(context.store.shown());
     Err(match now {
         Some(now) => error.hint(format!("it is `{}` now", now.name)),
         None => error,

@@ -58,14 +58,14 @@ pub fn series(context: &Context, wanted: Option<&str>, last: Option<u32>) -> Res
     if out.is_empty() {
         let word = wanted.ok_or_else(|| {
             Error::new("trace-unknown", "no card names a series")
-                .at(context.store.path.display().to_string())
+                .at(context.store.shown())
                 .hint("name the runs by a pattern: --series 'nightly-*'")
         })?;
         let traces: Vec<String> =
             members.into_iter().map(|m| m.trace).filter(|trace| is_meant(trace)).collect();
         if traces.is_empty() {
             return Err(Error::new("trace-unknown", format!("no series or trace fits `{word}`"))
-                .at(context.store.path.display().to_string())
+                .at(context.store.shown())
                 .hint("`ccl-sql list traces` shows them all"));
         }
         out.push(Series { name: word.to_owned(), traces });

@@ -30,6 +30,7 @@ const ROWS_OF_MB: u64 = 8_000;
 /// `usage` where nothing is to be kept, `engine-failed`, and faults of a trace as a whole.
 pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>) -> Result<()> {
     let Some(engine) = engine else { return Ok(()) };
+    context.on_disk()?;
     if context.global.no_cache {
         return Err(Error::new("usage", "--engine hands answers over as they are kept")
             .hint("leave --no-cache out; `ccl-sql remove` or a new ingest forgets them"));

@@ -15,8 +15,9 @@ use crate::cli::errors::Errors;
 use crate::cli::output::table_form;
 use crate::cli::select;
 use crate::error::{Error, Result};
-use crate::input::place::absolute;
+use crate::input::place::{absolute, is_remote};
 use crate::report::{Format, Grid};
+use crate::store::manifest::Manifest;
 
 /// The modules of the second program, each before those that import it.
 const MODULES: [(&str, &str); 7] = [
@@ -52,6 +53,13 @@ pub fn run(context: &Context, args: &VerifyArgs) -> Result<(), Errors> {
     let traces = select::traces(context, &args.trace, &ReadingArgs::default())?;
     context.directories(&traces)?;
     for trace in &traces {
+        let manifest = Manifest::read(&context.store.directory(trace))?;
+        if manifest.sources.iter().any(|source| is_remote(&source.absolute)) {
+            return Err(Error::new("file-unreadable", "the raw files lie in an object store")
+                .at(trace.clone())
+                .hint("copy them to a disk, and ingest the copies")
+                .into());
+        }
         rows.extend(recomputed(context, trace, args.tolerance)?);
     }
     let differing = rows.iter().filter(|row| row[7] == "differs").count();

@@ -24,6 +24,7 @@ impl Derive<'_> {
         if manifest.derived_sha256 == self.sha256() || manifest.check_version().is_err() {
             return Ok(manifest);
         }
+        store.fetch(std::slice::from_ref(&manifest.trace))?;
         let work = store.workspace()?;
         let copy = work.path.join(format!("trace={}", manifest.trace));
         link_tree(directory, &copy)?;

@@ -525,7 +525,7 @@ pub fn directories(store: &crate::store::Store, traces: &[String]) -> Result<Vec
                 return Ok(absolute(&directory));
             }
             let error = Error::new("trace-unknown", format!("there is no trace `{trace}`"))
-                .at(store.path.display().to_string());
+                .at(store.shown());
             let near = crate::error::nearest(trace, known.iter().map(String::as_str));
             Err(match near {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),

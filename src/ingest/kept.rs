@@ -11,8 +11,8 @@ use crate::ingest::card::Given;
 use crate::ingest::card::fields::Card;
 use crate::ingest::find::walk::Candidate;
 use crate::ingest::find::{Root, roots};
-use crate::ingest::options::{Options, Outcome};
-use crate::input::place::absolute;
+use crate::ingest::options::{Kinds, Options, Outcome};
+use crate::input::place::{absolute, exists, is_remote};
 use crate::store::manifest::{Asked, Kept, KeptFile, Manifest, SourceFile, Stored};
 use crate::store::names::names_of;
 use crate::store::{Found, Store};
@@ -228,6 +228,8 @@ pub(crate) fn jobs(
     found: &All,
     outcome: &mut Outcome,
 ) -> Result<Vec<Job>> {
+    let kinds = Kinds::known(found.traces.iter().map(|found| &found.manifest));
+    let options = &Options { kinds, ..options.clone() };
     let mut again = Again::default();
     let mut out = Vec::new();
     for root in roots(paths, options, outcome)? {
@@ -241,7 +243,7 @@ pub(crate) fn jobs(
         let mut kept = first.manifest.kept.clone().unwrap_or_default();
         let name = first.manifest.trace.clone();
         let mut say = |text: String| outcome.notes.push(format!("{name}: {text}"));
-        let is_there = |path: &Stored| path.0.exists();
+        let is_there = |path: &Stored| exists(&path.0);
         kept.paths.retain(is_there);
         let by_hand = kept.memory.iter().chain(kept.ranks.iter().map(|(_, path)| path));
         let mut gone: Vec<PathBuf> = Vec::new();
@@ -397,8 +399,12 @@ fn traces_before(
 
 /// A trace whose files are gone where they were, and are these, byte for byte.
 fn moved_here(root: &Root, found: &Found, outcome: &mut Outcome) -> Option<Before> {
-    let is_there =
-        |s: &SourceFile| s.absolute.exists() || s.absolute.ancestors().any(|path| path.is_file());
+    // Objects count as there: each would be a question to some store, and a hash of all its bytes.
+    let is_there = |s: &SourceFile| {
+        is_remote(&s.absolute)
+            || s.absolute.exists()
+            || s.absolute.ancestors().any(|path| path.is_file())
+    };
     let first = found.manifest.sources.first()?;
     if is_there(first) || found.manifest.sources.iter().any(is_there) {
         return None;

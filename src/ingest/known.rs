@@ -87,6 +87,11 @@ impl Earlier {
         out
     }
 
+    /// The names of the traces.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.traces.iter().map(|held| held.manifest.trace.clone()).collect()
+    }
+
     /// Gives the traces a second name in the workspace: another ingest may put its own in their
     /// place while this one still reads them. One that is no longer what was found is left out.
     pub(crate) fn hold(&mut self, work: &Workspace) {

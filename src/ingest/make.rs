@@ -405,6 +405,7 @@ impl Maker<'_> {
             findings,
             derived_sha256: self.derive.sha256(),
             files: BTreeMap::new(),
+            at: None,
         })
     }
 }

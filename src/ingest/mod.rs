@@ -34,6 +34,7 @@ use crate::ingest::known::{Earlier, Known};
 use crate::ingest::make::{Alone, Hands, Maker, Names};
 use crate::ingest::options::{Options, Outcome};
 use crate::readers::log::Log;
+use crate::remote;
 use crate::store::Store;
 use crate::store::names::valid_name;
 use crate::store::scratch;
@@ -53,6 +54,7 @@ pub fn ingest(
         valid_name(name)?;
     }
     allow_files();
+    let (paths, options) = &given(paths, options)?;
     let mut outcome = Outcome::default();
     let given = match Given::read(options.card.as_deref(), options.config.as_deref()) {
         Ok(given) => given,
@@ -68,6 +70,13 @@ pub fn ingest(
         return Err(nothing_found(paths, &outcome));
     }
     Ok(outcome)
+}
+
+/// Paths and options as they are used. What stores were asked before is asked anew.
+fn given(paths: &[PathBuf], options: &Options) -> Result<(Vec<PathBuf>, Options)> {
+    remote::forget();
+    let paths: Result<Vec<PathBuf>> = paths.iter().map(|path| remote::checked(path)).collect();
+    Ok((paths?, options.clone().checked()?))
 }
 
 /// Ingests the traces of jobs, one job after the other.
@@ -114,6 +123,7 @@ fn ingest_job(
         }
         return Ok(());
     }
+    store.fetch(&earlier.names())?;
     let mut work = store.workspace()?;
     if hands.is_planned() {
         work.leftovers.clear();

@@ -1,14 +1,18 @@
 //! What a user asks of an ingest, and what it answers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::input::progress::Watcher;
+use crate::readers::contract::Kind;
 use crate::readers::log;
+use crate::remote::checked;
 use crate::schema::source::Source;
-use crate::store::manifest::{Asked, path_text};
+use crate::store::manifest::{Asked, Manifest, path_text};
 
 /// The options of an ingest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -36,9 +40,36 @@ pub struct Options {
     /// The folders that may be read.
     #[serde(skip)]
     pub within: Within,
+    /// What objects were when they were read.
+    #[serde(skip)]
+    pub kinds: Kinds,
     /// The watcher that is told of progress.
     #[serde(skip)]
     pub watcher: Watcher,
+}
+
+/// Kinds of objects that are known from an earlier ingest.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds(Arc<BTreeMap<PathBuf, (u64, i64, Kind)>>);
+
+impl Kinds {
+    /// Of the files that manifests name.
+    pub fn known<'m>(manifests: impl Iterator<Item = &'m Manifest>) -> Self {
+        // Another version may see something else in the same bytes.
+        let ours = manifests.filter(|manifest| manifest.ccl_sql == env!("CARGO_PKG_VERSION"));
+        let files = ours.flat_map(|manifest| manifest.sources.iter().chain(&manifest.set_aside));
+        let known = files.filter_map(|file| {
+            let kind = Kind::of_word(file.kind.as_deref()?)?;
+            Some((file.absolute.clone(), (file.bytes, file.mtime_ns, kind)))
+        });
+        Self(Arc::new(known.collect()))
+    }
+
+    /// The kind of an object of this size and version.
+    pub fn of(&self, path: &Path, now: (u64, i64)) -> Option<Kind> {
+        let (bytes, version, kind) = self.0.get(path)?;
+        (now == (*bytes, *version)).then_some(*kind)
+    }
 }
 
 /// The folders that an ingest may read, wherever links lead; all, where none is named.
@@ -69,6 +100,19 @@ impl Within {
 }
 
 impl Options {
+    /// The same with paths as they are used.
+    ///
+    /// # Errors
+    /// `usage` for a URL that may not be given.
+    pub(crate) fn checked(mut self) -> Result<Self> {
+        let ranks = self.ranks.iter_mut().map(|(_, path)| path);
+        let files = self.card.iter_mut().chain(&mut self.config);
+        for path in ranks.chain(&mut self.memory).chain(files) {
+            *path = checked(path)?;
+        }
+        Ok(self)
+    }
+
     /// The only source that is read; None for all.
     pub fn only(&self) -> Option<Source> {
         self.source.as_deref().and_then(Source::of_word)

@@ -129,6 +129,8 @@ impl Ask<'_> {
         // What is wrong with this file is no fault of the others.
         let unreadable = |e: Error| Error { code: "file-unreadable", ..e };
         let mut source = source_of(candidate, source_id).map_err(unreadable)?;
+        // That of an earlier look is over.
+        place::fault_of(&candidate.place.file);
         let answer = self.answer(candidate, &mut source);
         if !matches!(&answer, Err(e) if e.is_io()) {
             // Half of a file may look damaged, or like no trace at all.
@@ -272,8 +274,12 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Refuses a file that is not what it was when its reading began.
+/// Refuses a file that is not what it was when its reading began, or that did not come whole: no
+/// part of it is kept then, because all of it can be had later.
 fn still_same(candidate: &Candidate, source: &SourceFile) -> Result<()> {
+    if let Some(fault) = place::fault_of(&candidate.place.file) {
+        return Err(fault);
+    }
     let now = match place::stat(&candidate.place.file) {
         Ok(now) if now == (source.bytes, source.mtime_ns) => return Ok(()),
         Ok((bytes, _)) => format!("{bytes} after"),

@@ -31,8 +31,8 @@ enum Hash {
 }
 
 impl Local {
-    /// The file at `place`; what is compressed, or in an archive, is unpacked into `copy`, with
-    /// `keep_partial` as far as that goes.
+    /// The file at `place`; what is compressed, in an archive, or in an object store is unpacked
+    /// into `copy`, with `keep_partial` as far as that goes.
     ///
     /// # Errors
     /// `file-unreadable`, `trace-truncated`, `gzip-broken`; `io` when the copy cannot be written.
@@ -51,7 +51,12 @@ impl Local {
         if let Some(error) = cut.as_ref().filter(|_| !keep_partial) {
             return Err(error.clone());
         }
-        Ok(Self { path: copy.to_owned(), is_copy: true, cut, hash: Hash::Known(sha256) })
+        Ok(Self { cut, ..Self::made(copy.to_owned(), sha256) })
+    }
+
+    /// A file that was made of a source of this hash.
+    pub fn made(path: PathBuf, sha256: String) -> Self {
+        Self { path, is_copy: true, cut: None, hash: Hash::Known(sha256) }
     }
 
     /// A file of which `hashed` is the source.
@@ -81,9 +86,9 @@ impl Local {
     }
 }
 
-/// Whether the file can be read as it lies.
+/// Whether the file can be read as it lies: an object is fetched first.
 fn is_plain(place: &Place) -> Result<bool> {
-    if place.member.is_some() {
+    if place.member.is_some() || place::is_remote(&place.file) {
         return Ok(false);
     }
     let unreadable = |e: std::io::Error| {

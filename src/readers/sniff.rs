@@ -4,7 +4,6 @@ use std::io::Read;
 
 use crate::input::json::{self, Scanner};
 use crate::input::place::{self, Place};
-use crate::input::progress::Watcher;
 use crate::readers::bench::{kind, samples};
 use crate::readers::contract::Kind;
 use crate::readers::memory::timeline::begins as begins_timeline;
@@ -85,9 +84,9 @@ pub(crate) fn kind_of(place: &Place) -> Kind {
     let sqlish = [".sqlite", ".sqlite.gz"].iter().any(|e| name.ends_with(e));
     let mut head = vec![0; HEAD_BYTES];
     let mut have = 0;
-    if let Ok(mut opened) = place::open(place, &Watcher::default()) {
+    if let Ok(mut reader) = place::peek(place) {
         while have < head.len() {
-            match opened.reader.read(&mut head[have..]) {
+            match reader.read(&mut head[have..]) {
                 Ok(0) | Err(_) => break,
                 Ok(n) => have += n,
             }

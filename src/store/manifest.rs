@@ -52,6 +52,9 @@ impl Kept {
 /// Name of the file in a trace directory.
 pub const FILE: &str = "manifest.json";
 
+/// Name of the file in the directory of a trace whose other files still lie in an object store.
+pub const PARTIAL: &str = ".partial";
+
 /// One file that was read, or set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
@@ -69,9 +72,12 @@ pub struct SourceFile {
     /// Rank given by `--rank`.
     #[serde(default)]
     pub rank_flag: Option<i64>,
+    /// Kind of an object, so that its bytes need not be looked at to know it; None for a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Size on disk.
     pub bytes: u64,
-    /// Modification time, nanoseconds since the Unix epoch.
+    /// Modification time, nanoseconds since the Unix epoch; of an object a number for its version.
     pub mtime_ns: i64,
     /// Hash of the bytes on disk; empty for a file that was set aside.
     pub sha256: String,
@@ -132,6 +138,9 @@ pub struct Manifest {
     /// with wrong numbers.
     #[serde(default)]
     pub files: BTreeMap<String, u64>,
+    /// The folder of the files beside the manifest in an object store; None on a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// A path that is kept; see [`path_text`].
@@ -213,8 +222,12 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The first file that the directory lacks of those that the manifest names.
+    /// The first file that the directory lacks of those that the manifest names; none where they
+    /// are to be fetched.
     pub fn damage(&self, directory: &Path) -> Option<String> {
+        if directory.join(PARTIAL).exists() {
+            return None;
+        }
         self.files.iter().find_map(|(name, bytes)| match std::fs::metadata(directory.join(name)) {
             Ok(found) if found.len() == *bytes => None,
             Ok(found) => Some(format!("{name} has {} bytes, and had {bytes}", found.len())),

@@ -10,7 +10,9 @@ pub mod cache;
 pub mod files;
 pub mod held;
 pub mod manifest;
+mod mirror;
 pub(crate) mod names;
+mod objects;
 pub mod publish;
 pub mod scratch;
 pub(crate) mod sync;
@@ -20,6 +22,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::store::manifest::Manifest;
+pub use crate::store::mirror::Mirror;
 
 /// A data directory.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub struct Store {
     pub path: PathBuf,
     /// Whether what is put in its place must survive a loss of power.
     pub durable: bool,
+    /// The object store that the data directory lies in, where it does.
+    pub mirror: Option<Mirror>,
 }
 
 /// A trace directory with a manifest that can be read.
@@ -44,7 +49,7 @@ pub struct Found {
 impl Store {
     /// The data directory at `path`; it need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), durable: true }
+        Self { path: path.into(), durable: true, mirror: None }
     }
 
     /// The directory of a trace.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use crate::error::{Error, Result};
+use crate::remote::is_url;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
 
@@ -77,6 +78,8 @@ fn says_nothing(name: &str) -> bool {
 pub(crate) fn names_of(label: &Path) -> Vec<String> {
     let parts: Vec<String> = label
         .components()
+        // The scheme of a URL says nothing.
+        .skip(usize::from(is_url(label)))
         .filter_map(|c| match c {
             Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
             _ => None,
@@ -281,6 +284,8 @@ mod tests {
             ("/d/a/model", "model"),
             ("/iteration_10", "iteration_10"),
             ("/", "trace"),
+            ("s3://bucket/jobA/iteration_10", "jobA.iteration_10"),
+            ("s3://bucket", "bucket"),
         ] {
             assert_eq!(names_of(Path::new(path))[0], name, "{path}");
         }

@@ -13,6 +13,7 @@ impl Store {
     /// # Errors
     /// `trace-unknown`, `name-clash` where the new name is taken, `io`.
     pub fn rename(&self, from: &str, to: &str, keep: bool, by_user: bool) -> Result<()> {
+        self.fetch(&[from.to_owned()])?;
         let (directory, target) = (self.directory(from), self.directory(to));
         let mut manifest = Manifest::parse(&directory)?;
         manifest.aliases.retain(|alias| alias != to);
@@ -47,7 +48,10 @@ impl Store {
             }
             Err(e) => return Err(io(&target, &e.into())),
         }
-        self.synced(&[&self.path])
+        self.synced(&[&self.path])?;
+        // In a store the new name is another trace, and there before the old one is gone.
+        self.upload(&target, to)?;
+        self.remove_there(from)
     }
 
     /// Removes a trace, in one step; what still reads its files goes on as far as it has them open.
@@ -55,6 +59,7 @@ impl Store {
     /// # Errors
     /// `io`.
     pub fn remove(&self, name: &str) -> Result<()> {
+        self.remove_there(name)?;
         let work = self.workspace()?;
         let directory = self.directory(name);
         let gone = work.path.join(format!("trace={name}"));
@@ -62,12 +67,22 @@ impl Store {
         self.synced(&[&self.path])
     }
 
+    /// Puts a finished directory in the place of its name: in the object store first, where the
+    /// data directory lies in one.
+    ///
+    /// # Errors
+    /// `io`, `store-conflict`; then what was there before is still there.
+    pub fn publish(&self, directory: &Path, name: &str) -> Result<()> {
+        self.upload(directory, name)?;
+        self.place(directory, name)
+    }
+
     /// Puts a finished directory in the place of its name, atomically, and so that a loss of power
     /// leaves it or the one before.
     ///
     /// # Errors
     /// `io`; then what was there before is still there.
-    pub fn publish(&self, directory: &Path, name: &str) -> Result<()> {
+    pub(super) fn place(&self, directory: &Path, name: &str) -> Result<()> {
         self.settle(directory)?;
         self.exchange(directory, name)?;
         // The folder of the work has lost an entry, or has the directory of before.

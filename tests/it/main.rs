@@ -9,6 +9,7 @@ mod cli;
 mod layering;
 mod library;
 mod llama;
+mod objects;
 mod pages;
 mod readers;
 mod sql;

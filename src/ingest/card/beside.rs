@@ -6,7 +6,7 @@ use crate::ingest::card::fields::Card;
 use crate::ingest::card::{self, Given};
 use crate::ingest::find::Root;
 use crate::ingest::find::walk::Candidate;
-use crate::input::place::Place;
+use crate::input::place::{Place, entries};
 use crate::readers::contract::Kind;
 use crate::readers::log::Log;
 use crate::store::manifest::SourceFile;
@@ -64,10 +64,8 @@ fn card_beside(root: &Root, log: &mut Log) -> Option<Card> {
     folders.dedup();
     folders.retain(|folder| root.within.holds(folder));
     for folder in folders {
-        let mut yaml: Vec<PathBuf> = std::fs::read_dir(&folder)
+        let mut yaml: Vec<PathBuf> = entries(&folder)
             .into_iter()
-            .flatten()
-            .filter_map(|e| e.ok().map(|e| e.path()))
             .filter(|p| matches!(p.extension().and_then(|e| e.to_str()), Some("yaml" | "yml")))
             .filter(|p| root.within.holds(p))
             .collect();

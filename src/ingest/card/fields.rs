@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::input::place::small_text;
 use crate::readers::log::{Log, Severity};
 
 const PLAN: &str = "Model-executor.model_plan_parallelization";
@@ -176,13 +177,5 @@ impl Unusable {
 
 /// The text of a small file.
 pub(crate) fn text(path: &Path) -> Result<String, Unusable> {
-    let unreadable = |e: std::io::Error| Unusable::whole(e.to_string());
-    match std::fs::metadata(path).map_err(unreadable)? {
-        m if m.len() > MAX_CARD_BYTES => {
-            Err(Unusable::whole(format!("it is larger than {} KiB", MAX_CARD_BYTES >> 10)))
-        }
-        m if m.is_file() => std::fs::read_to_string(path).map_err(unreadable),
-        // A pipe would be waited for.
-        _ => Err(Unusable::whole("it is no regular file")),
-    }
+    small_text(path, MAX_CARD_BYTES).map_err(Unusable::whole)
 }

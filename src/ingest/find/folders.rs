@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::ingest::find::names::{is_numbered, is_process_folder, is_rank_folder};
 use crate::ingest::find::walk::{self, Candidate};
+use crate::ingest::options::Kinds;
+use crate::input::place::{entries, is_dir, is_remote};
 use crate::schema::source::Source;
 
 /// The folder of the job of a file: the deepest one left after stripping the folders that belong
@@ -40,10 +42,18 @@ pub fn job_root(file: &Path) -> PathBuf {
             return root;
         };
         match root.ancestors().nth(levels) {
-            Some(parent) if parent != Path::new("") => root = parent.to_owned(),
+            // A bucket may be named like anything.
+            Some(parent) if parent != Path::new("") && !is_above_buckets(&root, parent) => {
+                root = parent.to_owned();
+            }
             _ => return root,
         }
     }
+}
+
+/// Whether a path above one in an object store is that of no bucket any more.
+fn is_above_buckets(path: &Path, above: &Path) -> bool {
+    is_remote(path) && !is_remote(above)
 }
 
 /// The folder of the job of a record of a benchmark: without the folders that scripts make for such
@@ -53,7 +63,7 @@ pub fn bench_root(file: &Path) -> PathBuf {
     while let (Some(name), Some(parent)) = (root.file_name(), root.parent()) {
         let name = name.to_string_lossy();
         let is_own = name == "results_json" || name.contains("gates_logs");
-        if !is_own || parent == Path::new("") {
+        if !is_own || parent == Path::new("") || is_above_buckets(&root, parent) {
             break;
         }
         root = parent.to_owned();
@@ -91,20 +101,21 @@ pub(crate) fn folder_above(root: &Path) -> Option<PathBuf> {
 /// Folders with snapshots that scripts write beside the folder of a trace.
 pub(crate) fn folders_beside(root: &Path, first_file: &Path) -> Vec<PathBuf> {
     // The folder of the traces is part of the root, or was stripped from it.
-    let parts: Vec<Component<'_>> = root.components().collect();
-    let (above, rest): (PathBuf, PathBuf) =
-        match parts.iter().rposition(|c| is_one_of(c, &OF_TRACES)) {
-            Some(at) => (parts[..at].iter().collect(), parts[at + 1..].iter().collect()),
-            None => {
-                let below = first_file.strip_prefix(root).ok().and_then(|p| p.components().next());
-                if !below.is_some_and(|c| is_one_of(&c, &OF_TRACES)) {
-                    return Vec::new();
-                }
-                (root.to_owned(), PathBuf::new())
+    let is_of_traces =
+        |path: &&Path| path.components().next_back().is_some_and(|c| is_one_of(&c, &OF_TRACES));
+    let traces = root.ancestors().find(is_of_traces);
+    let (above, rest) = match traces.and_then(|traces| Some((traces, traces.parent()?))) {
+        Some((traces, above)) => (above, root.strip_prefix(traces).unwrap_or(Path::new(""))),
+        None => {
+            let below = first_file.strip_prefix(root).ok().and_then(|p| p.components().next());
+            if !below.is_some_and(|c| is_one_of(&c, &OF_TRACES)) {
+                return Vec::new();
             }
-        };
-    let folders = OF_SNAPSHOTS.iter().map(|name| above.join(name).join(&rest));
-    folders.filter(|folder| folder.is_dir()).collect()
+            (root, Path::new(""))
+        }
+    };
+    let folders = OF_SNAPSHOTS.iter().map(|name| above.join(name).join(rest));
+    folders.filter(|folder| is_dir(folder)).collect()
 }
 
 /// Folders with snapshots beside the folder of an iteration that say no iteration themselves: they
@@ -114,8 +125,7 @@ pub(crate) fn folders_of_only(root: &Path) -> Vec<PathBuf> {
         path.file_name().is_some_and(|n| is_numbered(&n.to_string_lossy(), "iteration"))
     };
     let folders = |path: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_dir()).collect()
+        entries(path).into_iter().filter(|path| is_dir(path)).collect()
     };
     let Some(parent) = root.parent().filter(|_| iteration(root)) else { return Vec::new() };
     if folders(parent).iter().filter(|folder| iteration(folder)).count() != 1 {
@@ -126,7 +136,7 @@ pub(crate) fn folders_of_only(root: &Path) -> Vec<PathBuf> {
     let above = parent.parent().filter(|_| of_traces);
     let places = [Some(parent), above].into_iter().flatten();
     let named = places.flat_map(|place| OF_SNAPSHOTS.iter().map(|name| place.join(name)));
-    named.filter(|f| f.is_dir() && !folders(f).iter().any(|below| iteration(below))).collect()
+    named.filter(|f| is_dir(f) && !folders(f).iter().any(|below| iteration(below))).collect()
 }
 
 /// The folder of the job of a snapshot at `file`: among those of traces the one of the same name,
@@ -178,8 +188,8 @@ pub(crate) fn bench_home(file: &Path, roots: &[PathBuf]) -> PathBuf {
 ///
 /// # Errors
 /// `file-unreadable`; `nothing-found` when there is none.
-pub(crate) fn given(path: &Path) -> Result<Vec<Candidate>> {
-    let mut found = walk::below(path, None)?;
+pub(crate) fn given(path: &Path, kinds: &Kinds) -> Result<Vec<Candidate>> {
+    let mut found = walk::below(path, None, kinds)?;
     found.retain(|c| c.kind.is_read() && c.kind.source() == Source::Memory);
     match found.is_empty() {
         false => Ok(found),

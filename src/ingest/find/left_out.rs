@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::ingest::find::names;
 use crate::ingest::find::walk::Candidate;
 use crate::ingest::options::Options;
+use crate::input::place::is_file;
 use crate::readers::contract::Kind;
 use crate::readers::xla;
 
@@ -94,12 +95,12 @@ pub(crate) fn left_out(candidate: &Candidate, options: &Options) -> Option<Strin
     // A report or a folder whose export into a database lies beside it.
     let exported = |ending: &str| {
         let file = &candidate.place.file;
-        Path::new(&file.with_file_name(names::base_name(file) + ending)).is_file()
+        is_file(&file.with_file_name(names::base_name(file) + ending))
     };
     let file = candidate.place.file.as_os_str().as_encoded_bytes();
     if candidate.kind == Kind::Sqlite && !candidate.direct && file.ends_with(b".sqlite.gz") {
         let unpacked = candidate.place.file.with_extension("");
-        return unpacked.is_file().then(|| "the same file lies unpacked beside it".to_owned());
+        return is_file(&unpacked).then(|| "the same file lies unpacked beside it".to_owned());
     }
     (matches!(candidate.kind, Kind::NsysReport | Kind::NsysFolder)
         && !candidate.direct

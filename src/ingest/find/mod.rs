@@ -5,6 +5,7 @@ pub(crate) mod folders;
 pub(crate) mod labels;
 pub(crate) mod left_out;
 pub(crate) mod names;
+mod objects;
 pub(crate) mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,7 +145,7 @@ impl<'o> Roots<'o> {
     /// Adds the files below a path.
     fn add_path(&mut self, path: &Path, outcome: &mut Outcome) -> Result<()> {
         let top = absolute(path);
-        let candidates = walk::below(path, None)?;
+        let candidates = walk::below(path, None, &self.options.kinds)?;
         let of_xla = OfXla::of(&candidates, self.options.asked.keep_partial);
         for mut candidate in candidates {
             if !self.may_read(&candidate) {
@@ -209,7 +210,7 @@ impl<'o> Roots<'o> {
     /// first, or to each other.
     fn add_ranks(&mut self) -> Result<()> {
         for (rank, file) in &self.options.ranks {
-            for mut candidate in walk::below(file, Some(*rank))? {
+            for mut candidate in walk::below(file, Some(*rank), &self.options.kinds)? {
                 candidate.direct = true;
                 if candidate.kind.source().joins_others() {
                     self.joining.push(Joining { candidate, top: absolute(file), is_given: true });
@@ -231,7 +232,7 @@ impl<'o> Roots<'o> {
                 let mut folders = folders::folders_beside(&root.path, &first.unwrap_or_default());
                 folders.extend(folders::folders_of_only(&root.path));
                 for folder in folders {
-                    let mut found = walk::below(&folder, None)?;
+                    let mut found = walk::below(&folder, None, &self.options.kinds)?;
                     found.retain(|c| c.kind.is_read() && c.kind.source() == Source::Memory);
                     found.retain(|c| self.options.within.holds(&c.file));
                     self.joining.extend(found.into_iter().map(|candidate| Joining {
@@ -243,7 +244,7 @@ impl<'o> Roots<'o> {
             }
         }
         for path in &self.options.memory {
-            let found = folders::given(path)?.into_iter();
+            let found = folders::given(path, &self.options.kinds)?.into_iter();
             self.joining.extend(found.map(|candidate| Joining {
                 candidate,
                 top: absolute(path),

@@ -1,17 +1,20 @@
 //! Which files a PATH holds, what each one is by its first bytes, and the folder of its job.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use walkdir::WalkDir;
 
 use crate::error::{Error, Result};
-use crate::input::place::{self, Place, absolute};
+use crate::ingest::find::objects::{self, Entry};
+use crate::ingest::options::Kinds;
+use crate::input::place::{self, Place, absolute, is_remote};
 use crate::readers::contract::Kind;
 use crate::readers::sniff::{kind_of, names_json};
 use crate::store::manifest::SourceFile;
 
-/// A file to look at. The disk is asked once where it lies, how large it is, and when it was
-/// written.
+/// A file to look at. The disk, or the store, is asked once where it lies, how large it is, and
+/// when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Place of the file.
@@ -54,6 +57,9 @@ impl Candidate {
             absolute: self.absolute.clone(),
             rank: None,
             rank_flag: self.rank,
+            kind: is_remote(&self.file)
+                .then(|| format!("{:?}", self.kind))
+                .filter(|_| self.kind.is_read()),
             bytes,
             mtime_ns,
             sha256: String::new(),
@@ -67,18 +73,24 @@ impl Candidate {
         now.bytes == then.bytes
             && now.rank_flag == then.rank_flag
             && (now.mtime_ns == then.mtime_ns
-                || !then.sha256.is_empty()
+                // To fetch an object for its hash is no less than to read it.
+                || !is_remote(&self.place.file)
+                    && !then.sha256.is_empty()
                     && place::sha256(&self.place.file).is_ok_and(|h| h == then.sha256))
     }
 }
 
-/// Every candidate below `path`, in the order of the names.
+/// Every candidate below `path`, in the order of the names. Objects whose kinds are known are not
+/// looked at.
 ///
 /// # Errors
 /// `file-unreadable` when `path` itself cannot be read. A file below it that cannot be opened is a
 /// candidate like any other: reading it will fail, and say so. So is a link to nowhere whose name
 /// says JSON: the file of a rank may be missing.
-pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
+pub fn below(path: &Path, rank: Option<i64>, kinds: &Kinds) -> Result<Vec<Candidate>> {
+    if is_remote(path) {
+        return below_url(path, rank, kinds);
+    }
     let metadata = std::fs::metadata(path).map_err(|e| {
         Error::new("file-unreadable", format!("cannot open the path: {e}"))
             .at(path.display().to_string())
@@ -132,29 +144,60 @@ pub fn below(path: &Path, rank: Option<i64>) -> Result<Vec<Candidate>> {
     Ok(out)
 }
 
-/// Whether a folder is one export of Nsight Systems.
-fn is_nsys_folder(path: &Path) -> bool {
-    ["META_DATA_EXPORT.parquet", "StringIds.parquet"].iter().all(|f| path.join(f).is_file())
+/// Objects that are looked at side by side: the time goes into waiting.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Every candidate below a URL, in the order in which a walk would meet them.
+fn below_url(path: &Path, rank: Option<i64>, kinds: &Kinds) -> Result<Vec<Candidate>> {
+    let (entries, direct) = objects::entries(path, &OF_NSYS)?;
+    let look = |entry: &Entry| match entry {
+        Entry::File(file) => match place::stat(file).ok().and_then(|now| kinds.of(file, now)) {
+            Some(kind) => Ok(vec![Candidate::new(Place::file(file), kind, direct, rank)]),
+            None => candidates_of(file, direct, rank),
+        },
+        Entry::NsysFolder(folder) => {
+            Ok(vec![Candidate::new(Place::file(folder), Kind::NsysFolder, direct, rank)])
+        }
+        Entry::Odd(name) => {
+            let kind = Kind::Other("an object whose key is no path");
+            Ok(vec![Candidate::new(Place::file(name), kind, false, rank)])
+        }
+    };
+    let next = AtomicUsize::new(0);
+    let looked = || -> Vec<(usize, Result<Vec<Candidate>>)> {
+        let mine = || {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            entries.get(at).map(|entry| (at, look(entry)))
+        };
+        std::iter::from_fn(mine).collect()
+    };
+    let mut found: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..SIDE_BY_SIDE.min(entries.len())).map(|_| scope.spawn(looked)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    found.sort_by_key(|(at, _)| *at);
+    let found: Result<Vec<Vec<Candidate>>> = found.into_iter().map(|(_, found)| found).collect();
+    Ok(found?.into_iter().flatten().collect())
 }
 
+/// Files that an export of Nsight Systems into a folder has.
+const OF_NSYS: [&str; 2] = ["META_DATA_EXPORT.parquet", "StringIds.parquet"];
+
+/// Whether a folder is one export of Nsight Systems.
+fn is_nsys_folder(path: &Path) -> bool {
+    OF_NSYS.iter().all(|f| path.join(f).is_file())
+}
+
+/// The candidates that a file is: itself, or the members of an archive.
 fn candidates_of(path: &Path, direct: bool, rank: Option<i64>) -> Result<Vec<Candidate>> {
     let place = Place::file(path);
     let kind = kind_of(&place);
     if kind != Kind::Other("a zip archive") {
         return Ok(vec![Candidate::new(place, kind, direct, rank)]);
     }
-    let archive = std::fs::File::open(path)
-        .map_err(zip::result::ZipError::Io)
-        .and_then(zip::ZipArchive::new)
-        .map_err(|e| {
-            Error::new("file-unreadable", format!("cannot read the zip archive: {e}"))
-                .at(path.display().to_string())
-        })?;
-    let mut names: Vec<String> = archive
-        .file_names()
-        .filter_map(|name| Some(name.ok()?.into_owned()))
-        .filter(|name| !name.ends_with('/'))
-        .collect();
+    let mut names = place::names_in_archive(path)?;
+    names.retain(|name| !name.ends_with('/'));
     names.sort();
     Ok(names
         .into_iter()

@@ -27,8 +27,8 @@ use crate::ingest::card::Given;
 use crate::ingest::card::beside::find_card;
 use crate::ingest::kept::{All, Job, jobs};
 use crate::ingest::known::{Earlier, Known};
-use crate::ingest::nothing_found;
 use crate::ingest::options::{Options, Outcome};
+use crate::ingest::{given, nothing_found};
 use crate::input::place::absolute;
 use crate::readers::log::Log;
 use crate::store::Store;
@@ -97,6 +97,7 @@ impl Plan {
         if let Some(name) = &options.name {
             valid_name(name)?;
         }
+        let (paths, options) = &given(paths, options)?;
         store.make()?;
         let here = std::env::current_dir().map_err(|e| io(Path::new("."), &e))?;
         let mut written = Written {

@@ -28,7 +28,10 @@ mod rows;
 mod tables;
 mod target;
 
+use std::path::Path;
+
 use crate::error::{Result, io};
+use crate::input::place::{self, Place};
 use crate::input::unpacked::{self, Local};
 use crate::readers::contract::{Answer, Kind, Reading};
 use crate::readers::nsys::database::Database;
@@ -49,19 +52,28 @@ pub fn read(reading: &Reading<'_>) -> Result<Answer> {
     // A file that SQLite can open is read where it lies; anything else is made into one first.
     let local = match reading.kind {
         Kind::NsysReport => {
-            if place.member.is_some() {
+            if place.member.is_some() || place::is_remote(&place.file) {
                 let report = folder.join("report.nsys-rep");
-                if let (_, Some(cut)) = unpacked::unpack(place, &report, |_| None, reading.watcher)?
-                {
+                let (sha256, cut) = unpacked::unpack(place, &report, |_| None, reading.watcher)?;
+                if let Some(cut) = cut {
                     return Err(cut);
                 }
                 let done = report::export(&report, &exported, &shown, reading.watcher);
                 let _ = std::fs::remove_file(&report);
                 done?;
+                Local::made(exported, sha256)
             } else {
                 report::export(&place.file, &exported, &shown, reading.watcher)?;
+                Local::at(exported, true, place.file.clone(), pool)
             }
-            Local::at(exported, true, place.file.clone(), pool)
+        }
+        Kind::NsysFolder if place::is_remote(&place.file) => {
+            let copy = folder.join("parquetdir");
+            let sha256 = fetched(&place.file, &copy, reading)?;
+            let done = parquet_folder::convert(&copy, &exported, &shown);
+            let _ = std::fs::remove_dir_all(&copy);
+            done?;
+            Local::made(exported, sha256)
         }
         Kind::NsysFolder => {
             parquet_folder::convert(&place.file, &exported, &shown)?;
@@ -87,6 +99,24 @@ pub fn read(reading: &Reading<'_>) -> Result<Answer> {
         Ok(shares) => Answer::Shares { shares, sha256: sha256? },
         Err(what) => Answer::Other(what),
     })
+}
+
+/// Fetches the files of a folder in an object store; the hash of the folder.
+fn fetched(folder: &Path, to: &Path, reading: &Reading<'_>) -> Result<String> {
+    std::fs::create_dir_all(to).map_err(|e| io(to, &e))?;
+    for file in place::files_of(folder)? {
+        // Only tables are read, and their names are checked again where they are.
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.ends_with(".parquet") && name.len() < 200 && !name.starts_with('.') {
+            let place = Place::file(&file);
+            if let (_, Some(cut)) =
+                unpacked::unpack(&place, &to.join(name), |_| None, reading.watcher)?
+            {
+                return Err(cut);
+            }
+        }
+    }
+    place::sha256(folder)
 }
 
 /// What a database is that holds nothing of Nsight Systems.

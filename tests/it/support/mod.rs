@@ -15,10 +15,14 @@ pub mod pickles;
 pub mod property;
 pub mod real;
 pub mod runs;
+#[cfg(feature = "object-stores")]
+pub mod s3;
 pub mod xspace;
 
 pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};
 pub use csv::{Cell, Csv, near, rows_differ};
 pub use place::{Place, gzip};
+#[cfg(feature = "object-stores")]
+pub use program::command_of_cargo;
 pub use program::{Run, command, example, examples, program, project, run};
 pub use tables::{Operator, Tables, registry};

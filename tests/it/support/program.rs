@@ -42,14 +42,18 @@ pub fn program() -> &'static Path {
                 assert!(named, "CCL_SQL_PROGRAM is no file named ccl-sql: {}", path.display());
                 path
             }
-            None => std::env::var_os("CARGO_BIN_EXE_ccl-sql")
-                .unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into())
-                .into(),
+            None => built(),
         };
         // Past the capture of the tests' own output.
         let _ = writeln!(std::io::stderr(), "the program under test: {}", path.display());
         path
     })
+}
+
+/// The program that cargo built.
+fn built() -> PathBuf {
+    let path = std::env::var_os("CARGO_BIN_EXE_ccl-sql");
+    path.unwrap_or_else(|| env!("CARGO_BIN_EXE_ccl-sql").into()).into()
 }
 
 /// The outcome of a run.
@@ -84,7 +88,17 @@ impl Run {
 
 /// The command, without what the environment of the developer would add.
 pub fn command(folder: &Path) -> Command {
-    let mut command = Command::new(program());
+    command_of(program(), folder)
+}
+
+/// The same of the program that cargo built: the wheel has no object stores.
+#[cfg(feature = "object-stores")]
+pub fn command_of_cargo(folder: &Path) -> Command {
+    command_of(&built(), folder)
+}
+
+fn command_of(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
     for variable in ["CCL_SQL_DATA", "CCL_SQL_NO_PROGRESS", "NO_COLOR"] {
         command.env_remove(variable);
     }

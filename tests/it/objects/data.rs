@@ -1,0 +1,196 @@
+//! A data directory in an object store.
+
+use serde_json::Value;
+
+use crate::support::runs::step_of_rank;
+use crate::support::s3::{Fault, S3};
+use crate::support::{Place, Run, example, files};
+
+const DATA: &str = "s3://traces/lake/ccl-data";
+
+/// Runs the program with its data in the store, and a cache of the place's own.
+fn run(s3: &S3, place: &Place, args: &[&str]) -> Run {
+    s3.run(place, &[&["--data", DATA, "--cache-dir", "../cache"], args].concat())
+}
+
+/// A store with an example, and a place that has ingested it.
+fn ingested() -> (S3, Place) {
+    let (s3, place) = (S3::start(), Place::new());
+    let folder = example("fsdp2-cpu-2");
+    run(&s3, &place, &["ingest", &folder.to_string_lossy()]).done();
+    (s3, place)
+}
+
+/// The manifest of a trace in the store.
+fn manifest(s3: &S3, trace: &str) -> Value {
+    let bytes = s3.get(&format!("lake/ccl-data/trace={trace}/manifest.json"));
+    serde_json::from_slice(&bytes.expect("a manifest")).expect("it is JSON")
+}
+
+/// The folder of the files of a trace in the store.
+fn version(s3: &S3, trace: &str) -> String {
+    manifest(s3, trace)["at"].as_str().expect("a folder").to_owned()
+}
+
+#[test]
+fn another_machine_answers_from_the_store() {
+    let (s3, one) = ingested();
+    let (other, disk) = (Place::new(), Place::new());
+    disk.run(&["ingest", &example("fsdp2-cpu-2").to_string_lossy()]).done();
+    // The files are those of a disk.
+    let at = format!("lake/ccl-data/trace=fsdp2-cpu-2/{}", version(&s3, "fsdp2-cpu-2"));
+    let folder = disk.data().join("trace=fsdp2-cpu-2");
+    for file in files(&folder).iter().filter(|f| f.extension().is_some_and(|e| e == "parquet")) {
+        let name = file.strip_prefix(&folder).expect("it lies there").to_string_lossy();
+        let bytes = std::fs::read(file).expect("a file");
+        assert!(s3.get(&format!("{at}/{name}")) == Some(bytes), "{name}");
+    }
+    s3.requests();
+    let listed = run(&s3, &other, &["list", "traces", "--format", "csv"]).done();
+    assert!(listed.contains("fsdp2-cpu-2,kineto,2"), "{listed}");
+    let is_table = |line: &String| line.ends_with(".parquet");
+    assert!(!s3.requests().iter().any(is_table), "a list needs no table");
+    let questions: [&[&str]; 3] = [
+        &["metric", "--all", "--format", "csv"],
+        &["report", "fsdp2-cpu-2", "--format", "md"],
+        &["sql", "SELECT count(*), sum(dur_ns) FROM host_events", "--format", "csv"],
+    ];
+    for question in questions {
+        let of_disk = disk.run(question);
+        assert_eq!(run(&s3, &other, question).stdout, of_disk.stdout, "{question:?}");
+        assert_eq!(run(&s3, &one, question).stdout, of_disk.stdout, "{question:?}");
+    }
+    s3.requests();
+    run(&s3, &other, &["metric", "iter_time", "--trace", "fsdp2-cpu-2"]).done();
+    assert!(!s3.requests().iter().any(is_table), "they are here");
+}
+
+#[test]
+fn a_second_ingest_goes_on_with_what_the_store_has() {
+    let s3 = S3::start();
+    let job = |place: &Place, rank: i64, call_us: i64| {
+        place.write(&format!("job/rank{rank}.json"), step_of_rank(rank, 2, 400, call_us));
+    };
+    let place = Place::new();
+    job(&place, 0, 1200);
+    job(&place, 1, 1200);
+    run(&s3, &place, &["ingest", "job"]).done();
+    let before = version(&s3, "job");
+    let run_again = run(&s3, &place, &["ingest", "job"]);
+    assert!(run_again.stderr.contains("unchanged"), "{}", run_again.stderr);
+    assert_eq!(version(&s3, "job"), before);
+    // With nothing kept here, and one rank another.
+    std::fs::remove_dir_all(place.input().join("../cache")).expect("a folder");
+    job(&place, 1, 1250);
+    let changed = run(&s3, &place, &["ingest", "job"]);
+    assert!(changed.stderr.contains("2 ranks (1 read)"), "{}", changed.stderr);
+    assert_ne!(version(&s3, "job"), before);
+    let other = Place::new();
+    let calls = ["sql", "SELECT max(ts_ns) FROM device_events", "--format", "csv"];
+    assert_eq!(run(&s3, &other, &calls).done(), run(&s3, &place, &calls).done());
+
+    // The version of before goes, and nothing else.
+    let old = format!("job/{before}/");
+    assert!(s3.keys().iter().any(|key| key.contains(&old)));
+    let kept = run(&s3, &other, &["vacuum"]);
+    assert!(kept.stderr.contains("nothing to remove"), "{}", kept.stderr);
+    let removed = run(&s3, &other, &["vacuum", "--older-than", "0"]);
+    assert!(removed.stderr.contains("removed"), "{}", removed.stderr);
+    assert!(!s3.keys().iter().any(|key| key.contains(&old)));
+    let third = Place::new();
+    assert_eq!(run(&s3, &third, &calls).done(), run(&s3, &place, &calls).done());
+}
+
+#[test]
+fn of_two_writers_one_is_told_to_try_again() {
+    let (s3, place) = (S3::start(), Place::new());
+    place.write("job/rank0.json", step_of_rank(0, 1, 400, 1200));
+    // Another was first by a moment: there is a manifest when this one writes its own.
+    let first = Place::new();
+    first.write("job/rank0.json", step_of_rank(0, 1, 450, 1200));
+    run(&s3, &first, &["ingest", "job"]).done();
+    let key = "lake/ccl-data/trace=job/manifest.json";
+    let theirs = s3.get(key).expect("a manifest");
+    s3.remove(key);
+    s3.fails(Fault::Meanwhile(key.to_owned(), theirs.clone()));
+    let second = run(&s3, &place, &["ingest", "job"]);
+    assert_eq!(second.errors(), ["store-conflict"], "{}", second.stderr);
+    assert!(s3.get(key) == Some(theirs), "the first one stays");
+    // Tried again, both are there: they are of two folders of one name.
+    run(&s3, &place, &["ingest", "job"]).done();
+    let listed = run(&s3, &Place::new(), &["list", "traces", "--format", "csv"]).done();
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+}
+
+#[test]
+fn names_change_and_go_in_the_store() {
+    let (s3, place) = ingested();
+    run(&s3, &place, &["rename", "fsdp2-cpu-2", "other"]).done();
+    let elsewhere = Place::new();
+    let listed = run(&s3, &elsewhere, &["list", "traces", "--format", "csv"]).done();
+    assert!(listed.contains("other,kineto,2") && !listed.contains("fsdp2-cpu-2,"), "{listed}");
+    // The old name finds it, as on a disk.
+    run(&s3, &elsewhere, &["metric", "iter_time", "--trace", "fsdp2-cpu-2"]).done();
+    run(&s3, &elsewhere, &["remove", "other"]).done();
+    let gone = run(&s3, &place, &["metric", "iter_time"]);
+    assert_eq!(gone.errors(), ["trace-unknown"], "{}", gone.stderr);
+    run(&s3, &place, &["vacuum", "--older-than", "0"]).done();
+    assert_eq!(s3.keys(), [""; 0]);
+}
+
+#[test]
+fn a_manifest_that_names_files_outside_is_refused() {
+    let (s3, _) = ingested();
+    let key = "lake/ccl-data/trace=fsdp2-cpu-2/manifest.json";
+    for (field, value) in [
+        ("at", serde_json::json!("../../x")),
+        ("files", serde_json::json!({"ranks/../../../x.parquet": 3})),
+    ] {
+        let mut manifest = manifest(&s3, "fsdp2-cpu-2");
+        manifest[field] = value;
+        let odd = S3::start();
+        odd.put(key, manifest.to_string());
+        let place = Place::new();
+        let refused = run(&odd, &place, &["metric", "iter_time"]);
+        assert_eq!(refused.errors(), ["trace-unknown"], "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn the_cache_has_a_bound() {
+    let (s3, place) = ingested();
+    run(&s3, &place, &["ingest", &example("gloo-ddp-2rank").to_string_lossy()]).done();
+    let other = Place::new();
+    let metric = ["metric", "iter_time", "--trace", "fsdp2-cpu-2"];
+    run(&s3, &other, &metric).done();
+    let held = |place: &Place| {
+        let all = files(&place.input().join("../cache"));
+        all.iter().filter(|f| f.extension().is_some_and(|e| e == "parquet")).count()
+    };
+    assert!(held(&other) > 10);
+    // What was just asked for stays, for whoever reads it.
+    run(&s3, &other, &["list", "traces", "--cache-size", "1MB"]).done();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    for used in files(&other.input().join("../cache")).iter().filter(|f| f.ends_with(".used")) {
+        let file = std::fs::File::options().write(true).open(used).expect("a file");
+        file.set_modified(long_ago).expect("a time");
+    }
+    assert!(held(&other) > 10);
+    run(&s3, &other, &["list", "traces", "--cache-size", "0MB"]).done();
+    assert_eq!(held(&other), 0);
+    run(&s3, &other, &metric).done();
+    let wrong = run(&s3, &other, &["list", "traces", "--cache-size", "much"]);
+    assert_eq!(wrong.errors(), ["usage"], "{}", wrong.stderr);
+}
+
+#[test]
+fn what_machines_do_on_one_disk_is_refused() {
+    let (s3, place) = ingested();
+    let plan = run(&s3, &place, &["plan", &example("fsdp2-cpu-2").to_string_lossy()]);
+    assert_eq!(plan.errors(), ["usage"], "{}", plan.stderr);
+    assert!(plan.stderr.contains(DATA), "{}", plan.stderr);
+    // What asks for no trace asks for no store.
+    s3.requests();
+    run(&s3, &place, &["completions", "bash"]).done();
+    assert_eq!(s3.requests(), [""; 0]);
+}

@@ -1,0 +1,385 @@
+//! A small server that speaks as much of the protocol of Amazon S3 as the program asks for, and
+//! does badly what it is told to: it is busy, breaks connections, is slow, or has another object
+//! a moment later.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use assert_cmd::Command;
+
+use crate::support::{Place, Run, command_of_cargo, files};
+
+/// The one bucket of the server.
+pub const BUCKET: &str = "traces";
+
+/// Bytes of an object that no look at its beginning gets.
+const LARGE: usize = 50_000;
+
+/// What the server does badly.
+pub enum Fault {
+    /// Refuses so many requests, because it is busy.
+    Busy(usize),
+    /// Refuses all requests.
+    Denied,
+    /// Breaks the connection of so many requests for an object behind so many bytes.
+    Cut(usize, usize),
+    /// Waits between pieces of an object.
+    Slow,
+    /// Breaks the connection of a request for a large object, and has other bytes then.
+    Replaced(Vec<u8>),
+    /// Has an object, by its key, when somebody is about to put one there.
+    Meanwhile(String, Vec<u8>),
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Vec<u8>>,
+    log: Vec<String>,
+    fault: Option<Fault>,
+}
+
+/// The server. It ends with the tests.
+pub struct S3 {
+    address: String,
+    state: Arc<Mutex<State>>,
+}
+
+/// A request: its method, its key, its query, its headers with small letters, and its body.
+struct Request {
+    method: String,
+    key: String,
+    query: BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+impl S3 {
+    /// A server without objects.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = shared.clone();
+                // A client that goes away is nobody's fault.
+                std::thread::spawn(move || drop(serve(stream, &shared)));
+            }
+        });
+        Self { address, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread of the server panics")
+    }
+
+    /// Puts an object.
+    pub fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) -> &Self {
+        self.state().objects.insert(key.to_owned(), bytes.into());
+        self
+    }
+
+    /// Puts all files of a folder below a prefix.
+    pub fn put_all(&self, folder: &Path, prefix: &str) -> &Self {
+        for file in files(folder) {
+            let name = file.strip_prefix(folder).expect("it lies there").to_string_lossy();
+            self.put(&format!("{prefix}/{name}"), std::fs::read(&file).expect("a file"));
+        }
+        self
+    }
+
+    /// The bytes of an object.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.state().objects.get(key).cloned()
+    }
+
+    /// Removes an object.
+    pub fn remove(&self, key: &str) {
+        self.state().objects.remove(key);
+    }
+
+    /// The keys that there are.
+    pub fn keys(&self) -> Vec<String> {
+        self.state().objects.keys().cloned().collect()
+    }
+
+    /// From now on something is done badly.
+    pub fn fails(&self, fault: Fault) -> &Self {
+        self.state().fault = Some(fault);
+        self
+    }
+
+    /// The requests since the last question: method and key.
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().log)
+    }
+
+    /// The command of the program, which knows the server.
+    pub fn command(&self, folder: &Path) -> Command {
+        let mut command = command_of_cargo(folder);
+        for (name, value) in [
+            ("AWS_ENDPOINT_URL", &*self.address),
+            ("AWS_ALLOW_HTTP", "true"),
+            ("AWS_ACCESS_KEY_ID", "AKIDTEST"),
+            ("AWS_SECRET_ACCESS_KEY", "SECRETTEST"),
+            ("AWS_REGION", "us-east-1"),
+        ] {
+            command.env(name, value);
+        }
+        command
+    }
+
+    /// Runs the program in a place, with its data directory there.
+    pub fn run(&self, place: &Place, args: &[&str]) -> Run {
+        let mut command = self.command(&place.input());
+        if !args.contains(&"--data") {
+            command.args(["--data", "../data"]);
+        }
+        let output = command.args(args).output().expect("the program can be started");
+        let text = |bytes| String::from_utf8(bytes).expect("it is UTF-8");
+        let run = Run {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        };
+        assert!(!run.stderr.contains("SECRETTEST"), "{}", run.stderr);
+        run
+    }
+}
+
+/// The version of an object, as its header.
+fn etag(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
+}
+
+fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let Some(request) = request(&mut reader)? else { return Ok(()) };
+    let mut state = state.lock().expect("no thread of the server panics");
+    let listed = request.query.get("prefix").map(|prefix| format!("?{prefix}"));
+    state.log.push(format!("{} {}{}", request.method, request.key, listed.unwrap_or_default()));
+    match &mut state.fault {
+        Some(Fault::Busy(left)) if *left > 0 => {
+            *left -= 1;
+            return answer(stream, "503 Slow Down", &[], b"<Error><Code>SlowDown</Code></Error>");
+        }
+        Some(Fault::Denied) => {
+            let body = b"<Error><Code>AccessDenied</Code><AWSAccessKeyId>SECRETTEST\
+                         </AWSAccessKeyId></Error>";
+            return answer(stream, "403 Forbidden", &[], body);
+        }
+        _ => {}
+    }
+    match request.method.as_str() {
+        "GET" if request.key.is_empty() => {
+            let text = listing(&state.objects, &request.query);
+            answer(stream, "200 OK", &[], text.as_bytes())
+        }
+        "GET" | "HEAD" => get(stream, &mut state, &request),
+        "PUT" => put(stream, &mut state, &request),
+        "POST" if request.query.contains_key("delete") => {
+            let text = String::from_utf8_lossy(&request.body);
+            let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
+            keys.for_each(|key| _ = state.objects.remove(key));
+            answer(
+                stream,
+                "200 OK",
+                &[],
+                b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>",
+            )
+        }
+        "DELETE" => {
+            state.objects.remove(&request.key);
+            answer(stream, "204 No Content", &[], b"")
+        }
+        _ => answer(stream, "405 Method Not Allowed", &[], b""),
+    }
+}
+
+fn request(reader: &mut impl BufRead) -> std::io::Result<Option<Request>> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut words = line.split(' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let key = decoded(path).trim_start_matches('/').to_owned();
+    let key = key.strip_prefix(BUCKET).unwrap_or("?").trim_start_matches('/').to_owned();
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(name), decoded(&value.replace('+', " ")))
+    };
+    let query = query.split('&').map(pair).collect();
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_lowercase(), value.to_owned());
+    }
+    let length = headers.get("content-length").and_then(|n| n.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Request { method: method.to_owned(), key, query, headers, body }))
+}
+
+fn decoded(text: &str) -> String {
+    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let byte = (*first == b'%').then(|| std::str::from_utf8(after.get(..2)?).ok()).flatten();
+        match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => (out, rest) = ([out, vec![byte]].concat(), &after[2..]),
+            None => (out, rest) = ([out, vec![*first]].concat(), after),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn answer(
+    mut stream: TcpStream,
+    status: &str,
+    headers: &[(&str, String)],
+    body: &[u8],
+) -> std::io::Result<()> {
+    stream.write_all(head(status, headers, body.len()).as_bytes())?;
+    stream.write_all(body)
+}
+
+fn head(status: &str, headers: &[(&str, String)], length: usize) -> String {
+    let mut text =
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n");
+    for (name, value) in headers {
+        let _ = write!(text, "{name}: {value}\r\n");
+    }
+    text + "\r\n"
+}
+
+fn get(mut stream: TcpStream, state: &mut State, request: &Request) -> std::io::Result<()> {
+    let missing = b"<Error><Code>NoSuchKey</Code></Error>";
+    let Some(bytes) = state.objects.get(&request.key).cloned() else {
+        return answer(stream, "404 Not Found", &[], missing);
+    };
+    let tag = etag(&bytes);
+    if request.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
+        return answer(stream, "412 Precondition Failed", &[], b"");
+    }
+    let mut headers =
+        vec![("ETag", tag), ("Last-Modified", "Wed, 25 Nov 2026 10:00:00 GMT".to_owned())];
+    let range = request.headers.get("range").and_then(|range| {
+        let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+        let to: usize = to.parse().unwrap_or(usize::MAX);
+        Some((from.parse::<usize>().ok()?, to.min(bytes.len().saturating_sub(1))))
+    });
+    let (status, part) = match range {
+        Some((from, to)) => {
+            headers.push(("Content-Range", format!("bytes {from}-{to}/{}", bytes.len())));
+            ("206 Partial Content", &bytes[from..=to])
+        }
+        None => ("200 OK", &bytes[..]),
+    };
+    stream.write_all(head(status, &headers, part.len()).as_bytes())?;
+    if request.method == "HEAD" {
+        return Ok(());
+    }
+    match &mut state.fault {
+        Some(Fault::Cut(left, behind)) if *left > 0 && part.len() > *behind => {
+            *left -= 1;
+            stream.write_all(&part[..*behind])
+        }
+        Some(Fault::Replaced(other)) if part.len() > LARGE => {
+            let other = std::mem::take(other);
+            state.objects.insert(request.key.clone(), other);
+            state.fault = None;
+            stream.write_all(&part[..part.len() / 2])
+        }
+        Some(Fault::Slow) => part.chunks(part.len() / 8 + 1).try_for_each(|piece| {
+            std::thread::sleep(Duration::from_millis(20));
+            stream.write_all(piece)
+        }),
+        _ => stream.write_all(part),
+    }
+}
+
+fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Result<()> {
+    if let Some(Fault::Meanwhile(key, bytes)) = state
+        .fault
+        .take_if(|fault| matches!(fault, Fault::Meanwhile(key, _) if *key == request.key))
+    {
+        state.objects.insert(key, bytes);
+    }
+    let there = state.objects.get(&request.key).map(|bytes| etag(bytes));
+    let is_new = request.headers.contains_key("if-none-match");
+    let wanted = request.headers.get("if-match");
+    if is_new && there.is_some() || wanted.is_some_and(|wanted| Some(wanted) != there.as_ref()) {
+        return answer(stream, "412 Precondition Failed", &[], b"");
+    }
+    let tag = etag(&request.body);
+    state.objects.insert(request.key.clone(), request.body.clone());
+    answer(stream, "200 OK", &[("ETag", tag)], b"")
+}
+
+/// The answer to a request for a listing.
+fn listing(objects: &BTreeMap<String, Vec<u8>>, query: &BTreeMap<String, String>) -> String {
+    let of = |name: &str| query.get(name).map_or("", String::as_str);
+    let most: usize = of("max-keys").parse().unwrap_or(1000);
+    let after = of("continuation-token").max(of("start-after"));
+    let (mut text, mut last, mut more) = (String::new(), String::new(), false);
+    let (mut count, mut prefixes) = (0, Vec::new());
+    let wanted =
+        objects.iter().filter(|(key, _)| key.starts_with(of("prefix")) && key.as_str() > after);
+    for (key, bytes) in wanted {
+        if count == most {
+            more = true;
+            break;
+        }
+        last.clone_from(key);
+        let below = &key[of("prefix").len()..];
+        if let Some((folder, _)) = below.split_once('/').filter(|_| of("delimiter") == "/") {
+            let folder = format!("{}{folder}/", of("prefix"));
+            if !prefixes.contains(&folder) {
+                prefixes.push(folder);
+                count += 1;
+            }
+            continue;
+        }
+        count += 1;
+        let _ = write!(
+            text,
+            "<Contents><Key>{}</Key><LastModified>2026-11-25T10:00:00.000Z</LastModified>\
+             <ETag>{}</ETag><Size>{}</Size></Contents>",
+            marked(key),
+            marked(&etag(bytes)),
+            bytes.len()
+        );
+    }
+    for folder in prefixes {
+        let _ =
+            write!(text, "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", marked(&folder));
+    }
+    if more {
+        let _ = write!(text, "<NextContinuationToken>{}</NextContinuationToken>", marked(&last));
+    }
+    format!("<?xml version=\"1.0\"?><ListBucketResult>{text}</ListBucketResult>")
+}
+
+/// Text inside of XML.
+fn marked(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' | '<' | '>' | '"' => drop(write!(out, "&#{};", c as u32)),
+            c if c.is_control() => drop(write!(out, "&#{};", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out
+}
