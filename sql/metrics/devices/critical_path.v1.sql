@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires steps device_events launches
--- @reads    _blocking_calls _clock_shifts _launch_calls _step_threads _wait_causes _waits
+-- @reads    _clock_shifts _runtime_calls _step_threads _wait_causes _waits
 -- @value    critical_path_ms
 -- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
@@ -92,11 +92,16 @@ WITH RECURSIVE
     device_ends AS (
         SELECT
             l.trace,
-            max(l.ts_ns + l.dur_ns) FILTER (WHERE l.launch_ts_ns >= c.start_ns) AS end_ns,
-            max(l.ts_ns + l.dur_ns) FILTER (WHERE l.launch_ts_ns < c.start_ns) AS before_ns
-        FROM _launch_calls AS l
+            max(d.ts_ns + d.dur_ns) FILTER (WHERE l.launch_ts_ns >= c.start_ns) AS end_ns,
+            max(d.ts_ns + d.dur_ns) FILTER (WHERE l.launch_ts_ns < c.start_ns) AS before_ns
+        FROM launches AS l
         INNER JOIN chosen AS c ON c.trace = l.trace AND c.rank = l.rank
+        INNER JOIN device_events AS d
+            ON d.trace = l.trace AND d.rank = l.rank AND d.event_id = l.event_id
         WHERE l.launch_ts_ns < c.step_end_ns
+            AND d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
+            AND d.source <> 'xla'
+            AND d.dur_ns IS NOT NULL
         GROUP BY l.trace
     ),
 
@@ -127,56 +132,98 @@ WITH RECURSIVE
         WHERE o.aligned = coalesce($align, o.by_itself)
     ),
 
+    -- What runs on the devices in this time, how it was launched, and the calls that launched it:
+    -- no more of the trace is held.
+    near AS MATERIALIZED (
+        SELECT
+            d.trace, k.rank, k.shift_ns, d.source, d.event_id, d.class, d.name, d.device, d.stream,
+            d.ts_ns, d.dur_ns
+        FROM device_events AS d
+        INNER JOIN clocks AS k ON k.trace = d.trace AND k.rank = d.rank
+        INNER JOIN bounds AS b ON b.trace = d.trace
+        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
+            AND d.dur_ns IS NOT NULL
+            AND d.ts_ns + d.dur_ns - k.shift_ns > b.start_ns
+            AND d.ts_ns - k.shift_ns <= b.end_ns
+    ),
+
+    links AS MATERIALIZED (
+        SELECT l.trace, l.event_id, l.runtime_event_id, l.launch_ts_ns, l.pid, l.tid
+        FROM launches AS l
+        SEMI JOIN near AS n ON n.trace = l.trace AND n.event_id = l.event_id
+        WHERE l.launch_ts_ns IS NOT NULL
+    ),
+
+    callers AS MATERIALIZED (
+        SELECT c.trace, c.event_id, c.end_ns - c.ts_ns AS dur_ns
+        FROM _runtime_calls AS c
+        SEMI JOIN links AS l ON l.trace = c.trace AND l.runtime_event_id = c.event_id
+    ),
+
+    linked AS (
+        SELECT
+            n.trace, n.rank, n.shift_ns, n.event_id, n.class, n.ts_ns, n.ts_ns + n.dur_ns AS end_ns,
+            l.runtime_event_id, l.launch_ts_ns, l.pid, l.tid,
+            l.launch_ts_ns + coalesce(c.dur_ns, 0) AS launched_ns
+        FROM near AS n
+        INNER JOIN links AS l ON l.trace = n.trace AND l.event_id = n.event_id
+        LEFT JOIN callers AS c ON c.trace = l.trace AND c.event_id = l.runtime_event_id
+        WHERE n.source <> 'xla'
+    ),
+
     launched AS (
         SELECT
-            l.trace, k.rank, l.event_id, l.runtime_event_id,
-            l.launch_ts_ns - k.shift_ns AS launch_ts_ns,
+            l.trace, l.event_id, l.runtime_event_id,
+            l.launch_ts_ns - l.shift_ns AS launch_ts_ns,
             -- A device may begin before the call returns. A copy that ends before its call returns
             -- is what the call waited for.
-            CASE WHEN l.class = 'copy' AND l.ts_ns + l.dur_ns <= l.launched_ns
+            CASE WHEN l.class = 'copy' AND l.end_ns <= l.launched_ns
                 THEN l.launch_ts_ns
                 ELSE least(l.launched_ns, l.ts_ns)
-            END - k.shift_ns AS launched_ns,
+            END - l.shift_ns AS launched_ns,
             l.pid, l.tid
-        FROM _launch_calls AS l
-        INNER JOIN clocks AS k ON k.trace = l.trace AND k.rank = l.rank
+        FROM linked AS l
         INNER JOIN bounds AS b ON b.trace = l.trace
-        WHERE l.ts_ns + l.dur_ns - k.shift_ns > b.start_ns AND l.launch_ts_ns - k.shift_ns < b.end_ns
+        WHERE l.launch_ts_ns - l.shift_ns < b.end_ns
     ),
 
     events AS (
         SELECT
-            d.trace, k.rank, d.event_id, d.class, d.name, d.device, d.stream,
-            d.ts_ns - k.shift_ns AS ts_ns, d.ts_ns + d.dur_ns - k.shift_ns AS end_ns,
-            d.dur_ns = 0 AS is_point, l.launched_ns, l.runtime_event_id, l.pid, l.tid,
-            coalesce(l.launch_ts_ns < b.step_end_ns AND k.rank = b.end_rank, FALSE) AS is_in_step
-        FROM device_events AS d
-        INNER JOIN clocks AS k ON k.trace = d.trace AND k.rank = d.rank
-        INNER JOIN bounds AS b ON b.trace = d.trace
-        LEFT JOIN launched AS l ON l.trace = d.trace AND l.event_id = d.event_id
-        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
-            AND d.dur_ns IS NOT NULL
-            AND d.ts_ns + d.dur_ns - k.shift_ns > b.start_ns
-            AND d.ts_ns - k.shift_ns < b.end_ns
+            n.trace, n.rank, n.event_id, n.class, n.name, n.device, n.stream,
+            n.ts_ns - n.shift_ns AS ts_ns, n.ts_ns + n.dur_ns - n.shift_ns AS end_ns,
+            n.dur_ns = 0 AS is_point, l.launched_ns, l.runtime_event_id, l.pid, l.tid,
+            coalesce(l.launch_ts_ns < b.step_end_ns AND n.rank = b.end_rank, FALSE) AS is_in_step
+        FROM near AS n
+        INNER JOIN bounds AS b ON b.trace = n.trace
+        LEFT JOIN launched AS l ON l.trace = n.trace AND l.event_id = n.event_id
+        WHERE n.ts_ns - n.shift_ns < b.end_ns
     ),
 
     coverage AS (
         SELECT e.trace, CAST(count(l.event_id) AS DOUBLE) / count(*) AS launch_coverage_ratio
         FROM events AS e
         INNER JOIN bounds AS b ON b.trace = e.trace AND e.end_ns <= b.end_ns
-        LEFT JOIN launches AS l
-            ON l.trace = e.trace AND l.event_id = e.event_id AND l.launch_ts_ns IS NOT NULL
+        LEFT JOIN links AS l ON l.trace = e.trace AND l.event_id = e.event_id
         GROUP BY e.trace
+    ),
+
+    -- Copies that ended before their call returned, which it waited for.
+    waited_copies AS (
+        SELECT trace, runtime_event_id, max(end_ns) AS end_ns
+        FROM linked
+        WHERE class = 'copy' AND end_ns <= launched_ns
+        GROUP BY trace, runtime_event_id
     ),
 
     calls AS (
         SELECT
             c.trace, k.rank, c.event_id, c.name, c.pid, c.tid, c.ts_ns - k.shift_ns AS ts_ns,
             c.end_ns - k.shift_ns AS end_ns,
-            c.waits OR coalesce(c.copy_end_ns - k.shift_ns > b.start_ns, FALSE) AS is_blocking
-        FROM _blocking_calls AS c
+            c.waits OR coalesce(w.end_ns - k.shift_ns > b.start_ns, FALSE) AS is_blocking
+        FROM _runtime_calls AS c
         INNER JOIN clocks AS k ON k.trace = c.trace AND k.rank = c.rank
         INNER JOIN bounds AS b ON b.trace = c.trace
+        LEFT JOIN waited_copies AS w ON w.trace = c.trace AND w.runtime_event_id = c.event_id
         WHERE c.end_ns - k.shift_ns > b.start_ns AND c.end_ns - k.shift_ns <= b.end_ns
     ),
 
