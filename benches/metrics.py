@@ -4,9 +4,10 @@
     benches/metrics.py [JOB...] [--source PATH] [--dir DIR] [--runs 3] [--binary PATH]
 
 For each JOB (a folder or file), and for a job of 8 ranks and 1 GB made of SOURCE as in
-benches/run.py: `ccl-sql metric --all` on the ingested trace and `json.load` of its files in Python,
-in turn. Prints medians of wall time, CPU time and peak memory, their ratio, the slowest metrics by
-themselves, and how many answer. JOB files that are no JSON are measured without the peer.
+benches/run.py: `ccl-sql metric --all` and `ccl-sql report` on the ingested trace, and `json.load`
+of its files in Python, in turn. Prints medians of wall time, CPU time and peak memory, their ratio,
+the slowest metrics by themselves, and how many answer. What views in parts take counts for the
+first metric that reads one. JOB files that are no JSON are measured without the peer.
 """
 
 import argparse
@@ -39,7 +40,10 @@ def bench(job, options):
     size = sum(file.stat().st_size for file in files)
     print(f"\n{job.name}: {len(files)} files, {size / 1e6:.0f} MB")
     found = Bench(options.binary, options.dir)
-    cases = [("ccl-sql metric --all", lambda: measure([*every, "-q"]))]
+    report = [*ccl, "report", "job", "--no-cache", "--format", "json", "-o", data / "report.json",
+              "--force", "-q"]
+    cases = [("ccl-sql metric --all", lambda: measure([*every, "-q"])),
+             ("ccl-sql report", lambda: measure(report))]
     if files:
         load = [sys.executable, "-c", LOAD, *files]
         cases.append(("json.load of the files", lambda: measure(load)))
