@@ -189,6 +189,18 @@ impl From<duckdb::Error> for Error {
     }
 }
 
+/// What is said of a query that went over its memory.
+#[cfg(feature = "sql")]
+const OF_MEMORY: &str = "the query needs more memory than it may have";
+
+#[cfg(feature = "sql")]
+impl Error {
+    /// Whether it is a query that went over its memory, and would not have with more.
+    pub(crate) fn is_of_memory(&self) -> bool {
+        self.code == "limit" && self.message == OF_MEMORY
+    }
+}
+
 /// The error of a query that went over a limit, if the words of DuckDB are such.
 #[cfg(feature = "sql")]
 fn limit(text: &str) -> Option<Error> {
@@ -204,7 +216,7 @@ fn limit(text: &str) -> Option<Error> {
         true => Error::new("limit", "the query puts more on the disk than it may")
             .facts(what)
             .hint("ask for less, or give it more room: --spill-limit SIZE"),
-        false => Error::new("limit", "the query needs more memory than it may have")
+        false => Error::new("limit", OF_MEMORY)
             .facts(what)
             .hint("ask for less, or give it more: --memory-limit SIZE"),
     })

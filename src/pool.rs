@@ -6,11 +6,43 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The value behind a lock, whoever panicked while holding it: the panic is told elsewhere.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does something with each, so many at a time; the results in their order, or the first fault in
+/// that order. After a fault no more are begun.
+///
+/// # Panics
+/// When the work panics.
+pub(crate) fn each<T: Sync, R: Send, E: Send>(
+    at_a_time: usize,
+    all: &[T],
+    work: impl Fn(&T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..at_a_time.min(all.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(at) else { return };
+                    let result = work(one);
+                    if result.is_err() {
+                        next.store(all.len(), Ordering::Relaxed);
+                    }
+                    lock(&done).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 type Task = Box<dyn FnOnce() + Send>;
@@ -144,7 +176,6 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn one_thread_alone_runs_what_it_waits_for() {
@@ -167,6 +198,27 @@ mod tests {
         assert_eq!(pool.map(0..9, |n| n * n), [0, 1, 4, 9, 16, 25, 36, 49, 64]);
         pool.close();
         helper.join().expect("it does not panic");
+    }
+
+    #[test]
+    fn results_of_each_are_in_order_and_a_fault_ends_it() {
+        let all: Vec<usize> = (0..1000).collect();
+        let doubled = each(7, &all, |n| Ok::<_, ()>(n * 2)).expect("nothing fails");
+        assert!(doubled.iter().enumerate().all(|(n, twice)| *twice == n * 2));
+        let begun = AtomicUsize::new(0);
+        let outcome = each(1, &all, |n| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if *n < 10 { Ok(()) } else { Err(*n) }
+        });
+        assert_eq!((outcome, begun.into_inner()), (Err(10), 11));
+        assert_eq!(each(4, &[], |n: &usize| Ok::<_, ()>(*n)), Ok(Vec::new()));
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_panic_of_each_is_not_lost() {
+        let _ =
+            each(2, &[1, 2, 3], |n| if *n == 2 { panic!("on purpose") } else { Ok::<_, ()>(()) });
     }
 
     #[test]

@@ -4,8 +4,8 @@
 --           those with less wait for the one with most.
 -- @profilers kineto nsys xla
 -- @requires collectives collective_calls _rank_account
--- @reads    _waits _account_windows _wording _diagnosis_limits _match_doubts busy_intervals
---           process_groups
+-- @reads    _compute_spans _waits _account_windows _wording _diagnosis_limits _match_doubts
+--           busy_intervals process_groups
 -- @gain     what a rank waits, exposed, in uneven calls for the rank with most bytes, as far as
 --           that one has more than the mean of the ranks, and of their exposed transfer what is
 --           above an even share of the bytes; of the rank that loses most
@@ -107,16 +107,6 @@ WITH
         FROM marks
     ),
 
-    computes AS (
-        SELECT
-            trace, rank, coalesce(device, -1) AS device_key, start_ns, end_ns,
-            sum(end_ns - start_ns) OVER (
-                PARTITION BY trace, rank, device ORDER BY start_ns
-            ) - (end_ns - start_ns) AS before_ns
-        FROM busy_intervals
-        WHERE class = 'compute'
-    ),
-
     exposed AS (
         SELECT
             p.trace, p.rank, p.device_key, p.pg_id, p.hot_rank, p.ratio, p.most_bytes, p.weight,
@@ -125,10 +115,10 @@ WITH
                 - coalesce(e.before_ns + least(p.end_ns, e.end_ns) - e.start_ns, 0)
                 + coalesce(s.before_ns + least(p.start_ns, s.end_ns) - s.start_ns, 0) AS exposed_ns
         FROM spans AS p
-        ASOF LEFT JOIN computes AS s
+        ASOF LEFT JOIN _compute_spans AS s
             ON s.trace = p.trace AND s.rank = p.rank AND s.device_key = p.device_key
             AND s.start_ns <= p.start_ns
-        ASOF LEFT JOIN computes AS e
+        ASOF LEFT JOIN _compute_spans AS e
             ON e.trace = p.trace AND e.rank = p.rank AND e.device_key = p.device_key
             AND e.start_ns <= p.end_ns
         ASOF INNER JOIN _account_windows AS w

@@ -3,7 +3,8 @@
 //! Of a large trace what such a view holds in memory is of a part of the ranks, several parts are
 //! computed side by side, and what several of these views read is made once for each part. A part
 //! has a connection of its own, on which temporary views of the same names hide the tables: they
-//! have the rows of its ranks. What crosses ranks is made before, as a table, and is read whole.
+//! have the rows of its ranks. What crosses ranks is made before, as a table, and is cut likewise
+//! where it has a column `rank`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -171,7 +172,7 @@ impl<'r> Engine<'r> {
         let work = |connection: &Connection| -> Result<()> {
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 match plan.compute(connection, part) {
-                    Err(e) if e.code == "limit" && side_by_side > 1 => lock(&aside).push(part),
+                    Err(e) if e.is_of_memory() && side_by_side > 1 => lock(&aside).push(part),
                     Err(e) => {
                         // The others compute no more.
                         next.store(parts.len(), Ordering::Relaxed);

@@ -25,8 +25,10 @@ pub(crate) fn checked(path: &Path) -> Result<PathBuf> {
     if !is_url(path) {
         return Ok(path.to_owned());
     }
+    let scheme = SCHEMES.into_iter().find(|scheme| path.to_string_lossy().starts_with(scheme));
     let refused = |why: &str| {
         Err(Error::new("usage", format!("the URL of an object store {why}"))
+            .at(format!("{}://...", scheme.unwrap_or_default()))
             .hint("give it as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"))
     };
     let Some(text) = path.to_str() else { return refused("is no UTF-8") };

@@ -8,14 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, io};
-use crate::pool::lock;
+use crate::pool::each;
 use crate::remote::{self, Found, Version, Writes};
 use crate::schema::TABLES;
 use crate::store::Store;
@@ -91,7 +89,8 @@ impl Store {
         };
         let names: Vec<String> = folders.iter().filter_map(name).collect();
         let had = self.index();
-        let changed = each(&names, |name| self.changed(mirror, name, had.traces.get(name)))?;
+        let changed =
+            each(AT_A_TIME, &names, |name| self.changed(mirror, name, had.traces.get(name)))?;
         let work = self.workspace()?;
         let (mut there, mut new) = (BTreeSet::new(), Vec::new());
         for (name, change) in names.iter().zip(changed) {
@@ -198,7 +197,7 @@ impl Store {
         let to = mirror.folder(name).join(&at);
         manifest.at = Some(at);
         let files = files_to_send(directory)?;
-        each(&files, |file| remote::send(&directory.join(file), &to.join(file)))?;
+        each(AT_A_TIME, &files, |file| remote::send(&directory.join(file), &to.join(file)))?;
         manifest.replace(directory, &directory.join(".manifest"))?;
         let path = directory.join(manifest::FILE);
         let text = std::fs::read(&path).map_err(|e| io(&path, &e))?;
@@ -326,30 +325,6 @@ enum Change {
     To(Version, Option<Box<Manifest>>),
 }
 
-/// Does something with each, several at a time; the results in their order, or the first fault.
-fn each<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..AT_A_TIME.min(all.len()) {
-            scope.spawn(|| {
-                while let Some((at, one)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|at| Some((at, all.get(at)?)))
-                {
-                    let result = work(one);
-                    let failed = result.is_err();
-                    lock(&done).push((at, result));
-                    if failed {
-                        next.store(all.len(), Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 /// Fetches the files of a trace into its directory, where it lacks them.
 fn complete(mirror: &Mirror, trace: &str, directory: &Path) -> Result<()> {
     let partial = directory.join(PARTIAL);
@@ -367,7 +342,7 @@ fn complete(mirror: &Mirror, trace: &str, directory: &Path) -> Result<()> {
         return Err(replaced(&from));
     }
     let files: Vec<String> = files.into_iter().collect();
-    each(&files, |file| {
+    each(AT_A_TIME, &files, |file| {
         fetch(&from.join(file), &directory.join(file), manifest.files.get(file).copied())
     })?;
     match std::fs::remove_file(&partial) {

@@ -4,11 +4,11 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use walkdir::WalkDir;
 
 use crate::error::{Result, io};
+use crate::pool::each;
 
 /// Files that are synced at a time: a disk writes several together in little more time than one.
 const AT_A_TIME: usize = 16;
@@ -24,16 +24,8 @@ pub fn tree(directory: &Path) -> Result<()> {
         let of_kind = if entry.file_type().is_dir() { &mut folders } else { &mut files };
         of_kind.push(entry.into_path());
     }
-    let next = AtomicUsize::new(0);
-    let sync = || -> Result<()> {
-        while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            File::open(path).and_then(|file| file.sync_all()).map_err(|e| io(path, &e))?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..AT_A_TIME.min(files.len())).map(|_| scope.spawn(sync)).collect();
-        threads.into_iter().try_for_each(|t| t.join().expect("a thread that syncs does not panic"))
+    each(AT_A_TIME, &files, |path| {
+        File::open(path).and_then(|file| file.sync_all()).map_err(|e| io(path, &e))
     })?;
     folders.iter().try_for_each(|path| folder(path))
 }

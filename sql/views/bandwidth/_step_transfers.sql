@@ -4,21 +4,10 @@
 -- @materialize session
 -- @partition rank
 -- @requires _event_links
--- @reads    _comm_fits busy_intervals
+-- @reads    _comm_fits _compute_spans
 -- @caveat   event_ns and linked_ns are durations of events added up: of all, and of those whose
 --           link is known. Nanoseconds.
 WITH
-    -- Disjoint spans of computation of each device, and how long it computed before each of them.
-    computing AS (
-        SELECT
-            trace, rank, coalesce(device, -1) AS device_key, start_ns, end_ns,
-            sum(end_ns - start_ns) OVER (
-                PARTITION BY trace, rank, device ORDER BY start_ns
-            ) - (end_ns - start_ns) AS before_ns
-        FROM busy_intervals
-        WHERE class = 'compute'
-    ),
-
     events AS (
         SELECT
             e.trace, e.rank, coalesce(e.device, -1) AS device_key, e.step, e.event_id, e.ts_ns,
@@ -40,9 +29,9 @@ WITH
             coalesce(b.before_ns + least(e.end_ns, b.end_ns) - b.start_ns, 0)
                 - coalesce(a.before_ns + least(e.ts_ns, a.end_ns) - a.start_ns, 0) AS hidden_ns
         FROM events AS e
-        ASOF LEFT JOIN computing AS a
+        ASOF LEFT JOIN _compute_spans AS a
             ON a.trace = e.trace AND a.rank = e.rank AND a.device_key = e.device_key AND a.start_ns <= e.ts_ns
-        ASOF LEFT JOIN computing AS b
+        ASOF LEFT JOIN _compute_spans AS b
             ON b.trace = e.trace AND b.rank = e.rank AND b.device_key = e.device_key AND b.start_ns <= e.end_ns
     ),
 
@@ -96,9 +85,9 @@ WITH
                 + coalesce(a.before_ns + least(u.start_ns, a.end_ns) - a.start_ns, 0)
             ) AS exposed_ns
         FROM union_edges AS u
-        ASOF LEFT JOIN computing AS a
+        ASOF LEFT JOIN _compute_spans AS a
             ON a.trace = u.trace AND a.rank = u.rank AND a.device_key = u.device_key AND a.start_ns <= u.start_ns
-        ASOF LEFT JOIN computing AS b
+        ASOF LEFT JOIN _compute_spans AS b
             ON b.trace = u.trace AND b.rank = u.rank AND b.device_key = u.device_key AND b.start_ns <= u.end_ns
         GROUP BY u.trace, u.rank, u.step, u.device_key
     ),

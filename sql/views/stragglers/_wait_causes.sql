@@ -3,7 +3,7 @@
 --           on because it waited itself, and to which rank all waiting goes back.
 -- @materialize session
 -- @requires _waits
--- @reads    busy_intervals
+-- @reads    _compute_spans
 -- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is
 --           inferred from times: the last rank of a call came late because of another as far as it
 --           had waited longer than the rank that waits now, since it last met all ranks of the
@@ -14,16 +14,6 @@
 -- @source   delays and propagating wait states (Böhme, Geimer, Wolf, Arnold 2010, Identifying the
 --           root causes of wait states in large-scale parallel applications)
 WITH RECURSIVE
-    spans AS (
-        SELECT
-            trace, rank, coalesce(device, -1) AS device_key, start_ns, end_ns,
-            sum(end_ns - start_ns) OVER (
-                PARTITION BY trace, rank, device ORDER BY start_ns
-            ) - (end_ns - start_ns) AS before_ns
-        FROM busy_intervals
-        WHERE class = 'compute'
-    ),
-
     waits AS (
         SELECT
             trace, source, collective_id, rank, coalesce(device, -1) AS device_key, ts_ns, dur_ns,
@@ -43,10 +33,10 @@ WITH RECURSIVE
                 - coalesce(e.before_ns + least(w.end_ns, e.end_ns) - e.start_ns, 0)
                 + coalesce(s.before_ns + least(w.ts_ns, s.end_ns) - s.start_ns, 0) AS exposed_ns
         FROM waits AS w
-        ASOF LEFT JOIN spans AS s
+        ASOF LEFT JOIN _compute_spans AS s
             ON s.trace = w.trace AND s.rank = w.rank AND s.device_key = w.device_key
             AND s.start_ns <= w.ts_ns
-        ASOF LEFT JOIN spans AS e
+        ASOF LEFT JOIN _compute_spans AS e
             ON e.trace = w.trace AND e.rank = w.rank AND e.device_key = w.device_key
             AND e.start_ns <= w.end_ns
     ),

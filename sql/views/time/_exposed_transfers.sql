@@ -4,7 +4,8 @@
 -- @materialize session
 -- @partition rank
 -- @requires _rank_account collectives busy_intervals
--- @reads    collective_calls _account_windows _traffic_dims _group_links process_groups
+-- @reads    _compute_spans collective_calls _account_windows _traffic_dims _group_links
+--           process_groups
 -- @caveat   A call that is not matched over the ranks counts as a whole, waiting included
 --           (is_matched is false). Of transfers at the same time, the one that began first counts.
 --           A transfer is of the step in which it ends. message_bytes is the largest of the ranks;
@@ -48,16 +49,6 @@ WITH
         FROM shares
     ),
 
-    computes AS (
-        SELECT
-            trace, rank, coalesce(device, -1) AS device_key, start_ns, end_ns,
-            sum(end_ns - start_ns) OVER (
-                PARTITION BY trace, rank, device ORDER BY start_ns
-            ) - (end_ns - start_ns) AS before_ns
-        FROM busy_intervals
-        WHERE class = 'compute'
-    ),
-
     -- Compute up to the end, less compute up to the start, hides that much.
     exposed AS (
         SELECT
@@ -68,10 +59,10 @@ WITH
                 + coalesce(s.before_ns + least(d.start_ns, s.end_ns) - s.start_ns, 0) AS exposed_ns,
             w.is_counted
         FROM disjoint AS d
-        ASOF LEFT JOIN computes AS s
+        ASOF LEFT JOIN _compute_spans AS s
             ON s.trace = d.trace AND s.rank = d.rank AND s.device_key = d.device_key
             AND s.start_ns <= d.start_ns
-        ASOF LEFT JOIN computes AS e
+        ASOF LEFT JOIN _compute_spans AS e
             ON e.trace = d.trace AND e.rank = d.rank AND e.device_key = d.device_key
             AND e.start_ns <= d.end_ns
         ASOF INNER JOIN _account_windows AS w

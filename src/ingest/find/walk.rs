@@ -1,7 +1,6 @@
 //! Which files a PATH holds, what each one is by its first bytes, and the folder of its job.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use walkdir::WalkDir;
 
@@ -9,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::ingest::find::objects::{self, Entry};
 use crate::ingest::options::Kinds;
 use crate::input::place::{self, Place, absolute, is_remote};
+use crate::pool::each;
 use crate::readers::contract::Kind;
 use crate::readers::sniff::{kind_of, names_json};
 use crate::store::manifest::SourceFile;
@@ -163,22 +163,7 @@ fn below_url(path: &Path, rank: Option<i64>, kinds: &Kinds) -> Result<Vec<Candid
             Ok(vec![Candidate::new(Place::file(name), kind, false, rank)])
         }
     };
-    let next = AtomicUsize::new(0);
-    let looked = || -> Vec<(usize, Result<Vec<Candidate>>)> {
-        let mine = || {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            entries.get(at).map(|entry| (at, look(entry)))
-        };
-        std::iter::from_fn(mine).collect()
-    };
-    let mut found: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..SIDE_BY_SIDE.min(entries.len())).map(|_| scope.spawn(looked)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
-    });
-    found.sort_by_key(|(at, _)| *at);
-    let found: Result<Vec<Vec<Candidate>>> = found.into_iter().map(|(_, found)| found).collect();
-    Ok(found?.into_iter().flatten().collect())
+    Ok(each(SIDE_BY_SIDE, &entries, look)?.into_iter().flatten().collect())
 }
 
 /// Files that an export of Nsight Systems into a folder has.
