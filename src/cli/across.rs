@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::context::Context;
 use crate::engine::kept;
 use crate::engine::rows::{Rows, rows};
-use crate::engine::{Engine, ResultRow, Selection};
+use crate::engine::{Engine, ResultRow, Selection, key};
 use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::report::sheet::{MOST_ROWS, Tables};
@@ -68,7 +68,7 @@ impl<'a, 'c> Across<'a, 'c> {
 impl Tables for Across<'_, '_> {
     fn rows(&mut self, file: &SqlFile, params: &[(&str, SqlValue)]) -> Result<Rows> {
         let terms = json!([self.terms, format!("{params:?}")]);
-        let key = kept::key(&self.context.registry, file, &terms);
+        let key = key::key(&self.context.registry, file, &terms);
         if let Some(rows) = self.cache.get(&key).and_then(|text| kept::rows(text, file)) {
             return Ok(rows);
         }

@@ -14,7 +14,7 @@ use crate::engine::diagnose::Diagnosed;
 use crate::engine::kept::{self, Answer};
 use crate::engine::metric::{MetricResult, Params};
 use crate::engine::rows::Rows;
-use crate::engine::{Engine, Selection, interrupt};
+use crate::engine::{Engine, Selection, Share, interrupt, key};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
@@ -103,6 +103,15 @@ impl<'a, 'c> Batch<'a, 'c> {
         let is_new = |file: &&SqlFile| cache.get(&self.key(&selection, file)).is_none();
         let files = self.asked().filter(is_new).collect();
         Ok((manifest, files))
+    }
+
+    /// Computes what the files read of a share of the ranks of a trace, and keeps it.
+    ///
+    /// # Errors
+    /// `sql`, and faults of the trace as a whole.
+    pub fn keep_share(&self, directory: &Path, level: usize, share: Share) -> Result<()> {
+        let selection = selection(directory, &Manifest::read(directory)?, self.mode);
+        self.show(None, &selection)?.keep_share(level, share)
     }
 
     /// The result of each metric on a trace, and the rows of each view.
@@ -305,7 +314,7 @@ impl<'a, 'c> Batch<'a, 'c> {
         let terms = json!({
             "kind": file.header.kind.word(), "params": params, "source": selection.source,
         });
-        kept::key(&self.context.registry, file, &terms)
+        key::key(&self.context.registry, file, &terms)
     }
 
     /// A database with the trace in its tables.

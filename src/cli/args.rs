@@ -458,6 +458,12 @@ pub struct AnswerArgs {
     /// What to answer: metric/NAME@VERSION, view/NAME, diagnosis/NAME
     #[arg(value_name = "KIND/NAME", required = true)]
     pub names: Vec<String>,
+    /// Not the answers, but what they read of a share of the ranks: of 0/4 to 3/4 all
+    #[arg(long, value_name = "I/M", value_parser = Which::parse)]
+    pub share: Option<Which>,
+    /// With --share: how often all ranks have been gone through before
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub level: usize,
     /// The trace, by name
     #[arg(long, value_name = "TRACE")]
     pub trace: String,

@@ -61,6 +61,7 @@ impl Context {
             memory_limit: self.global.memory_limit.clone(),
             timeout: self.global.timeout.map(Duration::from_secs),
             spill_limit: self.global.spill_limit.clone(),
+            partials: !self.global.no_cache,
             strange: false,
             own_process: self.own_process,
             data: self.store.path.clone(),

@@ -9,17 +9,23 @@ use crate::cli::args::{AnswerArgs, Engine};
 use crate::cli::context::Context;
 use crate::cli::engine::{Part, run_all};
 use crate::cli::errors::Errors;
+use crate::cli::which::Which;
 use crate::engine::metric::Params;
+use crate::engine::{Engine as Database, Share, is_small};
 use crate::error::{Error, Result};
 use crate::input::place::absolute;
 use crate::registry::SqlFile;
 use crate::registry::header::Kind;
+use crate::store::manifest::Manifest;
 
 /// From so many traces on, one machine asks all of a trace.
 const MANY_TRACES: usize = 8;
 
 /// Memory of a question, beside that of the rows that it goes through.
 const LEAST_MB: u64 = 256;
+
+/// Rows of a trace of which one task computes what is of each rank, about.
+const ROWS_OF_SHARE: u64 = 1_000_000;
 
 /// Rows of a trace that a question holds in a megabyte, about.
 const ROWS_OF_MB: u64 = 8_000;
@@ -38,14 +44,19 @@ pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>)
     let Some(data) = absolute(&context.store.path).to_str().map(str::to_owned) else {
         return Err(Error::new("usage", "a data directory that is no UTF-8 cannot be handed over"));
     };
-    let mut parts = Vec::new();
-    let one_part = batch.directories().len() >= MANY_TRACES;
+    let mut asked = Vec::new();
     for directory in batch.directories() {
         let (manifest, files) = batch.lacking(directory)?;
-        let rows = manifest.row_count();
+        asked.push(Asked { manifest, files, data: &data });
+    }
+    partials(context, engine, batch, &asked)?;
+    let mut parts = Vec::new();
+    let one_part = asked.len() >= MANY_TRACES;
+    for trace in &asked {
+        let rows = trace.manifest.row_count();
         // Metrics of an area read the same views.
         let mut areas: BTreeMap<&str, Vec<&SqlFile>> = BTreeMap::new();
-        for file in files {
+        for file in &trace.files {
             let area = match file.header.kind {
                 _ if one_part => "",
                 Kind::Metric => file.header.area.as_str(),
@@ -54,21 +65,68 @@ pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>)
             areas.entry(area).or_default().push(file);
         }
         for files in areas.into_values() {
-            let mut words = vec!["answer".to_owned(), "--trace".to_owned()];
-            words.extend([manifest.trace.clone(), "--data".to_owned(), data.clone()]);
-            words.extend(["--jobs".to_owned(), "1".to_owned()]);
-            if let Some(mode) = batch.mode().to_possible_value() {
-                words.extend(["--profile-mode".to_owned(), mode.get_name().to_owned()]);
-            }
-            for (key, value) in batch.params() {
-                words.extend(["-p".to_owned(), format!("{key}={value}")]);
-            }
             let size = rows.saturating_mul(files.len() as u64);
-            words.extend(files.into_iter().map(name));
+            let words = trace.words(batch, &files, &[]);
             parts.push(Part { size, memory_mb: LEAST_MB + rows / ROWS_OF_MB, words });
         }
     }
     run_all(context, engine, "answer", &parts)
+}
+
+/// A trace, and what is not answered of it yet.
+struct Asked<'a, 'c> {
+    manifest: Manifest,
+    files: Vec<&'c SqlFile>,
+    data: &'a str,
+}
+
+impl Asked<'_, '_> {
+    /// The words of `answer` for some files.
+    fn words(&self, batch: &Batch<'_, '_>, files: &[&SqlFile], more: &[String]) -> Vec<String> {
+        let mut words = vec!["answer".to_owned(), "--trace".to_owned()];
+        words.extend([self.manifest.trace.clone(), "--data".to_owned(), self.data.to_owned()]);
+        words.extend(["--jobs".to_owned(), "1".to_owned()]);
+        if let Some(mode) = batch.mode().to_possible_value() {
+            words.extend(["--profile-mode".to_owned(), mode.get_name().to_owned()]);
+        }
+        for (key, value) in batch.params() {
+            words.extend(["-p".to_owned(), format!("{key}={value}")]);
+        }
+        words.extend_from_slice(more);
+        words.extend(files.iter().map(|file| name(file)));
+        words
+    }
+}
+
+/// Has a cluster compute what the questions about large traces read of each rank, so that their
+/// answers find it kept.
+fn partials(
+    context: &Context,
+    engine: &Engine,
+    batch: &Batch<'_, '_>,
+    asked: &[Asked<'_, '_>],
+) -> Result<()> {
+    let is_large = |trace: &&Asked<'_, '_>| !is_small(trace.manifest.row_count());
+    let depth = |trace: &Asked<'_, '_>| Database::levels(&context.registry, &trace.files);
+    let traces: Vec<(&Asked<'_, '_>, usize)> =
+        asked.iter().filter(is_large).map(|trace| (trace, depth(trace))).collect();
+    for level in 0..traces.iter().map(|(_, levels)| *levels).max().unwrap_or(0) {
+        let mut parts = Vec::new();
+        for (trace, _) in traces.iter().filter(|(_, levels)| *levels > level) {
+            let rows = trace.manifest.row_count();
+            let ranks = trace.manifest.rows.get("ranks").copied().unwrap_or(0);
+            let shares = rows.div_ceil(ROWS_OF_SHARE).clamp(1, ranks.max(1));
+            parts.extend((0..shares).map(|i| {
+                let share = format!("{i}/{shares}");
+                let more = ["--level".to_owned(), level.to_string(), "--share".to_owned(), share];
+                let words = trace.words(batch, &trace.files, &more);
+                let size = rows / shares;
+                Part { size, memory_mb: LEAST_MB + size / ROWS_OF_MB, words }
+            }));
+        }
+        run_all(context, engine, "partials", &parts)?;
+    }
+    Ok(())
 }
 
 /// Computes answers, and keeps them: one of the parts.
@@ -95,7 +153,13 @@ pub fn answer(context: &Context, args: &AnswerArgs) -> Result<(), Errors> {
         .with_views(&views)
         .with_diagnoses(&diagnoses);
     for directory in &directories {
-        batch.trace(directory)?;
+        match args.share {
+            Some(Which::Share { i, of }) => {
+                batch.keep_share(directory, args.level, Share { place: i, of })?;
+            }
+            Some(Which::One(_)) => return Err(Error::new("usage", "a share is I/M").into()),
+            None => batch.trace(directory).map(|_| ())?,
+        }
     }
     Ok(())
 }

@@ -34,6 +34,8 @@ pub struct Settings {
     pub spill_limit: String,
     /// The data directory, below which queries put what they cannot hold in memory.
     pub data: PathBuf,
+    /// Whether the rows of views in parts are kept beside their traces.
+    pub partials: bool,
     /// Whether statements of a stranger are among those that run.
     pub strange: bool,
     /// Whether the process is the program's own, and may get limits.

@@ -8,9 +8,11 @@ pub mod diagnose;
 pub mod interrupt;
 pub mod json;
 pub mod kept;
+pub mod key;
 mod lacking;
 pub mod limits;
 pub mod metric;
+mod partials;
 mod parts;
 mod probe;
 mod remarks;
@@ -32,6 +34,8 @@ use self::connect::{FEW_ROWS, TINY_ROWS};
 pub use self::connect::{Settings, connect, is_small};
 use self::interrupt::Interrupt;
 use self::lacking::without_files;
+pub use self::partials::Share;
+use self::partials::folder as partials_of;
 use self::parts::{EVENTS_AT_A_TIME, Partial};
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
@@ -56,6 +60,8 @@ pub struct Engine<'r> {
     shared: BTreeSet<String>,
     /// Views that are computed for some ranks at a time, where the trace is large.
     partial: Partial,
+    /// The data directory beside whose traces the rows of these are kept.
+    partials: Option<PathBuf>,
     /// Rows from which on a trace is large, and device events of a part.
     large_from: u64,
     events_at_a_time: i64,
@@ -146,6 +152,7 @@ impl<'r> Engine<'r> {
             ),
             shared: BTreeSet::new(),
             partial: Partial::default(),
+            partials: settings.partials.then(|| settings.data.clone()),
             large_from: FEW_ROWS,
             events_at_a_time: EVENTS_AT_A_TIME,
             made: RefCell::new(BTreeSet::new()),
@@ -172,6 +179,7 @@ impl<'r> Engine<'r> {
             shown: self.shown.clone(),
             shared: self.shared.clone(),
             partial: self.partial.clone(),
+            partials: self.partials.clone(),
             large_from: self.large_from,
             events_at_a_time: self.events_at_a_time,
             made: self.made.clone(),
@@ -190,6 +198,12 @@ impl<'r> Engine<'r> {
     pub fn keeping(self, files: &[&SqlFile]) -> Self {
         let (shared, partial) = (shared(self.registry, files), Partial::of(self.registry, files));
         Self { shared, partial, ..self }
+    }
+
+    /// How often all parts of a large trace are gone through for `files`, each time for what reads
+    /// what the time before said of all ranks.
+    pub fn levels(registry: &Registry, files: &[&SqlFile]) -> usize {
+        Partial::of(registry, files).depth()
     }
 
     /// Looks at traces with so many rows in parts with so many device events, or one rank.
@@ -336,12 +350,13 @@ impl<'r> Engine<'r> {
     /// # Errors
     /// `sql` when it cannot be made, `sql-file` when there is no such table or view.
     pub fn make(&self, name: &str) -> Result<()> {
+        if self.made.borrow().contains(name) {
+            return Ok(());
+        }
         if let Some(level) = self.partial.level(name).filter(|_| self.is_in_parts(name)) {
             return self.make_in_parts(level);
         }
-        if !self.made.borrow_mut().insert(name.to_owned()) {
-            return Ok(());
-        }
+        self.made.borrow_mut().insert(name.to_owned());
         if let Some(table) = schema::table(name) {
             return self.make_table(table);
         }
@@ -471,10 +486,14 @@ impl<'r> Engine<'r> {
         // A folder is named twice: as it is, for the files; and as a pattern that stands for
         // itself, for the text of `read_parquet`.
         let held = self.scratch.as_ref().map(|scratch| scratch.path.join(HELD));
+        let kept = self.partials.as_deref().into_iter();
+        let kept = kept.flat_map(|data| self.directories.iter().map(|d| partials_of(data, d)));
+        let kept: Vec<PathBuf> = kept.collect();
         let folders: Vec<String> = self
             .directories
             .iter()
             .chain(&held)
+            .chain(&kept)
             .flat_map(|d| [sql_string(&d.to_string_lossy()), sql_path(d)])
             .collect();
         self.connection.execute_batch(&format!(

@@ -4,7 +4,7 @@
 //! computed side by side, and what several of these views read is made once for each part. A part
 //! has a connection of its own, on which temporary views of the same names hide the tables: they
 //! have the rows of its ranks. What crosses ranks is made before, as a table, and is cut likewise
-//! where it has a column `rank`.
+//! where it has a column `rank`. The rows are kept beside the trace, for the next question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -15,6 +15,7 @@ use duckdb::Connection;
 
 use crate::engine::Engine;
 use crate::engine::admit::explained;
+use crate::engine::partials::Share;
 use crate::error::Result;
 use crate::pool::lock;
 use crate::registry::{Registry, SqlFile};
@@ -83,6 +84,11 @@ impl Partial {
         known
     }
 
+    /// The number of levels.
+    pub(super) fn depth(&self) -> usize {
+        self.levels.values().map(|level| level + 1).max().unwrap_or(0)
+    }
+
     /// Whether a view is a table, where a trace is looked at in parts.
     pub(super) fn has(&self, name: &str) -> bool {
         self.levels.contains_key(name) || self.whole.contains(name)
@@ -103,6 +109,8 @@ fn is_by_rank(view: &SqlFile) -> bool {
 struct Part {
     place: usize,
     ranks: Option<(i64, i64)>,
+    /// Whether no ranks are before these: what is of no rank counts here.
+    is_first: bool,
 }
 
 impl Part {
@@ -114,6 +122,14 @@ impl Part {
                 format!("rank BETWEEN {first} AND {last} OR rank IS NULL")
             }
             (None, _) => "rank IS NULL".to_owned(),
+        }
+    }
+
+    /// The condition on the rows that it adds to those of the others.
+    fn own(&self) -> String {
+        match (self.ranks, self.is_first) {
+            (None, false) => "false".to_owned(),
+            _ => self.condition(self.is_first),
         }
     }
 
@@ -152,19 +168,55 @@ impl<'r> Engine<'r> {
     /// `sql` when one cannot be computed.
     pub(super) fn make_in_parts(&self, up_to: usize) -> Result<()> {
         for level in 0..=up_to {
-            let is_new = |name: &&String| !self.made.borrow().contains(*name);
-            let names = self.partial.levels.iter().filter(|(_, of)| **of == level);
-            let names: Vec<&String> = names.map(|(name, _)| name).filter(is_new).collect();
-            if !names.is_empty() {
-                self.make_level(&names)?;
+            let mut views = self.views_on(level);
+            views.retain(|view| !self.take_kept(view));
+            for view in self.compute(&views, Share::ALL, "")? {
+                self.made.borrow_mut().insert(view.header.name.clone());
+                self.keep(view, &sql_name(&view.header.name), Share::ALL);
             }
         }
         Ok(())
     }
 
-    fn make_level(&self, names: &[&String]) -> Result<()> {
-        let plan = self.plan(names)?;
-        let parts = self.parts()?;
+    /// Computes the rows of the views in parts on a level for a share of the ranks, and keeps them,
+    /// for a question that comes when all shares are kept.
+    ///
+    /// # Errors
+    /// `sql` when one cannot be computed.
+    pub fn keep_share(&self, level: usize, share: Share) -> Result<()> {
+        if let Some(below) = level.checked_sub(1) {
+            self.make_in_parts(below)?;
+        }
+        let mut views = self.views_on(level);
+        views.retain(|view| !self.has_kept(view, share));
+        for view in self.compute(&views, share, "@")? {
+            let table = sql_name(&format!("{}@", view.header.name));
+            self.keep(view, &table, share);
+            self.connection.execute_batch(&format!("DROP TABLE {table}"))?;
+        }
+        Ok(())
+    }
+
+    /// The views on a level that were not made.
+    fn views_on(&self, level: usize) -> Vec<&'r SqlFile> {
+        let made = self.made.borrow();
+        let names = self.partial.levels.iter().filter(|(_, of)| **of == level);
+        let new = names.map(|(name, _)| name).filter(|name| !made.contains(*name));
+        new.filter_map(|name| self.registry.view(name)).collect()
+    }
+
+    /// Computes a share of the rows of views: tables of their names and an ending.
+    fn compute(
+        &self,
+        views: &[&'r SqlFile],
+        share: Share,
+        ending: &str,
+    ) -> Result<Vec<&'r SqlFile>> {
+        if views.is_empty() {
+            return Ok(Vec::new());
+        }
+        let plan = self.plan(views)?;
+        let parts = self.parts(share)?;
         let setting = "SELECT current_setting('threads')";
         let threads: usize = self.connection.query_row(setting, [], |row| row.get(0))?;
         let side_by_side = threads.min(parts.len()).clamp(1, MOST_SIDE_BY_SIDE);
@@ -203,9 +255,9 @@ impl<'r> Engine<'r> {
             plan.compute(&self.connected()?, part).map_err(|e| self.with_limit(e))?;
         }
         for view in &plan.wanted {
-            self.join(view, &parts)?;
+            self.join(view, ending, &parts)?;
         }
-        Ok(())
+        Ok(plan.wanted)
     }
 
     /// Another connection, on which a part is computed.
@@ -216,9 +268,8 @@ impl<'r> Engine<'r> {
     }
 
     /// What is made for each part, after what is read whole was made.
-    fn plan(&self, names: &[&String]) -> Result<Plan<'r>> {
-        let registry = self.registry;
-        let wanted: Vec<&SqlFile> = names.iter().filter_map(|name| registry.view(name)).collect();
+    fn plan(&self, wanted: &[&'r SqlFile]) -> Result<Plan<'r>> {
+        let (registry, wanted) = (self.registry, wanted.to_vec());
         let mut plan = Plan { registry, cut: Vec::new(), views: Vec::new(), wanted };
         let mut seen = BTreeSet::new();
         for view in plan.wanted.clone() {
@@ -264,8 +315,8 @@ impl<'r> Engine<'r> {
         Ok(!WHOLE.contains(&name) && self.connection.query_row(sql, [name], |row| row.get(0))?)
     }
 
-    /// The ranks of the trace, in parts; one part at least.
-    fn parts(&self) -> Result<Vec<Part>> {
+    /// A share of the ranks of the trace, in parts; one part at least.
+    fn parts(&self, share: Share) -> Result<Vec<Part>> {
         self.make("ranks")?;
         self.make("device_events")?;
         let mut statement = self.connection.prepare(
@@ -275,32 +326,36 @@ impl<'r> Engine<'r> {
                  ON d.rank = r.rank
              ORDER BY r.rank",
         )?;
-        let (mut rows, mut events) = (statement.query([])?, 0_i64);
-        let mut out: Vec<Part> = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (rank, more): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let ranks = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let ranks: Vec<(i64, i64)> = ranks.collect::<duckdb::Result<_>>()?;
+        let mine = share.of_many(ranks.len());
+        let is_first = mine.start == 0;
+        let (mut out, mut events): (Vec<Part>, i64) = (Vec::new(), 0);
+        for (rank, more) in &ranks[mine] {
             match out.last_mut() {
                 Some(Part { ranks: Some((_, last)), .. })
-                    if events.saturating_add(more) <= self.events_at_a_time =>
+                    if events.saturating_add(*more) <= self.events_at_a_time =>
                 {
                     events += more;
-                    *last = rank;
+                    *last = *rank;
                 }
                 _ => {
-                    events = more;
-                    out.push(Part { place: out.len(), ranks: Some((rank, rank)) });
+                    events = *more;
+                    let (place, ranks) = (out.len(), Some((*rank, *rank)));
+                    out.push(Part { place, ranks, is_first: is_first && place == 0 });
                 }
             }
         }
         if out.is_empty() {
-            out.push(Part { place: 0, ranks: None });
+            out.push(Part { place: 0, ranks: None, is_first });
         }
         Ok(out)
     }
 
-    /// Joins the rows of the parts, in the order of the ranks.
-    fn join(&self, view: &SqlFile, parts: &[Part]) -> Result<()> {
-        let name = sql_name(&view.header.name);
+    /// Joins the rows of parts, in the order of the ranks: a table of the name of the view and an
+    /// ending.
+    fn join(&self, view: &SqlFile, ending: &str, parts: &[Part]) -> Result<()> {
+        let name = sql_name(&format!("{}{ending}", view.header.name));
         for part in parts {
             let rows = part.name_of(view);
             let into = match part.place {
@@ -309,7 +364,6 @@ impl<'r> Engine<'r> {
             };
             self.connection.execute_batch(&format!("{into} FROM {rows}; DROP TABLE {rows}"))?;
         }
-        self.made.borrow_mut().insert(view.header.name.clone());
         Ok(())
     }
 }
@@ -366,7 +420,7 @@ impl<'r> Plan<'r> {
                     "CREATE OR REPLACE TABLE memory.main.{} AS SELECT * FROM temp.main.{name} \
                      WHERE {};",
                     part.name_of(view),
-                    part.condition(part.place == 0)
+                    part.own()
                 );
             }
             for table in done {

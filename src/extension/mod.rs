@@ -33,7 +33,7 @@ fn load(connection: Connection) -> Result<()> {
         let message = format!("ccl_sql needs DuckDB {OLDEST}.0 or newer, and this is {version}");
         return Err(Error::new("host", message).hint("pip install --upgrade duckdb"));
     }
-    crate::engine::kept::answered_by(version);
+    crate::engine::key::answered_by(version);
     crate::functions::register(&connection)?;
     let host = Host::new();
     register::<open::Open>(&connection, &host)?;

@@ -5,11 +5,11 @@
 --           mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _device_times
+-- @reads    _rank_times _device_times _device_counts
 -- @value    kernel_utilization_pct
--- @check    (SELECT count(*) FROM device_events WHERE class IN ('compute', 'comm')) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class IN ('compute', 'comm')) > 0
 --           | the trace has no kernels
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'graph') = 0
 --           | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @null     no kernel has a duration
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -6,11 +6,11 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _rank_bytes
+-- @reads    _rank_bytes _device_counts
 -- @value    compute_intensity
--- @check    (SELECT count(bytes_accessed) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE traffic_events > 0) > 0
 --           | no device event states the memory that it accesses (XLA traces of TPUs do)
--- @check    (SELECT count(flops) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE flops_events > 0) > 0
 --           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @null     the operations access no memory
 -- @column   trace VARCHAR dim - | The ingested trace.

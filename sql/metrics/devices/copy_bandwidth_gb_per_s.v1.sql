@@ -4,11 +4,12 @@
 -- @summary  Bytes that copies move per second of their own time, over all and by direction.
 -- @grain    trace
 -- @requires device_events
--- @reads    copies
+-- @reads    copies _device_counts
 -- @value    copy_bandwidth_gb_per_s
 -- @alias    average_memory_bandwidth
--- @check    (SELECT count(*) FROM device_events WHERE class = 'copy') > 0 | the trace has no copies
--- @check    (SELECT count(bytes) FROM device_events WHERE class = 'copy') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'copy') > 0
+--           | the trace has no copies
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'copy' AND sized_events > 0) > 0
 --           | no copy states its bytes
 -- @coverage known_ratio | the size of the copies is, by their time,
 -- @null     no copy takes time

@@ -5,10 +5,10 @@
 --           beside, mean over ranks.
 -- @grain    trace
 -- @profilers kineto nsys
--- @reads    device_events host_times steps
+-- @reads    host_times steps _device_counts
 -- @value    cpu_overhead_s
 -- @check    (SELECT count(*) FROM host_times) > 0 | the trace has no operators on the host
--- @check    (SELECT count(*) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts) > 0
 --           | the trace has no device events, beside which operators could run
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   cpu_overhead_s DOUBLE value s lower | |operators of the main thread \ all device
@@ -26,7 +26,7 @@
 -- @column   per_rank MAP value s | Overhead of each rank.
 -- @column   window_basis VARCHAR value - | steps or whole_trace, or mixed where some ranks have no
 --           steps.
--- @warn     (SELECT count(*) FROM device_events WHERE source = 'nsys') > 0
+-- @warn     (SELECT count(*) FROM _device_counts WHERE source = 'nsys') > 0
 --           | operators are the outermost ranges of NVTX that are no annotation (steps, FSDP::,
 --           nccl:, Optimizer.): a range of your own around a whole step counts all of it.
 -- @caveat   The profiler itself slows operators down.

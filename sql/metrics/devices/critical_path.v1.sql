@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires steps device_events launches
--- @reads    _clock_shifts _runtime_calls _step_threads _wait_causes _waits
+-- @reads    _clock_shifts _runtime_calls _step_threads _wait_causes _waits _device_counts
 -- @value    critical_path_ms
 -- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
@@ -14,7 +14,7 @@
 --           | the clocks of the ranks differ: their offsets (clock_offsets) are taken away; -p
 --           align=false compares the clocks as recorded
 -- @null     no step of the rank has a duration, or none has the number asked for
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @param    step BIGINT NULL | Number of the step; without it the middle one of the rank (of an
 --           even number the earlier).

@@ -4,7 +4,7 @@
 -- @summary  Share of kernel time in the kernel that takes most of it.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    device_events _class_reasons
+-- @reads    _category_sums _class_reasons
 -- @value    dominant_kernel_concentration_pct
 -- @answer   dominant_kernel
 -- @alias    dominant_kernel_concentration
@@ -35,10 +35,9 @@ WITH
         FROM kernel_times
         WHERE source <> 'xla'
         UNION ALL
-        SELECT trace, rank, class, coalesce(hlo_category, name), count(*), sum(dur_ns)
-        FROM device_events
-        WHERE source = 'xla' AND class IN ('compute', 'comm') AND dur_ns IS NOT NULL
-        GROUP BY trace, rank, class, coalesce(hlo_category, name)
+        SELECT trace, rank, class, coalesce(hlo_category, name), timed_events, dur_ns
+        FROM _category_sums
+        WHERE class IN ('compute', 'comm') AND timed_events > 0
     ),
 
     rank_names AS (

@@ -4,7 +4,7 @@
 -- @summary  Share of the window of a rank in which its devices do anything, mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _gaps _step_busy ranks
+-- @reads    _rank_times _device_counts _gaps _step_busy ranks
 -- @value    utilization_pct
 -- @null     no device event has a duration
 -- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what
@@ -60,11 +60,12 @@ WITH
     counts AS (
         SELECT
             trace, rank,
-            count(*) FILTER (WHERE class IN ('comm', 'compute')) AS kernels,
-            count(*) FILTER (WHERE class = 'copy') AS copies,
-            count(*) FILTER (WHERE class = 'set') AS sets,
-            count(*) FILTER (WHERE class = 'graph') AS graphs
-        FROM device_events
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class IN ('comm', 'compute')), 0) AS BIGINT)
+                AS kernels,
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'copy'), 0) AS BIGINT) AS copies,
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'set'), 0) AS BIGINT) AS sets,
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'graph'), 0) AS BIGINT) AS graphs
+        FROM _device_counts
         GROUP BY trace, rank
     ),
 

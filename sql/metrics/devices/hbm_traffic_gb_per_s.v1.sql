@@ -5,10 +5,10 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _rank_bytes _rank_times
+-- @reads    _rank_bytes _rank_times _device_counts
 -- @value    hbm_traffic_gb_per_s
 -- @alias    estimated_bandwidth
--- @check    (SELECT count(bytes_accessed) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE traffic_events > 0) > 0
 --           | no device event states the memory that it accesses (XLA traces of TPUs do)
 -- @null     the window is empty
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -6,11 +6,11 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events busy_intervals launches
--- @reads    _gap_causes _idle_operators
+-- @reads    _gap_causes _idle_operators _device_counts
 -- @value    host_wait_pct
 -- @coverage launch_known_ratio | the launch of what ends an idle gap
 -- @null     no device has a gap between two busy spans
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @param    kernel_wait_ns BIGINT 30 | A gap not longer than this before an event that was already
 --           launched is what it takes to begin the next kernel.

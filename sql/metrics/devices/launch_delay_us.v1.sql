@@ -6,11 +6,11 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events launches
--- @reads    _first_launches _launch_counts
+-- @reads    _first_launches _launch_counts _device_counts
 -- @value    launch_delay_us
 -- @coverage launch_known_ratio | the launch
 -- @null     no device event has a launch in the trace
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   launch_delay_us DOUBLE value us lower | Start on the device - start of the call

@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
--- @reads    _kernel_shapes _shape_reasons
+-- @reads    _shape_sums _shape_reasons
 -- @value    low_sm_coverage_fraction_pct
 -- @alias    low_sm_coverage_fraction
 -- @reason   (SELECT why FROM _shape_reasons)
@@ -38,10 +38,10 @@
 WITH
     kernels AS (
         SELECT
-            trace, rank, class, name, dur_ns,
+            trace, rank, class, name, kernels, dur_ns,
             100.0 * coalesce(blocks / coalesce(sm_count, nullif($sm_count, 0)), blocks_per_sm)
                 AS coverage_pct
-        FROM _kernel_shapes
+        FROM _shape_sums
     ),
 
     per_rank AS (
@@ -54,14 +54,14 @@ WITH
             coalesce(
                 sum(dur_ns) FILTER (WHERE coverage_pct < $threshold_pct AND class = 'compute'), 0
             ) AS low_compute_ns,
-            count(*) FILTER (WHERE coverage_pct < $threshold_pct) AS low_kernels
+            coalesce(sum(kernels) FILTER (WHERE coverage_pct < $threshold_pct), 0) AS low_kernels
         FROM kernels
         GROUP BY trace, rank
     ),
 
     names AS (
         SELECT
-            trace, name, sum(dur_ns) AS dur_ns, count(*) AS kernels,
+            trace, name, sum(dur_ns) AS dur_ns, TRY_CAST(sum(kernels) AS BIGINT) AS kernels,
             sum(sum(dur_ns)) OVER (PARTITION BY trace) AS total_ns
         FROM kernels
         WHERE coverage_pct < $threshold_pct

@@ -6,11 +6,11 @@
 -- @grain    trace
 -- @profilers xla nsys
 -- @requires device_events
--- @reads    _rank_bytes _rank_times _rank_peaks _windows counters
+-- @reads    _rank_bytes _rank_times _rank_peaks _windows counters _device_counts
 -- @value    memory_bandwidth_utilization_pct
--- @check    (SELECT count(bytes_accessed) FROM device_events) > 0 OR (SELECT count(*) FROM counters
---           WHERE source = 'nsys' AND (lower(name) LIKE 'dram read%' OR lower(name) LIKE 'dram
---           write%')) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE traffic_events > 0) > 0 OR (SELECT count(*)
+--           FROM counters WHERE source = 'nsys' AND (lower(name) LIKE 'dram read%' OR lower(name)
+--           LIKE 'dram write%')) > 0
 --           | no device event states the memory that it accesses (XLA traces of TPUs do), and
 --           nothing sampled the bandwidth of the memory (nsys profile --gpu-metrics-devices=all
 --           does)

@@ -5,7 +5,8 @@
 --           the device where the trace states them, else by what the kernels do.
 -- @grain    trace
 -- @requires device_events
--- @reads    _kernel_sums _rank_peaks _rank_rates _rank_list precision_names cards _class_reasons
+-- @reads    _kernel_sums _traffic_sums _transfer_sums _rank_peaks _rank_rates _rank_list
+--           precision_names cards _class_reasons
 -- @value    memory_bound_fraction_pct
 -- @alias    memory_bound_fraction
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'kernels')
@@ -78,9 +79,8 @@ WITH
             coalesce(
                 sum(d.dur_ns) FILTER (WHERE coalesce(d.flops, 0) < p.ridge * d.bytes_accessed), 0
             ) AS bound_ns
-        FROM device_events AS d
+        FROM _traffic_sums AS d
         INNER JOIN peaks AS p ON p.trace = d.trace AND p.rank = d.rank
-        WHERE d.class = 'compute' AND d.dur_ns IS NOT NULL
         GROUP BY d.trace, d.rank, p.ridge
     ),
 
@@ -104,7 +104,6 @@ WITH
         GROUP BY trace
     ),
 
-    -- An asynchronous pair of XLA runs beside the operations, and is none of them.
     works AS (
         SELECT trace, rank, kernel_class AS kind, dur_ns
         FROM _kernel_sums
@@ -112,9 +111,8 @@ WITH
         UNION ALL
         SELECT
             trace, rank, CASE class WHEN 'copy' THEN 'copy_event' ELSE 'set_event' END, dur_ns
-        FROM device_events
-        WHERE class IN ('copy', 'set') AND rank IS NOT NULL AND dur_ns IS NOT NULL
-            AND NOT (source = 'xla' AND coalesce(json_exists(args, '$."$done"'), false))
+        FROM _transfer_sums
+        WHERE rank IS NOT NULL
     ),
 
     kinds AS (

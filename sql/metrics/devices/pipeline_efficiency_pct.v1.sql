@@ -6,9 +6,9 @@
 -- @grain    trace
 -- @nvtx     partial
 -- @requires device_events
--- @reads    _bubbles cards
+-- @reads    _bubbles cards _device_counts
 -- @value    pipeline_efficiency_pct
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'other' AND nameless_events > 0) = 0
 --           | the names of some kernels are lost, and with them whether they compute or communicate
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   pipeline_efficiency_pct DOUBLE value pct higher | 100 x (1 - bubble_ratio of

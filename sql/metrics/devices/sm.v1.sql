@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
--- @reads    _kernel_shapes _windows counters _shape_reasons
+-- @reads    _shape_sums _windows counters _shape_reasons
 -- @value    sm_coverage_pct
 -- @alias    mean_sm_coverage
 -- @reason   (SELECT why FROM _shape_reasons)
@@ -44,8 +44,8 @@ WITH
             trace, rank, class, sm_count,
             coalesce(blocks / coalesce(sm_count, nullif($sm_count, 0)), blocks_per_sm) AS coverage,
             sum(dur_ns) AS dur_ns,
-            count(*) AS kernels
-        FROM _kernel_shapes
+            sum(kernels) AS kernels
+        FROM _shape_sums
         GROUP BY trace, rank, class, sm_count, coverage
     ),
 

@@ -5,11 +5,11 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events launches
--- @reads    _stream_queues _launch_counts
+-- @reads    _stream_queues _launch_counts _device_counts
 -- @value    stream_queue_length
 -- @coverage launch_known_ratio | the launch
 -- @null     no stream has a launched operation, or none waits for any time
--- @check    (SELECT count(*) FROM device_events WHERE source <> 'xla') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE source <> 'xla') > 0
 --           | XLA launches whole programs, so that its device events have no launches of their own
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   stream_queue_length DOUBLE value count | Length of the queue of a stream, mean over

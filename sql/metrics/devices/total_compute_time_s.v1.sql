@@ -3,12 +3,11 @@
 -- @area     devices
 -- @summary  Time in which a rank computes: the union of its compute events, mean over ranks.
 -- @grain    trace
--- @reads    _launch_coverage _windows busy_intervals device_events _step_sums _step_compute steps
---           _class_times
+-- @reads    _launch_coverage _step_sums _step_compute steps _class_times _device_counts
 -- @value    total_compute_time_s
 -- @alias    kernel_compute_time_group_6
 -- @coverage launch_coverage_ratio | per_step_s: the launches of compute events are
--- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
+-- @check    (SELECT count(*) FROM _device_counts) > 0 | the trace has no device events
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_compute_time_s DOUBLE value s | Union per rank (summed over the devices of a

@@ -4,9 +4,9 @@
 -- @summary  Durations of the kernels of all ranks added up, communication included.
 -- @grain    trace
 -- @requires kernel_times
--- @reads    device_events
+-- @reads    _device_counts
 -- @value    all_ranks_s
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'graph') = 0
 --           | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   all_ranks_s DOUBLE value s | Sum of the durations over all ranks:

@@ -3,10 +3,10 @@
 -- @area     devices
 -- @summary  Durations of the kernels of a rank added up, communication included, mean over ranks.
 -- @grain    trace
--- @reads    _windows _rank_times device_events kernel_times
+-- @reads    _windows _rank_times kernel_times _device_counts
 -- @value    total_kernel_time_s
--- @check    (SELECT count(*) FROM device_events) > 0 | the trace has no device events
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+-- @check    (SELECT count(*) FROM _device_counts) > 0 | the trace has no device events
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'graph') = 0
 --           | whole CUDA graphs were traced, so that the kernels inside them are not in the trace
 -- @null     no rank has an event with a duration
 -- @column   trace VARCHAR dim - | The ingested trace.

@@ -5,15 +5,15 @@
 --           compute| / |comm|, whole trace.
 -- @grain    trace
 -- @requires device_events
--- @reads    _device_times busy_intervals device_events _kernel_coverage _class_reasons
+-- @reads    _device_times _device_counts _kernel_coverage _class_reasons
 -- @alias    communication_overlap_ratio
 -- @value    overlap_ratio_of_comm
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
 --           | the names of some kernels are lost, or communication is in CUDA graphs that were
 --           traced as a whole
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'comm') > 0
 --           | the trace has no communication on a device
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'comm' AND lasting_events > 0) > 0
 --           | no communication event on a device has a duration above 0
 -- @null     no communication event with a device number has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
@@ -67,9 +67,10 @@ WITH
     kernel_counts AS (
         SELECT
             trace,
-            count(*) FILTER (WHERE class = 'comm') AS comm_kernels,
-            count(*) FILTER (WHERE class = 'compute') AS comp_kernels
-        FROM device_events
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'comm'), 0) AS BIGINT) AS comm_kernels,
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'compute'), 0) AS BIGINT)
+                AS comp_kernels
+        FROM _device_counts
         GROUP BY trace
     )
 

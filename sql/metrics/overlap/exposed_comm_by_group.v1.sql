@@ -5,7 +5,7 @@
 --           group costs the time.
 -- @grain    trace
 -- @requires device_events
--- @reads    _device_times _exposed_parts _windows _kernel_coverage process_groups
+-- @reads    _device_times _exposed_parts _windows _kernel_coverage process_groups _device_counts
 -- @null     no communication event has a device number
 -- @value    exposed_comm_ms
 -- @answer   'most in ' || coalesce(nullif(by_group[1].dim, 'unknown') || ', ', '') ||
@@ -13,11 +13,11 @@
 --           CAST(by_group[1].pg_id AS VARCHAR)), 'no stated group')
 -- @coverage grouped_ratio | the process group
 -- @coverage split_ratio | what of the exposed communication is waiting is
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'other' AND nameless_events > 0) = 0
 --           | the names of some kernels are lost, and with them whether they communicate
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'comm') > 0
 --           | the trace has no communication on a device
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm' AND dur_ns > 0) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'comm' AND lasting_events > 0) > 0
 --           | no communication event on a device has a duration above 0
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   exposed_comm_ms DOUBLE value ms lower | |comm \ compute| of a rank, summed over its

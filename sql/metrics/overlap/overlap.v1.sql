@@ -5,7 +5,7 @@
 --           device does nothing; means over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _kernel_coverage _class_reasons
+-- @reads    _rank_times _device_counts _kernel_coverage _class_reasons
 -- @alias    compute_comm_overlap
 -- @value    overlap_efficiency_pct
 -- @reason   (SELECT why FROM _class_reasons WHERE what = 'communication')
@@ -39,9 +39,10 @@ WITH
     counts AS (
         SELECT
             trace, rank,
-            count(*) FILTER (WHERE class = 'comm') AS comm_kernels,
-            count(*) FILTER (WHERE class = 'compute') AS compute_kernels
-        FROM device_events
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'comm'), 0) AS BIGINT) AS comm_kernels,
+            TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'compute'), 0) AS BIGINT)
+                AS compute_kernels
+        FROM _device_counts
         WHERE rank IS NOT NULL
         GROUP BY trace, rank
     ),

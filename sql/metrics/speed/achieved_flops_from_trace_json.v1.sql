@@ -5,9 +5,9 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _device_times _trace_flops
+-- @reads    _device_times _trace_flops _device_counts
 -- @value    achieved_flops_from_trace_json
--- @check    (SELECT count(flops) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE flops_events > 0) > 0
 --           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   achieved_flops_from_trace_json DOUBLE value flops_per_s higher | Sum over the device

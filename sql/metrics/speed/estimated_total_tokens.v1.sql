@@ -5,9 +5,9 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _model_size _trace_flops
+-- @reads    _model_size _trace_flops _device_counts
 -- @value    estimated_total_tokens
--- @check    (SELECT count(flops) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE flops_events > 0) > 0
 --           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @null     no card states the parameters of the model: give them with -p model_params=7e9
 -- @param    model_params DOUBLE NULL | Parameters of the model; those of the card where it is not

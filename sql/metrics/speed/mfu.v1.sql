@@ -6,17 +6,17 @@
 -- @grain    trace
 -- @requires ranks
 -- @reads    _step_times _rank_step_times _mean_step_times _job_devices _rank_rates _rank_list
---           _rank_times precision_names cards device_events launches metadata step_events steps
+--           _rank_times precision_names cards _device_counts _step_flops steps
 -- @value    mfu_pct
 -- @coverage launch_coverage_ratio | launches of the events that state operations, by these
 --           operations, are
 -- @check    (SELECT count(*) FROM cards WHERE coalesce(num_params_active, num_params) > 0 AND
---           num_layers > 0 AND num_heads > 0 AND head_dim > 0) > 0 OR (SELECT count(flops) FROM
---           device_events) > 0
+--           num_layers > 0 AND num_heads > 0 AND head_dim > 0) > 0 OR (SELECT count(*) FROM
+--           _device_counts WHERE flops_events > 0) > 0
 --           | no workload card states the architecture of the model (num_params, num_layers,
 --           num_heads, head_dim), and no device event states floating-point operations
--- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(flops)
---           FROM device_events) > 0
+-- @check    (SELECT count(*) FROM steps WHERE marker <> 'engine step') > 0 OR (SELECT count(*) FROM
+--           _device_counts WHERE flops_events > 0) > 0
 --           | the trace has no steps that are a batch each (iterations of an inference engine take
 --           other numbers of tokens than batch_size x seq_len)
 -- @check    (SELECT count(*) FROM cards WHERE num_params_embedding >= coalesce(num_params_active,
@@ -148,38 +148,24 @@ WITH
         INNER JOIN _job_devices AS d ON d.trace = m.trace
     ),
 
-    -- Operations of the events, only of traces in which events state any.
-    stated AS (
-        SELECT trace, source, rank, event_id, flops
-        FROM device_events
-        WHERE flops IS NOT NULL AND rank IS NOT NULL
-    ),
-
     in_steps AS (
         SELECT s.trace, s.rank, CAST(sum(s.flops) AS DOUBLE) AS flops
-        FROM stated AS s
-        INNER JOIN step_events AS e ON e.trace = s.trace AND e.event_id = s.event_id
+        FROM _step_flops AS s
         INNER JOIN _step_times AS t
-            ON t.trace = e.trace AND t.rank = e.rank AND t.step = e.step
+            ON t.trace = s.trace AND t.rank = s.rank AND t.step = s.step
         GROUP BY s.trace, s.rank
     ),
 
     stated_launches AS (
         SELECT
-            s.trace,
-            CAST(
-                coalesce(sum(s.flops) FILTER (WHERE s.source = 'xla' OR l.event_id IS NOT NULL), 0)
-                AS DOUBLE
-            ) / nullif(sum(s.flops), 0) AS known_ratio
-        FROM stated AS s
-        LEFT JOIN launches AS l
-            ON l.trace = s.trace AND l.event_id = s.event_id AND l.launch_ts_ns IS NOT NULL
-        GROUP BY s.trace
+            trace, CAST(sum(known_flops) AS DOUBLE) / nullif(sum(flops), 0) AS known_ratio
+        FROM _step_flops
+        GROUP BY trace
     ),
 
     in_window AS (
         SELECT trace, rank, CAST(sum(flops) AS DOUBLE) AS flops
-        FROM stated
+        FROM _step_flops
         GROUP BY trace, rank
     ),
 

@@ -4,9 +4,10 @@
 -- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length, of the
 --           card or as given) over the mean step time; by rank too.
 -- @grain    trace
--- @reads    ranks steps cards device_events _rank_step_times _mean_step_times
+-- @reads    ranks steps cards _rank_step_times _mean_step_times _device_counts
 -- @value    throughput_tokens_per_s
--- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(flops) FROM device_events) = 0
+-- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(*) FROM _device_counts WHERE
+--           flops_events > 0) = 0
 --           | the trace has no steps: estimated_throughput_tokens_per_s says how many tokens per
 --           second its stated operations are enough for (that is what --model_params is for)
 -- @check    (SELECT count(*) FROM steps) > 0 | it needs steps, and this trace has none

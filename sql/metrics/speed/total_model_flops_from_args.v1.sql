@@ -5,9 +5,9 @@
 -- @grain    trace
 -- @profilers xla
 -- @requires device_events
--- @reads    _rank_flops
+-- @reads    _rank_flops _device_counts
 -- @value    total_model_flops_from_args
--- @check    (SELECT count(flops) FROM device_events) > 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE flops_events > 0) > 0
 --           | no device event states floating-point operations (XLA traces of TPUs do)
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   total_model_flops_from_args DOUBLE value flops | Sum over the device events of all

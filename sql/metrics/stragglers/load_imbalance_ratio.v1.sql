@@ -5,14 +5,14 @@
 --           balanced.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times steps
+-- @reads    _rank_times steps _device_counts
 -- @value    load_imbalance_ratio
 -- @answer   'rank ' || slowest_rank || ' computes longest, rank ' || fastest_rank || ' shortest'
--- @check    (SELECT count(DISTINCT rank) FROM device_events) > 1
+-- @check    (SELECT count(DISTINCT rank) FROM _device_counts) > 1
 --           | the trace has device events of one rank only
--- @check    (SELECT count(*) FROM device_events WHERE class = 'graph') = 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'graph') = 0
 --           | whole CUDA graphs were traced, so that what computes inside them is not in the trace
--- @check    (SELECT count(*) FROM device_events WHERE class = 'other' AND name IS NULL) = 0
+-- @check    (SELECT count(*) FROM _device_counts WHERE class = 'other' AND nameless_events > 0) = 0
 --           | the names of some kernels are lost, and with them whether they compute
 -- @check    (SELECT count(*) FROM _rank_times WHERE kernel_ns > 0) <> 1
 --           | one rank alone runs kernels on a device

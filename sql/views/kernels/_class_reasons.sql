@@ -1,7 +1,7 @@
 -- @view     _class_reasons
 -- @summary  Why the classes of the device events do not say what the kernels of a trace do: names
 --           that are lost, and CUDA graphs that were traced as a whole.
--- @reads    collectives device_events
+-- @reads    collectives _device_counts
 -- @caveat   One row for each thing that is asked (what), whatever the trace has; NULL where the
 --           classes say it.
 WITH
@@ -21,10 +21,10 @@ WITH
     counts AS (
         SELECT
             count(*) AS events,
-            count(*) FILTER (WHERE class = 'other' AND name IS NULL) AS nameless,
+            coalesce(sum(nameless_events) FILTER (WHERE class = 'other'), 0) AS nameless,
             count(*) FILTER (WHERE class = 'graph') AS graphs,
             count(*) FILTER (WHERE class = 'comm') AS comms
-        FROM device_events
+        FROM _device_counts
     )
 
 SELECT

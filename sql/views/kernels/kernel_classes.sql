@@ -2,7 +2,7 @@
 -- @summary  What each kernel does: one class for every name, by the names of kernels and of the
 --           operators that launch them.
 -- @requires kernel_times
--- @reads    kernel_patterns device_events
+-- @reads    kernel_patterns _category_sums
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   source VARCHAR dim - | Profiler.
 -- @column   class VARCHAR dim - | compute or comm.
@@ -38,8 +38,8 @@ WITH
     -- A name of XLA with two categories, from two modules, says nothing.
     categories AS (
         SELECT trace, name, min(hlo_category) AS hlo_category
-        FROM device_events
-        WHERE source = 'xla' AND hlo_category IS NOT NULL
+        FROM _category_sums
+        WHERE hlo_category IS NOT NULL
         GROUP BY trace, name
         HAVING count(DISTINCT hlo_category) = 1
     ),

@@ -2,8 +2,8 @@
 -- @summary  Floating-point operations that the device events of a rank state, and how many events
 --           do.
 -- @materialize session
--- @requires device_events
-SELECT trace, rank, sum(flops) AS flops, count(*) AS event_count
-FROM device_events
-WHERE flops IS NOT NULL
+-- @requires _device_counts
+SELECT trace, rank, sum(flops) AS flops, TRY_CAST(sum(flops_events) AS BIGINT) AS event_count
+FROM _device_counts
+WHERE flops_events > 0
 GROUP BY trace, rank

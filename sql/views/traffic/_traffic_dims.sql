@@ -2,7 +2,7 @@
 -- @summary  Communication events with the parallel dimension that they serve: dp, tp, pp, ep, cp or
 --           unknown.
 -- @requires collectives
--- @reads    process_groups cards ranks launches _range_meanings
+-- @reads    process_groups cards ranks _range_dims
 -- @caveat   The mode says what told the dimensions apart in a trace: description of the groups,
 --           ranges around the calls (for calls in none the card, else the kind), degrees of the
 --           card, stride of the ranks, or the kind alone. A range also counts for the groups whose
@@ -63,16 +63,6 @@ WITH
         HAVING count(DISTINCT dim) = 1
     ),
 
-    -- The annotation around the launch; of calls on the host (gloo) the call is one itself.
-    ranged AS (
-        SELECT c.trace, c.event_id, m.dim AS range_dim
-        FROM collectives AS c
-        LEFT JOIN launches AS l ON l.trace = c.trace AND l.event_id = c.event_id
-        INNER JOIN _range_meanings AS m
-            ON m.trace = c.trace AND m.event_id = coalesce(l.range_event_id, c.event_id)
-        WHERE m.dim IS NOT NULL
-    ),
-
     calls AS (
         SELECT
             c.trace, c.event_id, c.rank, c.device, c.ts_ns, c.dur_ns, c.step,
@@ -92,7 +82,7 @@ WITH
         LEFT JOIN plan AS p
             ON p.trace = c.trace AND p.degree = c.group_size AND c.group_source = 'stated'
         LEFT JOIN only_plan AS o ON o.trace = c.trace AND o.degree = c.group_size
-        LEFT JOIN ranged AS r ON r.trace = c.trace AND r.event_id = c.event_id
+        LEFT JOIN _range_dims AS r ON r.trace = c.trace AND r.event_id = c.event_id
     ),
 
     modes AS (

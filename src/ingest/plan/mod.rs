@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use self::written::{DONE, LayoutDone, OUTCOME, PLAN, ReadTask, Written, get, put};
 use crate::derive::Derive;
-use crate::engine::kept::PROGRAM;
+use crate::engine::key::PROGRAM;
 use crate::error::{Error, Result, io};
 use crate::ingest::card::Given;
 use crate::ingest::card::beside::find_card;

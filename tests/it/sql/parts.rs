@@ -2,12 +2,14 @@
 //! (`@partition rank`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Mutex;
 
+use ccl_sql::engine::Engine;
 use ccl_sql::registry::SqlFile;
 
 use crate::support::fixtures::build;
-use crate::support::{Csv, Tables, in_parallel, registry};
+use crate::support::{Csv, Tables, files, in_parallel, registry};
 
 /// The views that are computed in parts, where a trace is large.
 fn views() -> Vec<&'static SqlFile> {
@@ -15,14 +17,17 @@ fn views() -> Vec<&'static SqlFile> {
 }
 
 /// Fixtures whose ranks differ: in devices, streams, steps, ranges, groups, calls and clocks.
-const FIXTURES: [&str; 26] = [
+const FIXTURES: [&str; 31] = [
     "bubble_stages",
+    "bytes_accessed",
     "calls_apart",
     "calls_on_nodes",
     "copies_beside",
     "critical_path_ranks",
+    "engine_vllm",
     "exposed_groups",
     "exposed_waits",
+    "flops_steps",
     "fsdp2_two_layers",
     "fsdp_late_rank",
     "gloo",
@@ -31,11 +36,13 @@ const FIXTURES: [&str; 26] = [
     "late_alike",
     "launch_gaps",
     "launches_of_one_rank",
+    "permute_rings",
     "phases_uneven_ranks",
     "rank_without_calls",
     "ranks_unlike",
     "report_many_ranks",
     "scale_up_model",
+    "sm_shapes",
     "straggler_clocks",
     "straggler_groups",
     "traffic_mesh",
@@ -71,5 +78,114 @@ fn a_view_is_the_same_rank_by_rank() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     let filled = filled.into_inner().expect("no thread panics here");
     let empty: Vec<_> = views.iter().filter(|v| !filled.contains(&v.header.name)).collect();
-    assert!(empty.is_empty(), "no fixture has rows of {:?}", empty.iter().map(|v| &v.header.name));
+    let empty: Vec<_> = empty.iter().map(|v| &v.header.name).collect();
+    assert!(empty.is_empty(), "no fixture has rows of {empty:?}");
+}
+
+/// Tables that have a row for each event, or nearly so.
+const EVENTS: [&str; 6] =
+    ["busy_intervals", "device_events", "flows", "host_events", "host_ranges", "launches"];
+
+/// The tables of a trace without events, and what is kept of them.
+fn without_events(data: &Path, files: &[&SqlFile]) -> Tables {
+    let tables = Tables::with_partials(data, files);
+    EVENTS.iter().for_each(|table| tables.empty(table));
+    tables
+}
+
+fn rows_of(tables: &Tables, views: &[&SqlFile]) -> Vec<String> {
+    let rows = |view: &&SqlFile| tables.select(&view.header.name, "*");
+    views.iter().map(|view| rows(view).unwrap_or_else(|e| panic!("{}: {e}", view.path))).collect()
+}
+
+#[test]
+fn what_was_computed_of_each_rank_is_read_where_it_is_kept() {
+    let views = views();
+    let levels = Engine::levels(registry(), &views);
+    assert!(levels > 1, "some read what others say of all ranks");
+    let failures = in_parallel(&FIXTURES, |fixture| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        build(fixture, folder.path());
+        let kept = folder.path().join(format!("trace={fixture}/.partials"));
+        let expected = rows_of(&Tables::by_rank(folder.path(), &views), &views);
+        assert!(!kept.exists(), "nobody asked to keep anything");
+        // Half by the one process, half by another; in the end a question finds all.
+        for level in 0..levels {
+            for place in [1, 0] {
+                Tables::with_partials(folder.path(), &views).keep_share(level, place, 2);
+            }
+        }
+        assert_eq!(files(&kept).len(), 2 * views.len(), "types that a file cannot hold");
+        let found = rows_of(&without_events(folder.path(), &views), &views);
+        let pairs = views.iter().zip(expected.iter().zip(&found));
+        let differ = pairs.filter(|(_, (expected, found))| expected != found);
+        differ
+            .map(|(view, (a, b))| format!("{} of {fixture}:\n{a}\n{b}", view.header.name))
+            .collect()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Metrics that read tables of events: each of them anew, for each question.
+const READERS: [&str; 8] = [
+    // Each duration counts by itself: kernels above a limit, and a median.
+    "compute_bound_fraction_pct",
+    "copy_bandwidth_gb_per_s",
+    // The work of a step, event by event, over all ranks.
+    "critical_path",
+    // The last calls of all ranks.
+    "hang_suspects",
+    // What ran while a link was busiest.
+    "nvlink_throughput_gb_per_s",
+    // What each rank computes while it waits for another.
+    "straggler",
+    "straggler_by_rank",
+    "straggler_score",
+];
+
+/// What the query of a file reads of tables of events, also through views that are not kept.
+fn events_of<'a>(file: &'a SqlFile, seen: &mut BTreeSet<&'a str>) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    // Outside of comments and texts.
+    let lines = file.query().lines().map(|line| line.split("--").next().unwrap_or_default());
+    let code: Vec<&str> = lines.flat_map(|line| line.split('\'').step_by(2)).collect();
+    let words: BTreeSet<&str> =
+        code.into_iter().flat_map(|code| code.split(|c| !is_word(c))).collect();
+    let inputs: Vec<&str> = file.header.inputs().filter(|i| words.contains(i)).collect();
+    inputs.into_iter().any(|input| match registry().view(input) {
+        Some(view) if view.header.by_rank && view.header.materialize => false,
+        Some(view) => seen.insert(input) && events_of(view, seen),
+        None => EVENTS.contains(&input),
+    })
+}
+
+#[test]
+fn metrics_read_what_is_kept_and_no_events() {
+    let metrics: Vec<&SqlFile> = registry().metrics().collect();
+    let reads = |metric: &&&SqlFile| events_of(metric, &mut BTreeSet::new());
+    let readers: Vec<&str> =
+        metrics.iter().filter(reads).map(|metric| metric.header.name.as_str()).collect();
+    assert_eq!(readers, READERS);
+    let metrics: Vec<&SqlFile> = metrics
+        .into_iter()
+        .filter(|m| !READERS.contains(&&*m.header.name) && m.header.checks.is_empty())
+        .collect();
+    let failures = in_parallel(&FIXTURES[..8], |fixture| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        build(fixture, folder.path());
+        let directory = folder.path().join(format!("trace={fixture}"));
+        let ask = |tables: Tables| {
+            let of = |metric: &&SqlFile| tables.result(&directory, metric);
+            metrics.iter().map(of).collect::<Vec<_>>()
+        };
+        let before = ask(Tables::with_partials(folder.path(), &metrics));
+        let after = ask(without_events(folder.path(), &metrics));
+        let pairs = metrics.iter().zip(before.iter().zip(&after));
+        let differ = pairs.filter(|(_, (before, after))| before != after);
+        let say = |(metric, (a, b)): (&&SqlFile, (_, _))| {
+            format!("{} of {fixture}:\n{a:?}\n{b:?}", metric.header.name)
+        };
+        differ.map(say).collect()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ccl_sql::engine::diagnose::diagnose;
-use ccl_sql::engine::metric::Params;
-use ccl_sql::engine::{Engine, ResultRow, Selection, Settings, directories, rows};
+use ccl_sql::engine::metric::{self, Params};
+use ccl_sql::engine::{Engine, ResultRow, Selection, Settings, Share, directories, rows};
 use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
 use ccl_sql::sql_text::{sql_name, sql_string};
@@ -110,12 +110,53 @@ impl Tables {
     /// # Panics
     /// When there is no trace.
     pub fn by_rank(data: &Path, files: &[&SqlFile]) -> Self {
-        let Self { engine } = Self::keeping(data, files);
+        Self::one_by_one(data, files, false)
+    }
+
+    /// The same; what was computed of each rank is kept beside the trace, and read from there.
+    ///
+    /// # Panics
+    /// When there is no trace.
+    pub fn with_partials(data: &Path, files: &[&SqlFile]) -> Self {
+        Self::one_by_one(data, files, true)
+    }
+
+    fn one_by_one(data: &Path, files: &[&SqlFile], partials: bool) -> Self {
         let store = Store::new(data);
         let directory = directories(&store, &store.traces()).expect("the trace is there").remove(0);
-        let engine = engine.in_parts(0, 0);
+        let data = data.to_owned();
+        let settings = Settings { threads: 1, partials, data, ..Settings::default() };
+        let folders = [directory.clone()];
+        let engine = Engine::open(&folders, registry(), &settings).expect("DuckDB starts");
+        let engine = engine.keeping(files).in_parts(0, 0);
+        engine.lock_down().expect("files of others are locked away");
         engine.show(vec![Selection { directory, source: None, rows: 0 }]).expect("it is shown");
         Self { engine }
+    }
+
+    /// Takes the rows of a table away, for whoever asks from now on.
+    ///
+    /// # Panics
+    /// When there is no such table.
+    pub fn empty(&self, table: &str) {
+        self.engine.make(table).expect("the table can be made");
+        let columns = format!("CREATE OR REPLACE TEMP TABLE {table} AS FROM {table} LIMIT 0");
+        self.engine.connection.execute_batch(&columns).expect("a table");
+    }
+
+    /// Keeps what is of a share of the ranks: the first of two, and so on.
+    ///
+    /// # Panics
+    /// When it cannot be computed.
+    pub fn keep_share(&self, level: usize, place: usize, of: usize) {
+        self.engine.keep_share(level, Share { place, of }).expect("it can be computed");
+    }
+
+    /// What a metric says of the one trace, which lies in `directory`; or the error.
+    pub fn result(&self, directory: &Path, metric: &SqlFile) -> Result<Value, String> {
+        let manifest = Manifest::read(directory).map_err(|e| e.to_string())?;
+        let result = metric::run(&self.engine, &manifest, metric, &Params::new());
+        result.map(|result| result.json()).map_err(|e| e.to_string())
     }
 
     /// No trace, and values of metrics as comparisons read them.
