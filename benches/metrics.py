@@ -5,7 +5,8 @@
 
 For each JOB (a folder or file), and for a job of 8 ranks and 1 GB made of SOURCE as in
 benches/run.py: `ccl-sql metric --all` and `ccl-sql report` on the ingested trace, and `json.load`
-of its files in Python, in turn. Prints medians of wall time, CPU time and peak memory, their ratio,
+of its files in Python, in turn. The next question has no answers, and finds what is kept of each
+rank. Prints medians of wall time, CPU time and peak memory, their ratio,
 the slowest metrics by themselves, and how many answer. What views in parts take counts for the
 first metric that reads one. JOB files that are no JSON are measured without the peer.
 """
@@ -42,16 +43,27 @@ def bench(job, options):
     found = Bench(options.binary, options.dir)
     report = [*ccl, "report", "job", "--no-cache", "--format", "json", "-o", data / "report.json",
               "--force", "-q"]
+    answers = data / "trace=job" / ".answers"
+
+    def with_partials(command):
+        answers.unlink(missing_ok=True)
+        return measure([word for word in command if word != "--no-cache"])
+
+    # What is of each rank is kept from here on.
+    for command in (every, report):
+        with_partials([*command, "-q"])
     cases = [("ccl-sql metric --all", lambda: measure([*every, "-q"])),
-             ("ccl-sql report", lambda: measure(report))]
+             ("ccl-sql metric --all, next question", lambda: with_partials([*every, "-q"])),
+             ("ccl-sql report", lambda: measure(report)),
+             ("ccl-sql report, next question", lambda: with_partials(report))]
     if files:
         load = [sys.executable, "-c", LOAD, *files]
         cases.append(("json.load of the files", lambda: measure(load)))
     found.run(cases, options.runs)
     found.ratio("metric --all / json.load, CPU (at most 1)", cases[0][0], cases[-1][0], 1)
     results = json.loads(out.read_text())
-    answers = sum(result["value"] is not None for result in results)
-    print(f"{answers} of {len(results)} metrics answer")
+    values = sum(result["value"] is not None for result in results)
+    print(f"{values} of {len(results)} metrics answer")
     text = subprocess.run([*every, "-v"], check=True, capture_output=True, text=True).stderr
     times = [(int(ms), name) for name, ms in re.findall(r"^(\S+) of job: (\d+) ms$", text, re.M)]
     if len(times) != len(results):
@@ -61,7 +73,7 @@ def bench(job, options):
         print(f"    {name:40} {ms:5} ms")
     found.fact("slowest metric", f"`{slowest[0][1]}`, {slowest[0][0]} ms")
     found.page(options, f"The whole catalogue: `{options.source.name}`",
-               f"{len(results)} metrics of {size / 1e6:.0f} MB of JSON; {answers} answer.")
+               f"{len(results)} metrics of {size / 1e6:.0f} MB of JSON; {values} answer.")
 
 
 def main():

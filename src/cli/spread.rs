@@ -25,7 +25,7 @@ const MANY_TRACES: usize = 8;
 const LEAST_MB: u64 = 256;
 
 /// Rows of a trace of which one task computes what is of each rank, about.
-const ROWS_OF_SHARE: u64 = 1_000_000;
+const ROWS_OF_SHARE: u64 = 250_000;
 
 /// Rows of a trace that a question holds in a megabyte, about.
 const ROWS_OF_MB: u64 = 8_000;
