@@ -5,7 +5,7 @@
 //! column `args.KEY` is the argument KEY; together they become the JSON of `args`. The file
 //! `metric_results.csv` is no table of the trace: it holds what metrics say of it, for comparisons.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use ccl_sql::derive::{Derive, ToDerive};
@@ -33,11 +33,43 @@ const TEXT_ARGS: [&str; 7] = [
     "Out split size",
 ];
 
+/// Names a folder of traces that were made before: who runs the same cases again and again does not
+/// make them each time.
+const MADE: &str = "CCL_SQL_FIXTURES";
+
 /// Makes `<data>/trace=<case>` from a fixture.
 ///
 /// # Panics
 /// When the fixture is no fixture, or cannot be turned into tables.
 pub fn build(case: &str, data: &Path) {
+    let Some(made) = std::env::var_os(MADE).map(PathBuf::from) else { return make(case, data) };
+    let place = made.join(case);
+    if !place.is_dir() {
+        let aside = tempfile::tempdir_in(&made).expect("the folder can be written");
+        make(case, aside.path());
+        // Another process may have made it meanwhile.
+        let _ = std::fs::rename(aside.path(), &place);
+    }
+    let trace = format!("trace={case}");
+    copy(&place.join(&trace), &data.join(&trace)).expect("the trace can be copied");
+}
+
+/// Copies a folder and what lies below.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let path = entry?.path();
+        let target = to.join(name(&path));
+        if path.is_dir() {
+            copy(&path, &target)?
+        } else {
+            std::fs::copy(&path, &target).map(|_| ())?
+        }
+    }
+    Ok(())
+}
+
+fn make(case: &str, data: &Path) {
     let folder = project().join("tests/fixtures").join(case);
     let directory = data.join(format!("trace={case}"));
     std::fs::create_dir_all(&directory).expect("the data directory can be written");
