@@ -63,6 +63,7 @@ impl Context {
             spill_limit: self.global.spill_limit.clone(),
             partials: !self.global.no_cache,
             strange: false,
+            tiny: false,
             own_process: self.own_process,
             data: self.store.path.clone(),
             interrupt: self.interrupt.clone(),
