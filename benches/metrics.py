@@ -50,8 +50,8 @@ def bench(job, options):
         return measure([word for word in command if word != "--no-cache"])
 
     # What is of each rank is kept from here on.
-    for command in (every, report):
-        with_partials([*command, "-q"])
+    for command in ([*every, "-q"], report):
+        with_partials(command)
     cases = [("ccl-sql metric --all", lambda: measure([*every, "-q"])),
              ("ccl-sql metric --all, next question", lambda: with_partials([*every, "-q"])),
              ("ccl-sql report", lambda: measure(report)),
