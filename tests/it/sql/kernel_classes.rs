@@ -34,8 +34,8 @@ fn tables(connection: &Connection, csv: &Csv) {
             "CREATE TABLE kernel_names AS SELECT * FROM (VALUES {}) AS t(trace, {});
              CREATE VIEW kernel_times AS
                  SELECT trace, source, class, name, op_name, 1 AS dur_ns FROM kernel_names;
-             CREATE VIEW device_events AS
-                 SELECT trace, source, class, name, hlo_category FROM kernel_names;",
+             CREATE VIEW _category_sums AS
+                 SELECT trace, class, name, hlo_category FROM kernel_names WHERE source = 'xla';",
             rows.join(", "),
             csv.columns.join(", ")
         ))
@@ -212,8 +212,8 @@ fn a_name_has_one_class() {
                  ('t', 'kineto', 'compute', 'silent', NULL, 5),
                  ('u', 'kineto', 'compute', 'opaque', 'aten::add', 1)
              ) AS k(trace, source, class, name, op_name, dur_ns);
-             CREATE TABLE device_events AS SELECT trace, source, class, name, NULL AS hlo_category
-                 FROM kernel_times;",
+             CREATE TABLE _category_sums AS SELECT trace, class, name, NULL AS hlo_category
+                 FROM kernel_times WHERE source = 'xla';",
         )
         .expect("the tables can be made");
     views(&connection);
