@@ -46,7 +46,7 @@ use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
 use crate::store::held::hold;
-use crate::store::manifest::{Manifest, identity};
+use crate::store::manifest::{Manifest, identity, stamp};
 use crate::store::scratch::Scratch;
 
 /// A connection whose tables hold some traces.
@@ -82,6 +82,8 @@ pub struct Engine<'r> {
 struct Held {
     path: PathBuf,
     identity: Option<(u64, u64)>,
+    /// The stamp of its manifest, where it was asked for.
+    stamp: Option<String>,
 }
 
 /// A trace whose rows the tables hold.
@@ -254,7 +256,7 @@ impl<'r> Engine<'r> {
         let held = parent.and_then(|parent| hold(directory, &parent));
         let (path, identity) =
             held.map_or_else(|| (directory.to_owned(), now), |(path, of)| (path, Some(of)));
-        let held = Held { path: path.clone(), identity };
+        let held = Held { path: path.clone(), identity, stamp: None };
         self.held.borrow_mut().insert(directory.to_owned(), held);
         path
     }
@@ -263,6 +265,17 @@ impl<'r> Engine<'r> {
     pub fn identity_of(&self, directory: &Path) -> Option<(u64, u64)> {
         self.held(directory);
         self.held.borrow().get(directory).and_then(|held| held.identity)
+    }
+
+    /// The stamp of the trace that is read from a directory.
+    fn stamp_of(&self, directory: &Path) -> Option<String> {
+        let path = self.held(directory);
+        let mut all = self.held.borrow_mut();
+        let held = all.get_mut(directory)?;
+        if held.stamp.is_none() {
+            held.stamp = stamp(&path);
+        }
+        held.stamp.clone()
     }
 
     /// Forgets the tables where another trace took the place of one that is held.
