@@ -11,6 +11,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use crate::cli::candidates::{areas, beginning, metrics, names, traces};
 use crate::cli::version;
 use crate::cli::which::Which;
+use crate::engine::Share;
 use crate::export::select::{self, Ranks};
 use crate::report::Format as Form;
 use crate::report::diagnosis::LEAST_PCT;
@@ -459,10 +460,10 @@ pub struct AnswerArgs {
     #[arg(value_name = "KIND/NAME", required = true)]
     pub names: Vec<String>,
     /// Not the answers, but what they read of a share of the ranks: of 0/4 to 3/4 all
-    #[arg(long, value_name = "I/M", value_parser = Which::parse)]
-    pub share: Option<Which>,
+    #[arg(long, value_name = "I/M", value_parser = Which::share)]
+    pub share: Option<Share>,
     /// With --share: how often all ranks have been gone through before
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "share")]
     pub level: usize,
     /// The trace, by name
     #[arg(long, value_name = "TRACE")]

@@ -9,9 +9,8 @@ use crate::cli::args::{AnswerArgs, Engine};
 use crate::cli::context::Context;
 use crate::cli::engine::{Part, run_all};
 use crate::cli::errors::Errors;
-use crate::cli::which::Which;
 use crate::engine::metric::Params;
-use crate::engine::{Engine as Database, Share, is_small};
+use crate::engine::{Engine as Database, is_small};
 use crate::error::{Error, Result};
 use crate::input::place::absolute;
 use crate::registry::SqlFile;
@@ -154,10 +153,7 @@ pub fn answer(context: &Context, args: &AnswerArgs) -> Result<(), Errors> {
         .with_diagnoses(&diagnoses);
     for directory in &directories {
         match args.share {
-            Some(Which::Share { i, of }) => {
-                batch.keep_share(directory, args.level, Share { place: i, of })?;
-            }
-            Some(Which::One(_)) => return Err(Error::new("usage", "a share is I/M").into()),
+            Some(share) => batch.keep_share(directory, args.level, share)?,
             None => batch.trace(directory).map(|_| ())?,
         }
     }
