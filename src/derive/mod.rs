@@ -26,7 +26,7 @@ use crate::derive::files::{
 use crate::derive::host::HostTimes;
 use crate::derive::share::{Limits, Share};
 use crate::engine::limits::memory_mb;
-use crate::engine::select;
+use crate::engine::{TINY_ROWS, select};
 use crate::error::{Error, Result, io};
 use crate::pool::lock;
 use crate::registry::header::Header;
@@ -34,7 +34,7 @@ use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, Made, TABLES};
 use crate::spool::parquet::TableWriter;
 use crate::sql_text::{sql_name, sql_path};
-use crate::store::files::rank_folder;
+use crate::store::files::{has_fewer_rows, rank_folder};
 
 /// Ranks whose events are looked at together, at most: each has a file of its own, and planning
 /// costs as much for one as for all.
@@ -110,13 +110,16 @@ struct Place<'a> {
 }
 
 impl Derive<'_> {
-    fn limits(&self) -> Limits<'_> {
-        Limits { memory_limit: &self.memory_limit, threads: self.threads }
+    /// What all that is made of a trace may take.
+    fn limits(&self, what: &ToDerive<'_>) -> Result<Limits<'_>> {
+        let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
+        let threads = if self.threads == 0 && is_tiny { 1 } else { self.threads };
+        Ok(Limits { memory_limit: &self.memory_limit, threads, is_tiny })
     }
 
     /// A connection for sorting and joining, which knows the data that derived files read.
-    fn connection(&self, share: Share, work: &Path) -> Result<Connection> {
-        let connection = self.limits().connection(share, work)?;
+    fn connection(&self, limits: &Limits<'_>, share: Share, work: &Path) -> Result<Connection> {
+        let connection = limits.connection(share, work)?;
         for data in self.registry.derived_data() {
             connection.execute_batch(&format!(
                 "CREATE VIEW {} AS {}",
@@ -128,8 +131,9 @@ impl Derive<'_> {
     }
 
     /// A connection with nothing beside it.
-    fn alone(&self, work: &Path) -> Result<Connection> {
-        self.connection(self.limits().alone(), work)
+    fn alone(&self, what: &ToDerive<'_>) -> Result<Connection> {
+        let limits = self.limits(what)?;
+        self.connection(&limits, limits.alone(), what.work)
     }
 
     /// Runs a statement that makes a table. Some joins do not spill all that they hold, and each
@@ -179,25 +183,33 @@ impl Derive<'_> {
     fn make_parts(
         &self,
         what: &ToDerive<'_>,
-        side_by_side: usize,
-        share: Share,
+        connection: &Connection,
         parts: &[Part],
     ) -> Result<()> {
         let (by_rank, over_ranks) = self.files();
         let by_rank = &by_rank;
         let over_ranks = &read_by(&over_ranks);
+        let alone = |parts: &[&Part]| -> Result<()> {
+            let place = Place { connection, beside: Beside::Nothing, work: what.work };
+            parts.iter().try_for_each(|part| self.part(what, &place, by_rank, over_ranks, part))
+        };
+        let limits = &self.limits(what)?;
+        let (side_by_side, share) = limits.shares(connection, parts.len())?;
+        if side_by_side == 1 {
+            return alone(&parts.iter().collect::<Vec<_>>());
+        }
         let (next, aside) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let beside = if side_by_side > 1 { Beside::Others } else { Beside::Nothing };
+        let beside = Beside::Others;
         let work = |place: usize| -> Result<()> {
             let work = what.work.join(format!("part-{place}"));
             std::fs::create_dir_all(&work).map_err(|e| io(&work, &e))?;
-            let mut connection = self.connection(share, &work)?;
+            let mut connection = self.connection(limits, share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let place = Place { connection: &connection, beside, work: &work };
                 match self.part(what, &place, by_rank, over_ranks, part) {
-                    Err(e) if beside == Beside::Others && e.code == "limit" => {
+                    Err(e) if e.code == "limit" => {
                         lock(&aside).push(part);
-                        connection = self.connection(share, &work)?;
+                        connection = self.connection(limits, share, &work)?;
                     }
                     Err(e) => {
                         // The others make no more.
@@ -220,13 +232,7 @@ impl Derive<'_> {
             ended.fold(first, Result::and)
         })?;
         let aside = std::mem::take(&mut *lock(&aside));
-        if aside.is_empty() {
-            return Ok(());
-        }
-        let connection = self.alone(what.work)?;
-        let place = Place { connection: &connection, beside: Beside::Nothing, work: what.work };
-        let mut alone = aside.into_iter();
-        alone.try_for_each(|part| self.part(what, &place, by_rank, over_ranks, part))
+        alone(&aside)
     }
 
     /// Makes what each of the ranks of a part says by itself: one file of each table.
@@ -350,10 +356,9 @@ impl Derive<'_> {
     }
 
     fn all(&self, what: &ToDerive<'_>) -> Result<()> {
-        let connection = self.alone(what.work)?;
+        let connection = self.alone(what)?;
         let Some(to_make) = self.list(&connection, what)? else { return Ok(()) };
-        let (side_by_side, share) = self.limits().shares(&connection, to_make.len())?;
-        self.make_parts(what, side_by_side, share, &to_make)?;
+        self.make_parts(what, &connection, &to_make)?;
         self.make_across(&connection, what)
     }
 
@@ -368,7 +373,7 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn parts(&self, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
-        self.list(&self.alone(what.work)?, what)
+        self.list(&self.alone(what)?, what)
     }
 
     fn list(&self, connection: &Connection, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
@@ -404,7 +409,7 @@ impl Derive<'_> {
     /// `sql` or `io`.
     pub fn make_part(&self, what: &ToDerive<'_>, part: &Part) -> Result<()> {
         let (by_rank, over_ranks) = self.files();
-        let connection = self.alone(what.work)?;
+        let connection = self.alone(what)?;
         let place = Place { connection: &connection, beside: Beside::Nothing, work: what.work };
         self.part(what, &place, &by_rank, &read_by(&over_ranks), part)
     }
@@ -414,7 +419,7 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn across(&self, what: &ToDerive<'_>) -> Result<()> {
-        let connection = self.alone(what.work)?;
+        let connection = self.alone(what)?;
         self.make_across(&connection, what)
     }
 

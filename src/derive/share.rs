@@ -33,6 +33,8 @@ pub(super) struct Limits<'a> {
     pub(super) memory_limit: &'a str,
     /// Threads; 0 for one per core.
     pub(super) threads: usize,
+    /// Whether all tables are tiny, so that a query is planned longer than it runs.
+    pub(super) is_tiny: bool,
 }
 
 impl Limits<'_> {
@@ -43,7 +45,12 @@ impl Limits<'_> {
             (None, "") => format!("{}MB", self.default_mb()),
             (None, given) => given.to_owned(),
         };
-        let settings = Settings { threads: share.threads, memory_limit, ..Settings::default() };
+        let settings = Settings {
+            threads: share.threads,
+            memory_limit,
+            tiny: self.is_tiny,
+            ..Settings::default()
+        };
         let connection = connect(&settings)?;
         let spill = sql_string(&work.join("spill").to_string_lossy());
         connection.execute_batch(&format!("SET temp_directory = {spill}"))?;

@@ -30,8 +30,8 @@ use duckdb::Connection;
 
 pub(crate) use self::admit::one_select;
 use self::admit::{explained, select_only};
-use self::connect::{FEW_ROWS, TINY_ROWS};
-pub use self::connect::{Settings, connect, is_small};
+use self::connect::FEW_ROWS;
+pub use self::connect::{Settings, TINY_ROWS, connect, is_small};
 use self::interrupt::Interrupt;
 use self::lacking::without_files;
 pub use self::partials::Share;
