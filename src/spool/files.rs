@@ -13,7 +13,7 @@ use crate::pool::Pool;
 use crate::schema::table;
 use crate::spool::events::{HostRangeRow, LaunchRow};
 use crate::spool::launches::{Found, HostRange, Launch, Launches, Parts, some};
-use crate::spool::parquet::{BATCH_ROWS, Effort, Sink};
+use crate::spool::parquet::{BATCH_ROWS, Effort, Sink, Stay};
 use crate::spool::rows::{Rows, schema_without};
 use crate::spool::sort_rows::Sorter;
 use crate::spool::splice::{Lacks, Splicer, each_batch};
@@ -76,7 +76,12 @@ impl Spool {
         let file = |name: &str| folder.join(format!("{name}.parquet"));
         let device = Sorter::new(folder, schema(TABLES[DEVICE]), &["class", "ts_ns", "event_id"]);
         Self {
-            sinks: TABLES.map(|t| Sink::new(file(t.0), schema(t), budget.file)),
+            sinks: std::array::from_fn(|table| {
+                // Host events stay as they are written here.
+                let stay = if table == HOST { Stay::Kept } else { Stay::OnTheWay };
+                let of = TABLES[table];
+                Sink::new(file(of.0), schema(of), budget.file, stay)
+            }),
             effort: budget.file,
             device: device.with_run_bytes(budget.sort_bytes),
             classes: BTreeMap::new(),
@@ -149,7 +154,11 @@ impl Spool {
         let (folder, schema, effort) = (&self.folder, batch.schema(), self.effort);
         let of = self.classes.entry(class).or_insert_with(|| {
             let path = folder.join(format!("device-{class}.parquet"));
-            Class { sink: Sink::new(path.clone(), schema, effort), path, last: i64::MIN }
+            Class {
+                sink: Sink::new(path.clone(), schema, effort, Stay::OnTheWay),
+                path,
+                last: i64::MIN,
+            }
         });
         if effort == Effort::None || times[0] < of.last || !times.is_sorted() {
             return self.device.push(batch);

@@ -10,7 +10,8 @@ use arrow::datatypes::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{
-    EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion,
+    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr,
+    WriterVersion,
 };
 use parquet::schema::types::ColumnPath;
 
@@ -60,6 +61,26 @@ impl Effort {
 /// How Parquet files are written: zstd; dictionaries for what repeats, differences for times and
 /// ids, plain text for arguments; minima and maxima where a query prunes by them.
 pub fn properties(schema: &SchemaRef, effort: Effort) -> WriterPropertiesPtr {
+    Arc::new(builder(schema, effort).build())
+}
+
+/// [`properties`] of a file that holds these rows alone. What is short is not compressed: to set up
+/// zstd, here and in the reader, takes longer than the column.
+fn properties_of(batch: &RecordBatch, effort: Effort, stay: Stay) -> WriterProperties {
+    let schema = batch.schema();
+    let mut properties = builder(&schema, effort);
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        let is_short = column.null_count() == column.len()
+            || column.to_data().get_slice_memory_size().is_ok_and(|bytes| bytes < stay.short());
+        if is_short {
+            let path = ColumnPath::from(field.name().as_str());
+            properties = properties.set_column_compression(path, Compression::UNCOMPRESSED);
+        }
+    }
+    properties.build()
+}
+
+fn builder(schema: &SchemaRef, effort: Effort) -> WriterPropertiesBuilder {
     let mut properties = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("level 1 exists")))
@@ -87,22 +108,44 @@ pub fn properties(schema: &SchemaRef, effort: Effort) -> WriterPropertiesPtr {
             properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
         }
     }
-    Arc::new(properties.build())
+    properties
 }
 
-/// Writes batches of one schema to one file. The file appears with the first batch; without rows
-/// there is none.
+/// What becomes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stay {
+    /// It is read once, and gone.
+    OnTheWay,
+    /// It is a file of a trace.
+    Kept,
+}
+
+impl Stay {
+    /// Bytes of a column that are not compressed where the file has one batch.
+    fn short(self) -> usize {
+        match self {
+            Self::OnTheWay => 64 << 10,
+            Self::Kept => 512,
+        }
+    }
+}
+
+/// Writes batches of one schema to one file. The file appears with the second batch, or at the end;
+/// without rows there is none.
 pub struct FileWriter {
     path: PathBuf,
     schema: SchemaRef,
     effort: Effort,
+    stay: Stay,
+    /// The first batch, until there is another: most files of small ranks have one.
+    first: Option<RecordBatch>,
     writer: Option<ArrowWriter<File>>,
 }
 
 impl FileWriter {
     /// For batches of this schema.
-    pub fn new(path: PathBuf, schema: SchemaRef, effort: Effort) -> Self {
-        Self { path, schema, effort, writer: None }
+    fn new(path: PathBuf, schema: SchemaRef, effort: Effort, stay: Stay) -> Self {
+        Self { path, schema, effort, stay, first: None, writer: None }
     }
 
     /// Adds the rows of a batch.
@@ -113,37 +156,48 @@ impl FileWriter {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            none => {
-                let file = File::create(&self.path).map_err(|e| io(&self.path, &e))?;
-                let properties = properties(&self.schema, self.effort);
-                none.insert(ArrowWriter::try_new(
-                    file,
-                    self.schema.clone(),
-                    Some((*properties).clone()),
-                )?)
-            }
-        };
+        if self.writer.is_none() {
+            let Some(first) = self.first.take() else {
+                self.first = Some(batch.clone());
+                return Ok(());
+            };
+            self.open(builder(&self.schema, self.effort).build())?;
+            self.encode(&first)?;
+        }
+        self.encode(batch)
+    }
+
+    fn here(&self, error: impl Into<Error>) -> Error {
+        error.into().at(self.path.display().to_string())
+    }
+
+    fn open(&mut self, properties: WriterProperties) -> Result<()> {
+        let file = File::create(&self.path).map_err(|e| io(&self.path, &e))?;
+        self.writer = Some(ArrowWriter::try_new(file, self.schema.clone(), Some(properties))?);
+        Ok(())
+    }
+
+    fn encode(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
         let mut written = writer.write(batch);
         if written.is_ok() && writer.in_progress_size() > self.effort.group_bytes() {
             written = writer.flush();
         }
-        written.map_err(|e| Error::from(e).at(self.path.display().to_string()))
+        written.map_err(|e| self.here(e))
     }
 
     /// Closes the file; its path when there were rows.
     ///
     /// # Errors
     /// `io` when the file cannot be written.
-    pub fn finish(self) -> Result<Option<PathBuf>> {
-        match self.writer {
-            None => Ok(None),
-            Some(writer) => {
-                writer.close().map_err(|e| Error::from(e).at(self.path.display().to_string()))?;
-                Ok(Some(self.path))
-            }
+    pub fn finish(mut self) -> Result<Option<PathBuf>> {
+        if let Some(first) = self.first.take() {
+            self.open(properties_of(&first, self.effort, self.stay))?;
+            self.encode(&first)?;
         }
+        let Some(writer) = self.writer.take() else { return Ok(None) };
+        writer.close().map_err(|e| self.here(e))?;
+        Ok(Some(self.path))
     }
 }
 
@@ -157,7 +211,7 @@ impl TableWriter {
     /// For the columns of `table` without those named in `without`.
     pub fn new(table: &'static Table, without: &[&str], path: PathBuf) -> Self {
         let rows = Rows::new(table, without);
-        let file = FileWriter::new(path, rows.schema().clone(), Effort::Usual);
+        let file = FileWriter::new(path, rows.schema().clone(), Effort::Usual, Stay::Kept);
         Self { rows, file }
     }
 
@@ -211,8 +265,8 @@ const SINK_DEPTH: usize = 4;
 
 impl Sink {
     /// For batches of this schema.
-    pub fn new(path: PathBuf, schema: SchemaRef, effort: Effort) -> Arc<Self> {
-        let file = Some(FileWriter::new(path, schema, effort));
+    pub fn new(path: PathBuf, schema: SchemaRef, effort: Effort, stay: Stay) -> Arc<Self> {
+        let file = Some(FileWriter::new(path, schema, effort, stay));
         let batches = std::collections::VecDeque::new();
         Arc::new(Self {
             waiting: Mutex::new(Waiting { batches, running: false, file, error: None }),

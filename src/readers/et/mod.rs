@@ -23,7 +23,7 @@ use crate::readers::et::node::Nodes;
 use crate::readers::log::{Log, Severity};
 use crate::readers::share::Share;
 use crate::schema::table;
-use crate::spool::parquet::{BATCH_ROWS, Effort, Sink};
+use crate::spool::parquet::{BATCH_ROWS, Effort, Sink, Stay};
 use crate::spool::rows::Rows;
 use crate::spool::totals::Totals;
 
@@ -67,7 +67,7 @@ pub fn read_bytes(
     let rows_of = |name: &str, without: &[&str]| {
         let rows = Rows::new(table(name).expect("the table is in the schema"), without);
         let path = folder.join(format!("{name}.parquet"));
-        let sink = Sink::new(path, rows.schema().clone(), Effort::Usual);
+        let sink = Sink::new(path, rows.schema().clone(), Effort::Usual, Stay::OnTheWay);
         (rows, sink)
     };
     let (rows, sink) = rows_of("et_nodes", &["rank"]);
