@@ -3,8 +3,8 @@
 
     benches/growth.py [--dir DIR] [--binary PATH] [--only WORD,WORD] [--quick]
 
-Ranks, traces of a data directory, events, steps, groups, names of kernels, findings, and stacks of
-Python are doubled, each alone. Every command may have 256 open files (`ulimit -n 256`). The time of
+Ranks, traces of a data directory, events, steps, groups, names of kernels, findings, stacks of
+Python, and calls of each of 64 ranks are doubled, each alone. Every command may have 256 open files (`ulimit -n 256`). The time of
 a command is that of its CPU. An exponent is the slope of the last three points on logarithms: 1 is
 linear; a cost that does not depend on the size makes it smaller.
 """
@@ -35,7 +35,10 @@ GROWTHS = {
     "names": ([1000 * 2**n for n in range(7)], [1000, 2000, 4000]),
     "findings": ([1000 * 2**n for n in range(7)], [1000, 2000, 4000]),
     "stacks": ([1000 * 2**n for n in range(7)], [1000, 2000, 4000]),
+    "calls": ([1000 * 2**n for n in range(7)], [250, 500, 1000]),
 }
+#: Ranks that make the same calls.
+CALLERS = 64
 
 
 class Rank:
@@ -89,7 +92,7 @@ class Rank:
 def make(what, size, job):
     """Writes the files of a job that has so much of something."""
     job.mkdir(parents=True)
-    ranks = size if what == "ranks" else 1
+    ranks = {"ranks": size, "calls": CALLERS}.get(what, 1)
     for number in range(ranks):
         rank = Rank(number, ranks, size if what == "groups" else 1)
         steps = {"steps": size, "groups": size, "events": size // 28}.get(what, 4)
@@ -106,6 +109,8 @@ def make(what, size, job):
                 rank.slice("python_function", f"model.py({n % 500}): layer_{frame}",
                            rank.now + frame, 40.0 - 2 * frame, 1)
             rank.now += 50
+        for n in range(size if what == "calls" else 0):
+            rank.call()
         rank.write(job / f"rank{number}.json")
 
 

@@ -76,7 +76,7 @@ impl Keys {
 /// picoseconds are known, each bound is rounded down by itself, so that their loss does not add up.
 /// On a rank without any device, the spans of the communication on the host (gloo).
 ///
-/// `busy` is given what is merged of devices: source, rank, span.
+/// `ranks` follow each other. `busy` is given what is merged of devices: source, rank, span.
 pub(crate) fn busy_intervals(
     connection: &Connection,
     ranks: &[i64],
@@ -88,12 +88,11 @@ pub(crate) fn busy_intervals(
              ts_ns + dur_ns + coalesce(ts_ps + dur_ps, 0) // 1000 AS end_ns
          FROM device_events
          WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph') AND dur_ns IS NOT NULL";
-    let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
+    let (Some(first), Some(last)) = (ranks.first(), ranks.last()) else { return Ok(()) };
     let on_hosts = format!(
         "SELECT source, rank, device, 'comm' AS class, ts_ns, ts_ns + dur_ns AS end_ns
          FROM _collective_events
-         WHERE device IS NULL AND rank IN ({})",
-        list.join(", ")
+         WHERE device IS NULL AND rank BETWEEN {first} AND {last}"
     );
     for (spans, is_device) in [(on_devices, true), (&*on_hosts, false)] {
         let keys = Keys::new(connection, spans)?;

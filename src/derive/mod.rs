@@ -491,7 +491,12 @@ fn read_by<'a>(files: &[&'a SqlFile]) -> BTreeSet<&'a str> {
     named.chain(COUNTED).collect()
 }
 
-/// Makes ingested tables visible, those of these names: of all ranks, or of some.
+fn has_ranks(table: &schema::Table) -> bool {
+    table.columns.iter().any(|column| column.name == "rank")
+}
+
+/// Makes ingested tables visible, those of these names: of all ranks, or of some that follow each
+/// other.
 fn show(
     directory: &Path,
     connection: &Connection,
@@ -511,9 +516,9 @@ fn show(
                     files_of(directory, &format!("{}/{}", table.name, rank_folder(rank)))
                 })
                 .collect(),
-            Some(ranks) if table.columns.iter().any(|c| c.name == "rank") => {
-                let list: Vec<String> = ranks.iter().map(i64::to_string).collect();
-                only = format!(" WHERE rank IN ({}) OR rank IS NULL", list.join(", "));
+            Some([first, .., last] | [first @ last]) if has_ranks(table) => {
+                // They follow each other: a list of many is compared one by one.
+                only = format!(" WHERE rank BETWEEN {first} AND {last} OR rank IS NULL");
                 schema::files(directory, table)
             }
             _ => schema::files(directory, table),
