@@ -66,6 +66,8 @@ pub struct Engine<'r> {
     large_from: u64,
     events_at_a_time: i64,
     made: RefCell<BTreeSet<String>>,
+    /// Views that are there, of other traces: what they read is to be made before they are read.
+    left: RefCell<BTreeSet<String>>,
     locked: Cell<bool>,
     interrupt: Interrupt,
     /// Longest that a statement may take.
@@ -157,7 +159,8 @@ impl<'r> Engine<'r> {
             partials: settings.partials.then(|| settings.data.clone()),
             large_from: FEW_ROWS,
             events_at_a_time: EVENTS_AT_A_TIME,
-            made: RefCell::new(BTreeSet::new()),
+            made: RefCell::default(),
+            left: RefCell::default(),
             locked: Cell::new(false),
             interrupt: settings.interrupt.clone(),
             timeout: settings.timeout,
@@ -185,6 +188,7 @@ impl<'r> Engine<'r> {
             large_from: self.large_from,
             events_at_a_time: self.events_at_a_time,
             made: self.made.clone(),
+            left: self.left.clone(),
             locked: self.locked.clone(),
             interrupt: self.interrupt.clone(),
             timeout: self.timeout,
@@ -297,17 +301,31 @@ impl<'r> Engine<'r> {
         Ok(())
     }
 
-    /// Makes the tables hold these traces only.
+    /// Makes the tables hold these traces only. Views say the same of any trace, and stay.
     ///
     /// # Errors
     /// `sql` when DuckDB cannot forget what it showed before.
     pub fn show(&self, traces: Vec<Selection>) -> Result<()> {
         for name in std::mem::take(&mut *self.made.borrow_mut()) {
             let kind = self.kind(&name);
-            self.connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", sql_name(&name)))?;
+            if kind == "VIEW" && self.registry.view(&name).is_some() {
+                self.left.borrow_mut().insert(name);
+            } else {
+                self.drop(kind, &name)?;
+            }
         }
         *self.shown.borrow_mut() = traces;
         Ok(())
+    }
+
+    /// Drops the view of another trace, in whose place a table comes.
+    fn forget(&self, name: &str) -> Result<()> {
+        if self.left.borrow_mut().remove(name) { self.drop("VIEW", name) } else { Ok(()) }
+    }
+
+    fn drop(&self, kind: &str, name: &str) -> Result<()> {
+        let sql = format!("DROP {kind} IF EXISTS {}", sql_name(name));
+        Ok(self.connection.execute_batch(&sql)?)
     }
 
     /// Makes again what was made, for other traces, or where a transaction took it back.
@@ -316,6 +334,8 @@ impl<'r> Engine<'r> {
     /// `sql` when a view cannot be made.
     pub fn make_again(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
         self.made.borrow_mut().clear();
+        let left = self.left.borrow().clone();
+        left.iter().try_for_each(|name| self.forget(name))?;
         names.into_iter().try_for_each(|name| self.make(&name))
     }
 
@@ -370,6 +390,14 @@ impl<'r> Engine<'r> {
             return self.make_in_parts(level);
         }
         self.made.borrow_mut().insert(name.to_owned());
+        let outcome = self.make_one(name);
+        if outcome.is_err() {
+            self.made.borrow_mut().remove(name);
+        }
+        outcome
+    }
+
+    fn make_one(&self, name: &str) -> Result<()> {
         if let Some(table) = schema::table(name) {
             return self.make_table(table);
         }
@@ -381,9 +409,13 @@ impl<'r> Engine<'r> {
                 .hint("`ccl-sql list tables` shows them")
         })?;
         self.make_inputs(view)?;
+        let kind = self.kind(name);
+        if kind == "VIEW" && self.left.borrow_mut().remove(name) {
+            return Ok(());
+        }
+        self.forget(name)?;
         // A view of a user's folder could hold more than a query.
         self.admit_file(view, view.query())?;
-        let kind = self.kind(name);
         let sql = format!("CREATE OR REPLACE {kind} {} AS {}", sql_name(name), view.query());
         self.connection.execute_batch(&sql).map_err(|e| self.explained(view, e))
     }

@@ -169,6 +169,7 @@ impl<'r> Engine<'r> {
     pub(super) fn make_in_parts(&self, up_to: usize) -> Result<()> {
         for level in 0..=up_to {
             let mut views = self.views_on(level);
+            views.iter().try_for_each(|view| self.forget(&view.header.name))?;
             views.retain(|view| !self.take_kept(view));
             for view in self.compute(&views, Share::ALL, "")? {
                 self.made.borrow_mut().insert(view.header.name.clone());

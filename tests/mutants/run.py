@@ -269,7 +269,8 @@ def run(mutant, cases, folder, made, tests, program):
     changed.unlink()
     changed.write_text(mutant.text)
     env = {**os.environ, "CCL_SQL_TREE": str(tree / "sql"), "CCL_SQL_PROGRAM": str(program),
-           "CARGO_MANIFEST_DIR": str(ROOT), "RUST_BACKTRACE": "0", "TMPDIR": str(tree)}
+           "CARGO_MANIFEST_DIR": str(ROOT), "CCL_SQL_FIRST": "1", "RUST_BACKTRACE": "0",
+           "TMPDIR": str(tree)}
     # Tables of the cases are the same for all mutants that no table is made by.
     if mutant.file.relative_to(ROOT / "sql").parts[0] in ("metrics", "views", "diagnoses"):
         env["CCL_SQL_FIXTURES"] = str(made)
