@@ -14,7 +14,7 @@ use crate::engine::diagnose::Diagnosed;
 use crate::engine::kept::{self, Answer};
 use crate::engine::metric::{MetricResult, Params};
 use crate::engine::rows::Rows;
-use crate::engine::{Engine, Selection, Share, interrupt, key};
+use crate::engine::{Engine, Selection, Settings, Share, interrupt, key};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
@@ -41,6 +41,8 @@ pub struct Batch<'a, 'c> {
     mode: ProfileMode,
     directories: &'a [PathBuf],
     engine: Option<Engine<'c>>,
+    /// Whether the database gets little memory: no question was in need of more yet.
+    is_modest: bool,
     steps: Steps,
 }
 
@@ -55,7 +57,18 @@ impl<'a, 'c> Batch<'a, 'c> {
     ) -> Self {
         let steps = Steps::new(context.global.quiet, files.len() * directories.len());
         let (views, diagnoses) = (&[], &[]);
-        Self { context, files, views, diagnoses, params, mode, directories, engine: None, steps }
+        Self {
+            context,
+            files,
+            views,
+            diagnoses,
+            params,
+            mode,
+            directories,
+            engine: None,
+            is_modest: context.global.memory_limit.is_empty(),
+            steps,
+        }
     }
 
     /// Views whose rows are asked for beside the metrics.
@@ -292,8 +305,16 @@ impl<'a, 'c> Batch<'a, 'c> {
         if let Some(answer) = kept::get(&trace.cache, &key, trace.manifest, file) {
             return Ok(Ok(answer));
         }
-        let engine = self.shown(trace)?;
-        let outcome = ahead::answer(&engine, trace.manifest, file, self.params).map(of_kind);
+        let mut engine = self.shown(trace)?;
+        let mut outcome = ahead::answer(&engine, trace.manifest, file, self.params);
+        if self.is_modest && outcome.as_ref().is_err_and(Error::is_of_memory) {
+            // The limits of a database are locked.
+            drop(engine);
+            (self.is_modest, trace.shown) = (false, false);
+            engine = self.shown(trace)?;
+            outcome = ahead::answer(&engine, trace.manifest, file, self.params);
+        }
+        let outcome = outcome.map(of_kind);
         match &outcome {
             Ok(answer) => {
                 self.engine = Some(engine);
@@ -325,7 +346,8 @@ impl<'a, 'c> Batch<'a, 'c> {
                 let registry = &self.context.registry;
                 let rows = |directory: &PathBuf| Some(Manifest::parse(directory).ok()?.row_count());
                 let most = self.directories.iter().map(|d| rows(d).unwrap_or(u64::MAX)).max();
-                let settings = self.context.settings().for_rows(most.unwrap_or(0));
+                let settings = Settings { modest: self.is_modest, ..self.context.settings() };
+                let settings = settings.for_rows(most.unwrap_or(0));
                 let files: Vec<&SqlFile> = self.asked().collect();
                 let engine = Engine::open(self.directories, registry, &settings)?.keeping(&files);
                 // The lock first: views of a user's folder are bound behind it too.

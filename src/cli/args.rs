@@ -66,8 +66,10 @@ pub struct Global {
     /// Threads, and files read at a time [default: one per core; one for `task`]
     #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
-    /// Memory for sorting and joining, e.g. 1GB [default: 144MB to ingest, with more than two
-    /// threads 100MB for each; 80 % of RAM to query, 4GB at most with --sql-dir or --sandbox]
+    /// Memory for sorting and joining, e.g. 1GB [default: 120MB to ingest, with more than two
+    /// threads 100MB for each; 1GB to ask metrics and views, with more than four threads 250MB for
+    /// each, and more where that is too little; else 80 % of RAM, 4GB at most with --sql-dir or
+    /// --sandbox]
     #[arg(long, global = true, value_name = "SIZE", default_value = "", hide_default_value = true)]
     pub memory_limit: String,
     /// Longest that a query may take, 0 for no limit [default: none; 300 with --sql-dir]

@@ -62,6 +62,7 @@ impl Context {
             timeout: self.global.timeout.map(Duration::from_secs),
             spill_limit: self.global.spill_limit.clone(),
             partials: !self.global.no_cache,
+            modest: false,
             strange: false,
             tiny: false,
             own_process: self.own_process,

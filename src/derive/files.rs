@@ -1,12 +1,14 @@
 //! The files of derived tables: written, found, and taken over from an earlier ingest.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use duckdb::Connection;
 
 use crate::error::{Result, io};
 use crate::registry::header::Header;
-use crate::schema;
+use crate::schema::{self, TABLES, Table};
+use crate::spool::parquet::ranks;
 use crate::sql_text::{sql_name, sql_string};
 
 /// Options of `COPY` for derived tables.
@@ -51,6 +53,35 @@ pub(crate) fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
         .collect();
     out.sort();
     out
+}
+
+/// Files of the tables that hold several ranks each, with the least and the greatest of them.
+pub(crate) struct RankFiles(BTreeMap<&'static str, Vec<(PathBuf, Option<(i64, i64)>)>>);
+
+impl RankFiles {
+    /// Those of a trace directory.
+    ///
+    /// # Errors
+    /// `io` when one cannot be read.
+    pub(crate) fn of(directory: &Path, names: &BTreeSet<&str>) -> Result<Self> {
+        let has_ranks = |table: &&Table| table.columns.iter().any(|c| c.name == "rank");
+        let several = |table: &&Table| names.contains(table.name) && !table.by_rank;
+        let mut out = BTreeMap::new();
+        for table in TABLES.iter().filter(several).filter(has_ranks) {
+            let files = schema::files(directory, table).into_iter();
+            let files = files.map(|file| ranks(&file).map(|of| (file, of)));
+            out.insert(table.name, files.collect::<Result<_>>()?);
+        }
+        Ok(Self(out))
+    }
+
+    /// Those that may hold rows of the ranks from the first to the last, or of no rank; None where
+    /// the files of a table are not apart by ranks.
+    pub(crate) fn with(&self, table: &str, first: i64, last: i64) -> Option<Vec<PathBuf>> {
+        let is_read = |of: &Option<(i64, i64)>| of.is_none_or(|(a, b)| a <= last && first <= b);
+        let files = self.0.get(table)?.iter().filter(|(_, of)| is_read(of));
+        Some(files.map(|(file, _)| file.clone()).collect())
+    }
 }
 
 /// The files of one part, as an earlier ingest made them.

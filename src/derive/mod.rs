@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::derive::busy::busy_intervals;
 use crate::derive::files::{
-    WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
+    RankFiles, WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
 };
 use crate::derive::host::HostTimes;
-use crate::derive::share::{Limits, Share};
+use crate::derive::share::{Limits, Share, ranks_open};
 use crate::engine::limits::memory_mb;
 use crate::engine::{TINY_ROWS, select};
 use crate::error::{Error, Result, io};
@@ -107,6 +107,7 @@ struct Place<'a> {
     beside: Beside,
     /// A folder for files on the way.
     work: &'a Path,
+    files: &'a RankFiles,
 }
 
 impl Derive<'_> {
@@ -189,12 +190,14 @@ impl Derive<'_> {
         let (by_rank, over_ranks) = self.files();
         let by_rank = &by_rank;
         let over_ranks = &read_by(&over_ranks);
+        let files = &RankFiles::of(what.directory, &read_by(by_rank))?;
         let alone = |parts: &[&Part]| -> Result<()> {
-            let place = Place { connection, beside: Beside::Nothing, work: what.work };
+            let place = Place { connection, beside: Beside::Nothing, work: what.work, files };
             parts.iter().try_for_each(|part| self.part(what, &place, by_rank, over_ranks, part))
         };
         let limits = &self.limits(what)?;
-        let (side_by_side, share) = limits.shares(connection, parts.len())?;
+        let most_ranks = parts.iter().map(|part| part.ranks.len()).max().unwrap_or(1);
+        let (side_by_side, share) = limits.shares(connection, parts.len(), most_ranks)?;
         if side_by_side == 1 {
             return alone(&parts.iter().collect::<Vec<_>>());
         }
@@ -205,7 +208,7 @@ impl Derive<'_> {
             std::fs::create_dir_all(&work).map_err(|e| io(&work, &e))?;
             let mut connection = self.connection(limits, share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let place = Place { connection: &connection, beside, work: &work };
+                let place = Place { connection: &connection, beside, work: &work, files };
                 match self.part(what, &place, by_rank, over_ranks, part) {
                     Err(e) if e.code == "limit" => {
                         lock(&aside).push(part);
@@ -245,8 +248,8 @@ impl Derive<'_> {
         part: &Part,
     ) -> Result<()> {
         let Part { ranks, name: part, .. } = part;
-        let Place { connection, beside, work } = *place;
-        show(what.directory, connection, &read_by(by_rank), Some(ranks))?;
+        let Place { connection, beside, work, files } = *place;
+        show(what.directory, connection, &read_by(by_rank), Some((ranks, files)))?;
         for file in by_rank {
             self.make(connection, beside, file)?;
             let query = kept_columns(&file.header.name);
@@ -282,7 +285,7 @@ impl Derive<'_> {
 }
 
 /// The ranks of a trace, in parts that are looked at together, with their rows.
-fn ranks_together(connection: &Connection) -> Result<Vec<(Vec<i64>, i64)>> {
+fn ranks_together(connection: &Connection, most: usize) -> Result<Vec<(Vec<i64>, i64)>> {
     let mut statement = connection.prepare(
         "SELECT r.rank, coalesce(d.calls, 0), coalesce(d.events, 0) + coalesce(h.ranges, 0)
          FROM (SELECT DISTINCT rank FROM ranks) AS r
@@ -302,7 +305,7 @@ fn ranks_together(connection: &Connection) -> Result<Vec<(Vec<i64>, i64)>> {
         let (rank, of_calls, of_rows): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         match parts.last_mut() {
             Some((part, rows))
-                if part.len() < RANKS_AT_A_TIME
+                if part.len() < most
                     && calls + of_calls <= CALLS_AT_A_TIME
                     && *rows + of_rows <= ROWS_AT_A_TIME =>
             {
@@ -383,7 +386,8 @@ impl Derive<'_> {
         // them, and not at all where none of the few has changed.
         let names = tables_by_rank(&by_rank);
         let of_over_ranks = read_by(&over_ranks);
-        let parts = ranks_together(connection)?;
+        let most = RANKS_AT_A_TIME.min(ranks_open()).max(1);
+        let parts = ranks_together(connection, most)?;
         if parts.is_empty() {
             return Ok(None);
         }
@@ -410,7 +414,9 @@ impl Derive<'_> {
     pub fn make_part(&self, what: &ToDerive<'_>, part: &Part) -> Result<()> {
         let (by_rank, over_ranks) = self.files();
         let connection = self.alone(what)?;
-        let place = Place { connection: &connection, beside: Beside::Nothing, work: what.work };
+        let files = &RankFiles::of(what.directory, &read_by(&by_rank))?;
+        let (beside, work) = (Beside::Nothing, what.work);
+        let place = Place { connection: &connection, beside, work, files };
         self.part(what, &place, &by_rank, &read_by(&over_ranks), part)
     }
 
@@ -491,24 +497,20 @@ fn read_by<'a>(files: &[&'a SqlFile]) -> BTreeSet<&'a str> {
     named.chain(COUNTED).collect()
 }
 
-fn has_ranks(table: &schema::Table) -> bool {
-    table.columns.iter().any(|column| column.name == "rank")
-}
-
 /// Makes ingested tables visible, those of these names: of all ranks, or of some that follow each
 /// other.
 fn show(
     directory: &Path,
     connection: &Connection,
     names: &BTreeSet<&str>,
-    ranks: Option<&[i64]>,
+    of: Option<(&[i64], &RankFiles)>,
 ) -> Result<()> {
     let wanted = |t: &&schema::Table| t.made == Made::Ingest && names.contains(t.name);
     for table in TABLES.iter().filter(wanted) {
         let mut only = String::new();
-        let files = match ranks {
+        let files = match of {
             // What is of no rank may be of any of them.
-            Some(ranks) if table.by_rank => ranks
+            Some((ranks, _)) if table.by_rank => ranks
                 .iter()
                 .map(|rank| Some(*rank))
                 .chain([None])
@@ -516,10 +518,15 @@ fn show(
                     files_of(directory, &format!("{}/{}", table.name, rank_folder(rank)))
                 })
                 .collect(),
-            Some([first, .., last] | [first @ last]) if has_ranks(table) => {
-                // They follow each other: a list of many is compared one by one.
-                only = format!(" WHERE rank BETWEEN {first} AND {last} OR rank IS NULL");
-                schema::files(directory, table)
+            // They follow each other: a list of many is compared one by one.
+            Some(([first, .., last] | [first @ last], files)) => {
+                match files.with(table.name, *first, *last) {
+                    Some(files) => {
+                        only = format!(" WHERE rank BETWEEN {first} AND {last} OR rank IS NULL");
+                        files
+                    }
+                    None => schema::files(directory, table),
+                }
             }
             _ => schema::files(directory, table),
         };

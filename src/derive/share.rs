@@ -18,6 +18,18 @@ const THREAD_MB: usize = 100;
 /// Megabytes that a part has at least where parts are made side by side.
 const PART_MB: usize = 60;
 
+/// Files that are open for other things than the tables of parts.
+const OTHER_FILES: u64 = 64;
+/// Files of a rank that are open together, about: a query reads some tables several times.
+const FILES_OF_A_RANK: u64 = 4;
+
+/// Ranks whose files the process may have open.
+pub(super) fn ranks_open() -> usize {
+    use rustix::process::{Resource, getrlimit};
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(most.saturating_sub(OTHER_FILES) / FILES_OF_A_RANK).unwrap_or(usize::MAX)
+}
+
 /// What a connection may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
@@ -80,10 +92,16 @@ impl Limits<'_> {
 
     /// How many parts are made side by side, and what each may take. Two parts on a thread each
     /// take a third less work than one on two threads and then the other.
-    pub(super) fn shares(&self, connection: &Connection, parts: usize) -> Result<(usize, Share)> {
+    pub(super) fn shares(
+        &self,
+        connection: &Connection,
+        parts: usize,
+        most_ranks: usize,
+    ) -> Result<(usize, Share)> {
         let threads = self.all_threads();
         let memory_mb = memory_mb(connection)?.unwrap_or(MEMORY_MB);
-        let side_by_side = parts.min(threads).min(memory_mb / PART_MB).max(1);
+        let by_files = ranks_open() / most_ranks.max(1);
+        let side_by_side = parts.min(threads).min(memory_mb / PART_MB).min(by_files).max(1);
         let share = Share {
             threads: threads / side_by_side,
             memory_mb: (side_by_side > 1).then_some(memory_mb / side_by_side),

@@ -50,6 +50,9 @@ pub struct Settings {
     pub data: PathBuf,
     /// Whether the rows of views in parts are kept beside their traces.
     pub partials: bool,
+    /// Whether queries get little memory where nobody says how much. They put the rest on the disk;
+    /// who needs it in memory is to be asked again without.
+    pub modest: bool,
     /// Whether statements of a stranger are among those that run.
     pub strange: bool,
     /// Whether the process is the program's own, and may get limits.

@@ -12,6 +12,9 @@ use crate::registry::Registry;
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// Memory for sorting and joining where nobody says how much, in MB.
 const MEMORY_MB: usize = 4000;
+/// The same of questions whose queries put the rest on the disk, at least, and of each thread.
+const MODEST_MB: usize = 1000;
+const MODEST_THREAD_MB: usize = 250;
 /// What the process takes beside it at most, in MB: values of functions, results, threads.
 const BESIDE_MB: usize = 2000;
 
@@ -26,20 +29,30 @@ impl Settings {
     }
 }
 
-/// Bounds what statements of a stranger may take of the memory. DuckDB does not count the values
-/// that a function makes: those end at a limit of the process, where that is the program's own.
+/// Bounds what statements of a stranger, and those of modest questions, may take of the memory.
+/// DuckDB does not count the values that a function makes: those of a stranger end at a limit of
+/// the process, where that is the program's own.
 ///
 /// # Errors
 /// `sql` when DuckDB does not say what it may take.
 pub fn bound(connection: &Connection, settings: &Settings) -> Result<()> {
+    let by_default = |most: usize| -> Result<usize> {
+        let own = memory_mb(connection)?.unwrap_or(most);
+        if !settings.memory_limit.is_empty() || own <= most {
+            return Ok(own);
+        }
+        connection.execute_batch(&format!("SET memory_limit = '{most}MB'"))?;
+        Ok(most)
+    };
+    if settings.modest && !settings.strange {
+        let setting = "SELECT current_setting('threads')";
+        let threads: usize = connection.query_row(setting, [], |row| row.get(0))?;
+        by_default(threads.saturating_mul(MODEST_THREAD_MB).max(MODEST_MB))?;
+    }
     if !settings.strange {
         return Ok(());
     }
-    let mut most = memory_mb(connection)?.unwrap_or(MEMORY_MB);
-    if settings.memory_limit.is_empty() && most > MEMORY_MB {
-        most = MEMORY_MB;
-        connection.execute_batch(&format!("SET memory_limit = '{most}MB'"))?;
-    }
+    let most = by_default(MEMORY_MB)?;
     if settings.own_process {
         bound_process(most.saturating_add(most / 8).saturating_add(BESIDE_MB));
     }

@@ -9,10 +9,14 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr,
     WriterVersion,
 };
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnPath;
 
 use crate::error::{Error, Result, io};
@@ -336,9 +340,35 @@ impl Sink {
 /// # Errors
 /// `io` when it cannot be read.
 pub fn count_rows(path: &Path) -> Result<u64> {
-    use parquet::file::reader::FileReader;
+    Ok(u64::try_from(footer(path)?.file_metadata().num_rows()).unwrap_or(0))
+}
+
+/// The least and the greatest rank in a file of a table, from its footer. None where that does not
+/// say it, or some rows are of no rank.
+///
+/// # Errors
+/// `io` when it cannot be read.
+pub fn ranks(path: &Path) -> Result<Option<(i64, i64)>> {
+    let footer = footer(path)?;
+    let of_group = |group: &RowGroupMetaData| {
+        let is_rank = |column: &&ColumnChunkMetaData| column.column_path().string() == "rank";
+        match group.columns().iter().find(is_rank)?.statistics()? {
+            Statistics::Int64(s) if s.null_count_opt() == Some(0) => {
+                Some((*s.min_opt()?, *s.max_opt()?))
+            }
+            _ => None,
+        }
+    };
+    let groups = footer.row_groups().iter().map(of_group);
+    let all: Option<Vec<(i64, i64)>> = groups.collect();
+    Ok(all.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))))
+}
+
+fn footer(path: &Path) -> Result<ParquetMetaData> {
     let file = File::open(path).map_err(|e| io(path, &e))?;
-    let reader = parquet::file::serialized_reader::SerializedFileReader::new(file)
-        .map_err(|e| Error::from(e).at(path.display().to_string()))?;
-    Ok(u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0))
+    let mut reader = ParquetMetaDataReader::new();
+    reader
+        .try_parse(&file)
+        .and_then(|()| reader.finish())
+        .map_err(|e| Error::from(e).at(path.display().to_string()))
 }

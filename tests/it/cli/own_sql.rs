@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::cli::shown::{ingested, shown};
-use crate::support::Place;
+use crate::support::{Place, command, files, project};
 
 /// A metric of the user's own, whose one number is an SQL expression.
 fn own_metric(place: &Place, name: &str, expression: &str) {
@@ -181,6 +181,34 @@ fn a_query_has_limits_of_time_memory_and_disk() {
         let run = place.run(&["sql", "SELECT 1", words[0], words[1]]);
         assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{}", run.stderr);
     }
+}
+
+/// A metric of the program's own gets more than its first gigabyte, unless the user gave a limit.
+#[test]
+fn a_metric_that_needs_more_memory_gets_it() {
+    let place = ingested();
+    let tree = place.input().join("tree");
+    own_metric(&place, "hungry", "(SELECT len(list(i)) FROM range(70000000) AS t (i))");
+    for file in files(&project().join("sql")) {
+        let target = tree.join(file.strip_prefix(project().join("sql")).expect("it lies below"));
+        std::fs::create_dir_all(target.parent().expect("it lies in a folder")).expect("made");
+        std::fs::copy(&file, target).expect("copied");
+    }
+    let hungry = tree.join("metrics/speed/hungry.v1.sql");
+    std::fs::rename(place.input().join("own/hungry.v1.sql"), hungry).expect("moved");
+    let run = |words: &[&str]| {
+        let mut command = command(&place.input());
+        command.env("CCL_SQL_TREE", &tree).arg("--data").arg(place.data());
+        command.args(["metric", "hungry", "--format", "value"]).args(words);
+        command.output().expect("the program can be started")
+    };
+    // On more than four cores the first limit is higher.
+    let most = ["--memory-limit", "1GB"];
+    let refused = String::from_utf8_lossy(&run(&most).stderr).into_owned();
+    assert!(refused.starts_with("error[limit]"), "{refused}");
+    let answered = run(&["--jobs", "2"]);
+    let said = String::from_utf8_lossy(&answered.stderr);
+    assert_eq!(String::from_utf8_lossy(&answered.stdout), "70000000\n", "{said}");
 }
 
 /// DuckDB counts what it sorts and joins, and not the values that a function makes.
