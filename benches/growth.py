@@ -35,7 +35,7 @@ GROWTHS = {
     "names": ([1000 * 2**n for n in range(7)], [1000, 2000, 4000]),
     "findings": ([1000 * 2**n for n in range(7)], [1000, 2000, 4000]),
     "stacks": ([1000 * 2**n for n in range(7)], [1000, 2000, 4000]),
-    "calls": ([1000 * 2**n for n in range(7)], [250, 500, 1000]),
+    "calls": ([1000 * 2**n for n in range(5)], [250, 500, 1000]),
 }
 #: Ranks that make the same calls.
 CALLERS = 64
@@ -137,7 +137,8 @@ def measure(command):
         done.set()
         watcher.join()
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 1):
+        # Where some metrics have no value, the answer is 1.
+        if process.returncode not in ((0, 1) if "metric" in command else (0,)):
             said.seek(0)
             sys.exit(f"{command} failed:\n{said.read().decode(errors='replace')}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000, most[0]

@@ -55,8 +55,11 @@ pub(crate) fn files_of(directory: &Path, name: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Files of the tables that hold several ranks each, with the least and the greatest of them.
-pub(crate) struct RankFiles(BTreeMap<&'static str, Vec<(PathBuf, Option<(i64, i64)>)>>);
+/// A file with the least and the greatest rank in it, where that is known.
+type RankFile = (PathBuf, Option<(i64, i64)>);
+
+/// Files of the tables that hold several ranks each.
+pub(crate) struct RankFiles(BTreeMap<&'static str, Vec<RankFile>>);
 
 impl RankFiles {
     /// Those of a trace directory.
