@@ -21,7 +21,7 @@ const PART_MB: usize = 60;
 /// Files that are open for other things than the tables of parts.
 const OTHER_FILES: u64 = 64;
 /// Files of a rank that are open together, about: a query reads some tables several times.
-const FILES_OF_A_RANK: u64 = 4;
+const FILES_OF_A_RANK: u64 = 2;
 
 /// Ranks whose files the process may have open.
 pub(super) fn ranks_open() -> usize {

@@ -13,8 +13,8 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// Memory for sorting and joining where nobody says how much, in MB.
 const MEMORY_MB: usize = 4000;
 /// The same of questions whose queries put the rest on the disk, at least, and of each thread.
-const MODEST_MB: usize = 1000;
-const MODEST_THREAD_MB: usize = 250;
+const MODEST_MB: usize = 2000;
+const MODEST_THREAD_MB: usize = 500;
 /// What the process takes beside it at most, in MB: values of functions, results, threads.
 const BESIDE_MB: usize = 2000;
 

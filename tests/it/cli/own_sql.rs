@@ -183,12 +183,12 @@ fn a_query_has_limits_of_time_memory_and_disk() {
     }
 }
 
-/// A metric of the program's own gets more than its first gigabyte, unless the user gave a limit.
+/// A metric of the program's own gets more than its first two gigabytes, unless the user gave a limit.
 #[test]
 fn a_metric_that_needs_more_memory_gets_it() {
     let place = ingested();
     let tree = place.input().join("tree");
-    own_metric(&place, "hungry", "(SELECT len(list(i)) FROM range(70000000) AS t (i))");
+    own_metric(&place, "hungry", "(SELECT len(list(i)) FROM range(150000000) AS t (i))");
     for file in files(&project().join("sql")) {
         let target = tree.join(file.strip_prefix(project().join("sql")).expect("it lies below"));
         std::fs::create_dir_all(target.parent().expect("it lies in a folder")).expect("made");
@@ -203,12 +203,12 @@ fn a_metric_that_needs_more_memory_gets_it() {
         command.output().expect("the program can be started")
     };
     // On more than four cores the first limit is higher.
-    let most = ["--memory-limit", "1GB"];
+    let most = ["--memory-limit", "2GB"];
     let refused = String::from_utf8_lossy(&run(&most).stderr).into_owned();
     assert!(refused.starts_with("error[limit]"), "{refused}");
     let answered = run(&["--jobs", "2"]);
     let said = String::from_utf8_lossy(&answered.stderr);
-    assert_eq!(String::from_utf8_lossy(&answered.stdout), "70000000\n", "{said}");
+    assert_eq!(String::from_utf8_lossy(&answered.stdout), "150000000\n", "{said}");
 }
 
 /// DuckDB counts what it sorts and joins, and not the values that a function makes.
