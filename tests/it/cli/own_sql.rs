@@ -183,7 +183,8 @@ fn a_query_has_limits_of_time_memory_and_disk() {
     }
 }
 
-/// A metric of the program's own gets more than its first two gigabytes, unless the user gave a limit.
+/// A metric of the program's own gets more than its first two gigabytes, unless the user gave a
+/// limit.
 #[test]
 fn a_metric_that_needs_more_memory_gets_it() {
     let place = ingested();
