@@ -184,6 +184,7 @@ impl Derive<'_> {
     fn make_parts(
         &self,
         what: &ToDerive<'_>,
+        limits: &Limits<'_>,
         connection: &Connection,
         parts: &[Part],
     ) -> Result<()> {
@@ -195,7 +196,6 @@ impl Derive<'_> {
             let place = Place { connection, beside: Beside::Nothing, work: what.work, files };
             parts.iter().try_for_each(|part| self.part(what, &place, by_rank, over_ranks, part))
         };
-        let limits = &self.limits(what)?;
         let most_ranks = parts.iter().map(|part| part.ranks.len()).max().unwrap_or(1);
         let (side_by_side, share) = limits.shares(connection, parts.len(), most_ranks)?;
         if side_by_side == 1 {
@@ -359,9 +359,10 @@ impl Derive<'_> {
     }
 
     fn all(&self, what: &ToDerive<'_>) -> Result<()> {
-        let connection = self.alone(what)?;
+        let limits = self.limits(what)?;
+        let connection = self.connection(&limits, limits.alone(), what.work)?;
         let Some(to_make) = self.list(&connection, what)? else { return Ok(()) };
-        self.make_parts(what, &connection, &to_make)?;
+        self.make_parts(what, &limits, &connection, &to_make)?;
         self.make_across(&connection, what)
     }
 

@@ -134,14 +134,17 @@ impl Stay {
     }
 }
 
-/// Writes batches of one schema to one file. The file appears with the second batch, or at the end;
-/// without rows there is none.
+/// Bytes of a batch that waits for another: of a file of many ranks each has several that wait.
+const HELD_BYTES: usize = 256 << 10;
+
+/// Writes batches of one schema to one file. The file appears with the second batch, one that is
+/// long, or at the end; without rows there is none.
 pub struct FileWriter {
     path: PathBuf,
     schema: SchemaRef,
     effort: Effort,
     stay: Stay,
-    /// The first batch, until there is another: most files of small ranks have one.
+    /// The first batch, if it is short, until there is another: most files of small ranks have one.
     first: Option<RecordBatch>,
     writer: Option<ArrowWriter<File>>,
 }
@@ -161,12 +164,13 @@ impl FileWriter {
             return Ok(());
         }
         if self.writer.is_none() {
-            let Some(first) = self.first.take() else {
+            let first = self.first.take();
+            if first.is_none() && batch.get_array_memory_size() <= HELD_BYTES {
                 self.first = Some(batch.clone());
                 return Ok(());
-            };
+            }
             self.open(builder(&self.schema, self.effort).build())?;
-            self.encode(&first)?;
+            first.map_or(Ok(()), |first| self.encode(&first))?;
         }
         self.encode(batch)
     }

@@ -82,6 +82,26 @@ fn a_view_is_the_same_rank_by_rank() {
     assert!(empty.is_empty(), "no fixture has rows of {empty:?}");
 }
 
+/// Views stay where the next trace is shown, and become tables where that is large.
+#[test]
+fn a_trace_is_the_same_whatever_was_shown_before_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let traces = ["critical_path_ranks", "fsdp2_two_layers"];
+    traces.iter().for_each(|trace| build(trace, folder.path()));
+    let (views, metrics): (Vec<_>, Vec<_>) = (views(), registry().metrics().collect());
+    let alone = traces.map(|trace| {
+        let tables = Tables::keeping(folder.path(), &[]);
+        tables.show(folder.path(), trace, 10);
+        rows_of(&tables, &views)
+    });
+    assert!(alone[0] != alone[1]);
+    let tables = Tables::in_turn(folder.path(), &metrics);
+    for (trace, rows) in [(0, 10), (1, 10), (0, 100), (1, 10), (1, 100), (0, 10)] {
+        tables.show(folder.path(), traces[trace], rows);
+        assert_eq!(rows_of(&tables, &views), alone[trace], "{} with {rows}", traces[trace]);
+    }
+}
+
 /// Tables that have a row for each event, or nearly so.
 const EVENTS: [&str; 6] =
     ["busy_intervals", "device_events", "flows", "host_events", "host_ranges", "launches"];

@@ -134,6 +134,24 @@ impl Tables {
         Self { engine }
     }
 
+    /// Traces that are shown in turn; those of 100 rows or more are looked at rank by rank.
+    ///
+    /// # Panics
+    /// When DuckDB does not start.
+    pub fn in_turn(data: &Path, files: &[&SqlFile]) -> Self {
+        let Self { engine } = Self::keeping(data, files);
+        Self { engine: engine.in_parts(100, 0) }
+    }
+
+    /// Shows one trace, as if it had so many rows.
+    ///
+    /// # Panics
+    /// When what was shown before cannot be forgotten.
+    pub fn show(&self, data: &Path, trace: &str, rows: u64) {
+        let directory = Store::new(data).directory(trace);
+        self.engine.show(vec![Selection { directory, source: None, rows }]).expect("it is shown");
+    }
+
     /// Takes the rows of a table away, for whoever asks from now on.
     ///
     /// # Panics
