@@ -339,7 +339,7 @@ fn engine(text: &str) -> Result<Engine, String> {
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// Folders, files or URLs with traces, as of `ingest`. -o is the folder of the plan
+    /// Folders, files or URLs with traces, as of `ingest`. -o is the folder of the plan, or its URL
     /// [default: a hidden one in the data directory]
     #[arg(value_name = "PATH", required_unless_present = "rank")]
     pub paths: Vec<PathBuf>,
@@ -369,7 +369,7 @@ pub struct TaskArgs {
     /// Step of the plan
     #[arg(value_enum)]
     pub step: TaskStep,
-    /// Folder of the plan
+    /// Folder or URL of the plan
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
     /// Number of the task, or I/M for a share of all: 0/4 to 3/4 are all of four shares [default:

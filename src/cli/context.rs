@@ -42,16 +42,29 @@ impl Context {
     pub fn new(global: Global, watcher: Watcher) -> Result<Self> {
         Ok(Self {
             printer: Printer::new(&global),
-            store: match is_remote(&global.data) {
-                true => Store::at_url(&global.data, &cache(&global)?, cache_size(&global)?)?,
-                false => Store::new(&global.data),
-            },
+            store: store_at(&global, &global.data)?,
             registry: Registry::load(global.sql_dir.as_deref())?,
             interrupt: Interrupt::default(),
             watcher,
             own_process: false,
             global,
         })
+    }
+
+    /// The data directory at a path or a URL.
+    ///
+    /// # Errors
+    /// `usage` for a URL that may not be given.
+    pub fn store_at(&self, data: &Path) -> Result<Store> {
+        store_at(&self.global, data)
+    }
+
+    /// The folder for what is fetched from object stores.
+    ///
+    /// # Errors
+    /// `usage` where there is none.
+    pub fn cache_dir(&self) -> Result<PathBuf> {
+        cache(&self.global)
     }
 
     /// Limits of a connection, as the options say.
@@ -140,10 +153,19 @@ impl Context {
     pub fn on_disk(&self) -> Result<()> {
         match self.store.mirror {
             None => Ok(()),
-            Some(_) => Err(Error::new("usage", "tasks share a data directory on a disk")
-                .at(self.store.shown())
-                .hint("give a folder that all machines have with --data DIR")),
+            Some(_) => {
+                Err(Error::new("usage", "machines that answer share a data directory on a disk")
+                    .at(self.store.shown())
+                    .hint("give a folder that all machines have with --data DIR"))
+            }
         }
+    }
+}
+
+fn store_at(global: &Global, data: &Path) -> Result<Store> {
+    match is_remote(data) {
+        true => Store::at_url(data, &cache(global)?, cache_size(global)?),
+        false => Ok(Store::new(data)),
     }
 }
 

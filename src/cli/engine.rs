@@ -30,9 +30,9 @@ pub fn ingest(
     paths: &[PathBuf],
     options: &Options,
 ) -> Result<(), Errors> {
-    context.on_disk()?;
-    let plan = Plan::make(None, paths, &context.store, options, &context.derive())?;
-    run(context, engine, plan.folder.as_os_str(), "")?;
+    let cache = &|| context.cache_dir();
+    let plan = Plan::make(None, cache, paths, &context.store, options, &context.derive())?;
+    run(context, engine, plan.shown().as_os_str(), "")?;
     let outcome = plan.outcome()?;
     plan.remove()?;
     Errors(say(context, outcome).errors).result()
@@ -74,7 +74,11 @@ fn run(context: &Context, engine: &Engine, plan: &OsStr, input: &str) -> Result<
     if let Some(folder) = &context.global.sql_dir {
         client.arg("--sql-dir").arg(absolute(folder));
     }
+    if let Some(folder) = &context.global.cache_dir {
+        client.arg("--cache-dir").arg(absolute(folder));
+    }
     let sizes = [
+        ("--cache-size", &context.global.cache_size),
         ("--memory-limit", &context.global.memory_limit),
         ("--spill-limit", &context.global.spill_limit),
     ];

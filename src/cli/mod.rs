@@ -187,10 +187,12 @@ fn wrong_line(error: &clap::Error) -> Error {
 /// `usage` for a command that works on a disk alone; those of the store.
 pub(crate) fn prepare(context: &Context, command: &Command) -> Result<()> {
     match command {
-        Command::Schema(_) | Command::Check(_) | Command::Completions(_) | Command::Man(_) => {
-            Ok(())
-        }
-        Command::Plan(_) | Command::Task(_) | Command::Answer(_) => context.on_disk(),
+        Command::Schema(_)
+        | Command::Check(_)
+        | Command::Completions(_)
+        | Command::Man(_)
+        | Command::Task(_) => Ok(()),
+        Command::Answer(_) => context.on_disk(),
         _ => context.store.sync(),
     }
 }

@@ -11,8 +11,8 @@ use crate::derive::Derive;
 use crate::error::{Error, Result};
 use crate::ingest::options::Options;
 use crate::ingest::plan::{Listing, Open, Plan, Step};
-use crate::input::place::absolute;
 use crate::report::units::human;
+use crate::store::Store;
 
 /// Runs `plan`: the folder of the plan is the result.
 ///
@@ -21,7 +21,8 @@ use crate::report::units::human;
 pub fn plan(context: &Context, args: &PlanArgs) -> Result<()> {
     let options = Options { force: context.global.force, ..options(context, &args.reading) };
     let (folder, derive) = (context.global.output.as_deref(), context.derive());
-    let plan = Plan::make(folder, &args.paths, &context.store, &options, &derive)?;
+    let cache = &|| context.cache_dir();
+    let plan = Plan::make(folder, cache, &args.paths, &context.store, &options, &derive)?;
     let (files, bytes) = plan.to_read();
     let is_new = plan.list()?.tasks.len() == files;
     context.printer.note(&format!(
@@ -31,7 +32,7 @@ pub fn plan(context: &Context, args: &PlanArgs) -> Result<()> {
         if is_new || files == 0 { "" } else { "; the plan was begun, and goes on" },
     ));
     // `-o` is the folder itself.
-    context.printer.stdout(format!("{}\n", plan.folder.display()).as_bytes()).map(|_| ())
+    context.printer.stdout(format!("{}\n", plan.shown().display()).as_bytes()).map(|_| ())
 }
 
 /// Runs `task`.
@@ -39,8 +40,9 @@ pub fn plan(context: &Context, args: &PlanArgs) -> Result<()> {
 /// # Errors
 /// Those of the task.
 pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
-    let plan = Plan::open(&absolute(&args.plan), &context.derive())?;
+    let plan = Plan::open(&args.plan, &|| context.cache_dir(), &context.derive())?;
     plan.enter()?;
+    let store = context.store_at(plan.data())?;
     let step = match args.step {
         TaskStep::List => return Ok(list(context, &plan)?),
         TaskStep::Read => Step::Read,
@@ -48,7 +50,7 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
         TaskStep::Derive => Step::Derive,
         TaskStep::Finish => Step::Finish,
     };
-    let one = |n| run(context, &plan, step, n);
+    let one = |n| run(context, (&plan, &store), step, n);
     match (step, args.which) {
         (Step::Layout, None) => one(0)?,
         (Step::Finish, None) => {
@@ -73,11 +75,11 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
     Ok(())
 }
 
-fn run(context: &Context, plan: &Plan, step: Step, n: usize) -> Result<()> {
+fn run(context: &Context, (plan, store): (&Plan, &Store), step: Step, n: usize) -> Result<()> {
     // Whoever runs tasks runs one on each core.
     let threads = context.global.jobs.max(1);
     let derive = Derive { threads, ..context.derive() };
-    plan.run(step, n, (threads, &context.watcher), &derive)
+    plan.run(step, n, (threads, &context.watcher), &derive, store)
 }
 
 /// Prints what can be done now.
@@ -93,7 +95,9 @@ fn list(context: &Context, plan: &Plan) -> Result<()> {
 
 /// The exit code of a task that failed: 75 where it may be tried again.
 pub fn exit_code(errors: &[Error]) -> u8 {
-    let may_pass =
-        |e: &Error| e.is_io() || ["data-dir-locked", "interrupted", "task-early"].contains(&e.code);
+    let may_pass = |e: &Error| {
+        e.is_io()
+            || ["data-dir-locked", "interrupted", "store-conflict", "task-early"].contains(&e.code)
+    };
     if errors.iter().any(may_pass) { 75 } else { 1 }
 }

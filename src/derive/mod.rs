@@ -83,12 +83,22 @@ pub struct Part {
     ranks: Vec<i64>,
     name: String,
     rows: i64,
+    /// Whether the trace has few rows.
+    is_tiny: bool,
 }
 
 impl Part {
     /// Device events and ranges of the host of its ranks.
     pub fn rows(&self) -> u64 {
         self.rows.unsigned_abs()
+    }
+
+    /// Whether some of its ranks may be among those from one to another.
+    pub fn overlaps(&self, (first, last): (i64, i64)) -> bool {
+        match self.ranks[..] {
+            [from, .., to] | [from @ to] => from <= last && first <= to,
+            [] => false,
+        }
     }
 }
 
@@ -112,10 +122,9 @@ struct Place<'a> {
 
 impl Derive<'_> {
     /// What all that is made of a trace may take.
-    fn limits(&self, what: &ToDerive<'_>) -> Result<Limits<'_>> {
-        let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
+    fn limits(&self, is_tiny: bool) -> Limits<'_> {
         let threads = if self.threads == 0 && is_tiny { 1 } else { self.threads };
-        Ok(Limits { memory_limit: &self.memory_limit, threads, is_tiny })
+        Limits { memory_limit: &self.memory_limit, threads, is_tiny }
     }
 
     /// A connection for sorting and joining, which knows the data that derived files read.
@@ -132,8 +141,8 @@ impl Derive<'_> {
     }
 
     /// A connection with nothing beside it.
-    fn alone(&self, what: &ToDerive<'_>) -> Result<Connection> {
-        let limits = self.limits(what)?;
+    fn alone(&self, what: &ToDerive<'_>, is_tiny: bool) -> Result<Connection> {
+        let limits = self.limits(is_tiny);
         self.connection(&limits, limits.alone(), what.work)
     }
 
@@ -359,9 +368,10 @@ impl Derive<'_> {
     }
 
     fn all(&self, what: &ToDerive<'_>) -> Result<()> {
-        let limits = self.limits(what)?;
+        let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
+        let limits = self.limits(is_tiny);
         let connection = self.connection(&limits, limits.alone(), what.work)?;
-        let Some(to_make) = self.list(&connection, what)? else { return Ok(()) };
+        let Some(to_make) = self.list(&connection, what, is_tiny)? else { return Ok(()) };
         self.make_parts(what, &limits, &connection, &to_make)?;
         self.make_across(&connection, what)
     }
@@ -377,10 +387,16 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn parts(&self, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
-        self.list(&self.alone(what)?, what)
+        let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
+        self.list(&self.alone(what, is_tiny)?, what, is_tiny)
     }
 
-    fn list(&self, connection: &Connection, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
+    fn list(
+        &self,
+        connection: &Connection,
+        what: &ToDerive<'_>,
+        is_tiny: bool,
+    ) -> Result<Option<Vec<Part>>> {
         let (by_rank, over_ranks) = self.files();
         show(what.directory, connection, &BTreeSet::from(COUNTED), None)?;
         // What is per rank is made for a few ranks at a time, so that memory does not grow with
@@ -402,7 +418,7 @@ impl Derive<'_> {
                 {
                     take_over(earlier, what.directory, &names, &name)?;
                 }
-                _ => to_make.push(Part { ranks, name, rows }),
+                _ => to_make.push(Part { ranks, name, rows, is_tiny }),
             }
         }
         Ok(Some(to_make))
@@ -414,7 +430,7 @@ impl Derive<'_> {
     /// `sql` or `io`.
     pub fn make_part(&self, what: &ToDerive<'_>, part: &Part) -> Result<()> {
         let (by_rank, over_ranks) = self.files();
-        let connection = self.alone(what)?;
+        let connection = self.alone(what, part.is_tiny)?;
         let files = &RankFiles::of(what.directory, &read_by(&by_rank))?;
         let (beside, work) = (Beside::Nothing, what.work);
         let place = Place { connection: &connection, beside, work, files };
@@ -426,7 +442,7 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn across(&self, what: &ToDerive<'_>) -> Result<()> {
-        let connection = self.alone(what)?;
+        let connection = self.alone(what, has_fewer_rows(what.directory, TINY_ROWS)?)?;
         self.make_across(&connection, what)
     }
 

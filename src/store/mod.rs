@@ -12,7 +12,7 @@ pub mod held;
 pub mod manifest;
 mod mirror;
 pub(crate) mod names;
-mod objects;
+pub(crate) mod objects;
 pub mod publish;
 pub mod scratch;
 pub(crate) mod sync;

@@ -7,6 +7,7 @@
 //! `.partial`, until they are fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,12 +27,15 @@ use crate::store::workspace::RECORDS;
 const INDEX: &str = ".store.json";
 /// The file whose time says when a trace was asked for.
 const USED: &str = ".used";
+/// The beginning of the names of plans that lie in a data directory, and the file of one.
+pub(crate) const PLANS: &str = ".plan-";
+pub(crate) const PLAN: &str = "plan.json";
 /// The largest manifest that is read.
 const MOST_MANIFEST: usize = 256 << 20;
 /// What stands in the place of a manifest that is none, or that names files outside of its trace.
 const UNUSABLE: &str = "the manifest in the object store cannot be used\n";
 /// Requests at a time.
-const AT_A_TIME: usize = 8;
+pub(crate) const AT_A_TIME: usize = 8;
 /// Time in which a trace that was asked for keeps its files: another process may read them.
 const STAYS: Duration = Duration::from_secs(600);
 
@@ -58,9 +62,13 @@ impl Store {
     }
 
     /// The place of the data directory, as the user named it.
+    pub fn given(&self) -> &Path {
+        self.mirror.as_ref().map_or(&self.path, |mirror| &mirror.url)
+    }
+
+    /// The same for people.
     pub fn shown(&self) -> String {
-        let url = self.mirror.as_ref().map(|mirror| &mirror.url);
-        url.unwrap_or(&self.path).display().to_string()
+        self.given().display().to_string()
     }
 
     /// The same as a folder alone: what is put there does not go to the store.
@@ -191,13 +199,10 @@ impl Store {
     pub(super) fn upload(&self, directory: &Path, name: &str) -> Result<()> {
         let Some(mirror) = &self.mirror else { return Ok(()) };
         let mut manifest = Manifest::parse(directory)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let once = crate::hash::sha256_text(&format!("{now} {} {name}", std::process::id()));
-        let at = format!("v={}-{}", &manifest.fingerprint()[..16], &once[..8]);
+        let at = format!("v={}-{}", &manifest.fingerprint()[..16], &once(name)[..8]);
         let to = mirror.folder(name).join(&at);
         manifest.at = Some(at);
-        let files = files_to_send(directory)?;
-        each(AT_A_TIME, &files, |file| remote::send(&directory.join(file), &to.join(file)))?;
+        send_folder(directory, &to)?;
         manifest.replace(directory, &directory.join(".manifest"))?;
         let path = directory.join(manifest::FILE);
         let text = std::fs::read(&path).map_err(|e| io(&path, &e))?;
@@ -239,24 +244,34 @@ impl Store {
         let before = SystemTime::now().checked_sub(older_than).unwrap_or(UNIX_EPOCH);
         let before = before.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut versions: BTreeMap<PathBuf, Vec<(PathBuf, u64)>> = BTreeMap::new();
+        let mut gone = Vec::new();
         for file in remote::below(&mirror.url)?.files {
             let below = file.strip_prefix(&mirror.url).unwrap_or(&file);
             let mut parts = below.iter().filter_map(|part| part.to_str());
             let (Some(trace), Some(version)) = (parts.next(), parts.next()) else { continue };
+            // A task of an ingest that had come to its end may have left something.
+            let of_plan = trace.starts_with(PLANS).then(|| mirror.url.join(trace).join(PLAN));
+            let is_left = match of_plan {
+                Some(plan) => remote::stat(&plan)?.is_none(),
+                None => false,
+            };
             // What is of no trace is nobody's to remove.
-            if !trace.starts_with("trace=") || !is_version(Some(version)) {
+            if !is_left && !(trace.starts_with("trace=") && is_version(Some(version))) {
                 continue;
             }
             if let Some(Found::File(meta)) = remote::stat(&file)?
                 && meta.written_s.is_some_and(|written| written < before)
             {
+                if is_left {
+                    gone.push((file, meta.bytes));
+                    continue;
+                }
                 let folder = mirror.url.join(trace).join(version);
                 versions.entry(folder).or_default().push((file, meta.bytes));
             }
         }
         // The manifests behind the files: what was published meanwhile is named by them.
         remote::forget();
-        let mut gone = Vec::new();
         for (folder, files) in versions {
             let manifest = folder.with_file_name(manifest::FILE);
             let named = match remote::stat(&manifest)? {
@@ -352,6 +367,24 @@ fn complete(mirror: &Mirror, trace: &str, directory: &Path) -> Result<()> {
     }
 }
 
+/// Digits that no other process gives: those of the folder of files that are written once.
+pub(crate) fn once(name: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    // Processes of two machines may have one number, and one clock.
+    let random = RandomState::new().build_hasher().finish();
+    crate::hash::sha256_text(&format!("{now} {random} {name}"))
+}
+
+/// Sends the files of a folder, all but a manifest; their names.
+///
+/// # Errors
+/// Those of the store, and `io`.
+pub(crate) fn send_folder(folder: &Path, to: &Path) -> Result<Vec<String>> {
+    let files = files_to_send(folder)?;
+    each(AT_A_TIME, &files, |file| remote::send(&folder.join(file), &to.join(file)))?;
+    Ok(files)
+}
+
 /// The files of a trace that go to the store, all but the manifest.
 fn files_to_send(directory: &Path) -> Result<Vec<String>> {
     let mut out = Vec::new();
@@ -369,7 +402,10 @@ fn files_to_send(directory: &Path) -> Result<Vec<String>> {
 }
 
 /// Fetches a file of a size that a manifest says, or of any.
-fn fetch(from: &Path, to: &Path, bytes: Option<u64>) -> Result<()> {
+///
+/// # Errors
+/// Those of the store, and `io`.
+pub(crate) fn fetch(from: &Path, to: &Path, bytes: Option<u64>) -> Result<()> {
     match remote::stat(from)? {
         Some(Found::File(meta)) if bytes.is_none_or(|bytes| bytes == meta.bytes) => {
             // Fetched by a command that did not come to its end.
@@ -390,7 +426,7 @@ fn fetch(from: &Path, to: &Path, bytes: Option<u64>) -> Result<()> {
 }
 
 fn replaced(path: &Path) -> Error {
-    Error::new("store-conflict", "the trace was replaced while it was fetched")
+    Error::new("store-conflict", "it was replaced, or removed, while it was fetched")
         .at(path.display().to_string())
         .hint("try again")
 }

@@ -1,5 +1,5 @@
-//! An ingest in tasks, for many machines that share a file system: which tasks there are, and which
-//! of them are done.
+//! An ingest in tasks, for many machines that share a file system or an object store: which tasks
+//! there are, and which of them are done.
 //!
 //! A plan is a folder. Four steps follow each other:
 //! 1. every file is read (a task each);
@@ -11,6 +11,7 @@
 //! is killed leaves nothing that counts, and two of the same do no harm. Where and when tasks run,
 //! and how often they are tried, is the business of whoever runs them.
 
+mod folder;
 mod tasks;
 mod written;
 
@@ -18,8 +19,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use self::written::{DONE, LayoutDone, OUTCOME, PLAN, ReadTask, Written, get, put};
+use self::folder::Folder;
+use self::written::{DONE, LayoutDone, OUTCOME, ReadTask, Written, get};
 use crate::derive::Derive;
 use crate::engine::key::PROGRAM;
 use crate::error::{Error, Result, io};
@@ -31,9 +34,11 @@ use crate::ingest::options::{Options, Outcome};
 use crate::ingest::{given, nothing_found};
 use crate::input::place::absolute;
 use crate::readers::log::Log;
+use crate::remote;
 use crate::store::Store;
 use crate::store::manifest::Stored;
 use crate::store::names::valid_name;
+use crate::store::objects::{PLAN, PLANS};
 use crate::store::sync;
 
 /// Memory that a task needs at most, whatever it reads: an ingest stays below 300 MB.
@@ -41,8 +46,7 @@ const TASK_MB: u64 = 512;
 
 /// An ingest in tasks.
 pub struct Plan {
-    /// The folder of the plan.
-    pub folder: PathBuf,
+    folder: Folder,
     written: Written,
 }
 
@@ -58,6 +62,18 @@ pub enum Step {
     Derive,
     /// Tables over all ranks, manifests, and the traces in their places: one task.
     Finish,
+}
+
+impl Step {
+    /// The name of a task, which is that of its folder.
+    fn task(self, n: usize) -> String {
+        match self {
+            Self::Read => format!("read-{n}"),
+            Self::Layout => "layout".to_owned(),
+            Self::Derive => format!("derive-{n}"),
+            Self::Finish => "finish".to_owned(),
+        }
+    }
 }
 
 /// What is to be done next: tasks that wait for nothing.
@@ -84,11 +100,13 @@ pub struct Open {
 
 impl Plan {
     /// Plans the ingest of paths. A folder that holds this very plan already keeps what is done.
+    /// `cache` is where what is fetched of an object store may lie.
     ///
     /// # Errors
     /// Those of an ingest as a whole, and `io`.
     pub fn make(
         folder: Option<&Path>,
+        cache: &dyn Fn() -> Result<PathBuf>,
         paths: &[PathBuf],
         store: &Store,
         options: &Options,
@@ -102,20 +120,21 @@ impl Plan {
         let here = std::env::current_dir().map_err(|e| io(Path::new("."), &e))?;
         let mut written = Written {
             program: program(derive),
-            folder: Stored(here),
+            // Where nothing is relative, it does not matter.
+            folder: Stored(if has_relative(paths, options) { here } else { PathBuf::new() }),
             paths: paths.iter().cloned().map(Stored).collect(),
             options: options.clone(),
-            data: Stored(absolute(&store.path)),
+            data: Stored(absolute(store.given())),
             made_s: now_s(),
             reads: Vec::new(),
         };
         let folder = match folder {
-            Some(folder) => absolute(folder),
+            Some(folder) => folder.to_owned(),
             None => {
                 let asked = serde_json::to_string(&(&written.folder, &written.paths, options))
                     .map_err(|e| Error::new("usage", format!("a path cannot be kept: {e}")))?;
                 let hash = crate::hash::sha256_text(&asked);
-                absolute(&store.path).join(format!(".plan-{}", &hash[..12]))
+                absolute(store.given()).join(format!("{PLANS}{}", &hash[..12]))
             }
         };
         let mut outcome = Outcome::default();
@@ -128,63 +147,80 @@ impl Plan {
         for job in &jobs {
             written.reads.extend(reads(job, store)?.unwrap_or_default());
         }
-        let plan = Self { folder, written };
-        let before = get::<Written>(&plan.folder.join(PLAN));
-        let goes_on = before.is_ok_and(|before| before.is_same(&plan.written))
-            && !plan.folder.join(OUTCOME).exists();
-        if goes_on {
-            return Self::open(&plan.folder, derive);
+        let mut plan = Self { folder: Folder::at(&folder, cache)?, written };
+        let folder = &plan.folder;
+        let before = folder.has(PLAN)?.then(|| folder.get::<Written>(PLAN)).and_then(Result::ok);
+        if let Some(before) = before.filter(|before| before.is_same(&plan.written))
+            && !folder.has(OUTCOME)?
+        {
+            plan.written = before;
+            return Ok(plan);
         }
-        plan.clear()?;
-        put(&plan.folder.join(PLAN), &plan.written, plan.is_durable())?;
-        if let (true, Some(above)) = (plan.is_durable(), plan.folder.parent()) {
+        folder.clear()?;
+        folder.put(PLAN, &plan.written, plan.is_durable())?;
+        if let (true, Some(above)) = (plan.is_durable(), folder.here.parent()) {
             // A folder that may not be opened is nobody's loss here.
             let _ = sync::folder(above);
         }
         Ok(plan)
     }
 
-    /// The plan in a folder.
+    /// The plan in a folder, or at a URL; `cache` as of [`Self::make`].
     ///
     /// # Errors
     /// `plan-invalid` where there is none, `plan-other` for one of another program or SQL.
-    pub fn open(folder: &Path, derive: &Derive<'_>) -> Result<Self> {
-        let path = folder.join(PLAN);
-        if !path.is_file() {
+    pub fn open(
+        folder: &Path,
+        cache: &dyn Fn() -> Result<PathBuf>,
+        derive: &Derive<'_>,
+    ) -> Result<Self> {
+        remote::forget();
+        let folder = Folder::at(folder, cache)?;
+        let shown = folder.shown().display().to_string();
+        if !folder.has(PLAN)? {
             return Err(Error::new("plan-invalid", "the folder holds no plan")
-                .at(folder.display().to_string())
+                .at(shown)
                 .hint("make one: ccl-sql plan PATH"));
         }
-        let written: Written = get(&path)?;
+        let written: Written = folder.get(PLAN)?;
         if written.program != program(derive) {
             return Err(Error::new(
                 "plan-other",
                 "the plan is of another program, or of other SQL",
             )
-            .at(folder.display().to_string())
+            .at(shown)
             .facts(format!("plan: {}; here: {}", written.program, program(derive)))
             .hint("run the same ccl-sql with the same --sql-dir everywhere, or plan again"));
         }
-        Ok(Self { folder: absolute(folder), written })
+        Ok(Self { folder, written })
+    }
+
+    /// The folder or the URL of the plan.
+    pub fn shown(&self) -> &Path {
+        self.folder.shown()
+    }
+
+    /// The data directory: a folder, or a URL.
+    pub fn data(&self) -> &Path {
+        &self.written.data.0
     }
 
     /// Goes to the folder that relative paths of the plan count from.
     ///
     /// # Errors
-    /// `plan-invalid` where a path is relative and the folder is not there.
+    /// `plan-invalid` where there are such paths, and the folder is not there.
     pub fn enter(&self) -> Result<()> {
-        let is_relative = |path: &Stored| path.0.is_relative();
-        match std::env::set_current_dir(&self.written.folder.0) {
-            Err(e) if self.written.paths.iter().any(is_relative) => Err(Error::new(
-                "plan-invalid",
-                "paths of the plan are relative to a folder that is \
-                                                not here",
-            )
-            .at(self.written.folder.0.display().to_string())
-            .facts(e.to_string())
-            .hint("plan again with absolute paths")),
-            _ => Ok(()),
+        let folder = &self.written.folder.0;
+        if folder.as_os_str().is_empty() {
+            return Ok(());
         }
+        std::env::set_current_dir(folder).map_err(|e| {
+            let why = "paths of the plan are relative to a folder that is not here";
+            Error::new("plan-invalid", why)
+                .at(folder.display().to_string())
+                .facts(e.to_string())
+                .hint("plan again with absolute paths")
+        })
     }
 
     /// What is to be done next.
@@ -192,21 +228,22 @@ impl Plan {
     /// # Errors
     /// `io`, `plan-invalid`.
     pub fn list(&self) -> Result<Listing> {
-        if self.folder.join(OUTCOME).exists() {
+        if self.folder.has(OUTCOME)? {
             return Ok(Listing { step: None, total: 0, tasks: Vec::new() });
         }
         let sizes: Vec<u64> = self.written.reads.iter().map(|task| task.bytes).collect();
-        let reads = self.open_tasks(Step::Read, &sizes);
+        self.folder.look()?;
+        let reads = self.open_tasks(Step::Read, &sizes)?;
         if !reads.tasks.is_empty() {
             return Ok(reads);
         }
         let one = |step| Listing { step: Some(step), total: 1, tasks: vec![task(0, 0)] };
-        if !self.is_done(Step::Layout, 0) {
+        if !self.is_done(Step::Layout, 0)? {
             return Ok(one(Step::Layout));
         }
         let layout = self.laid_out()?;
         let sizes: Vec<u64> = layout.derives.iter().map(|task| task.part.rows()).collect();
-        let derives = self.open_tasks(Step::Derive, &sizes);
+        let derives = self.open_tasks(Step::Derive, &sizes)?;
         if !derives.tasks.is_empty() {
             return Ok(derives);
         }
@@ -235,7 +272,9 @@ impl Plan {
     /// # Errors
     /// `io` where it is not done.
     pub fn outcome(&self) -> Result<Outcome> {
-        get(&self.folder.join(OUTCOME))
+        // It was not there when the plan was made.
+        remote::forget();
+        self.folder.get(OUTCOME)
     }
 
     /// Removes the plan.
@@ -243,7 +282,7 @@ impl Plan {
     /// # Errors
     /// `io`.
     pub fn remove(self) -> Result<()> {
-        std::fs::remove_dir_all(&self.folder).map_err(|e| io(&self.folder, &e))
+        self.folder.remove()
     }
 
     /// Whether what is done must survive a loss of power.
@@ -251,54 +290,30 @@ impl Plan {
         !self.written.options.no_sync
     }
 
-    /// An empty folder for the plan. A folder with other things is nobody's to clear.
-    fn clear(&self) -> Result<()> {
-        let folder = &self.folder;
-        let names: Option<Vec<_>> = std::fs::read_dir(folder)
-            .ok()
-            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
-        let is_empty = names.as_ref().is_some_and(Vec::is_empty);
-        // A plan, or the beginning of one that was killed.
-        let is_begun = names.is_some_and(|names| {
-            names.iter().all(|name| name.to_str().is_some_and(written::is_aside))
-        });
-        let is_ours = folder.join(PLAN).is_file() || (is_begun && !is_empty);
-        if folder.exists() && !is_ours && !is_empty {
-            return Err(Error::new("output-exists", "there is something else in the folder")
-                .at(folder.display().to_string())
-                .hint("give an empty folder, or one that is not there, with -o PLAN"));
-        }
-        if is_ours {
-            std::fs::remove_dir_all(folder).map_err(|e| io(folder, &e))?;
-        }
-        std::fs::create_dir_all(folder).map_err(|e| io(folder, &e))
+    fn is_done(&self, step: Step, n: usize) -> Result<bool> {
+        self.folder.is_done(&step.task(n))
     }
 
-    /// The folder of a task that is done.
-    fn place(&self, step: Step, n: usize) -> PathBuf {
-        match step {
-            Step::Read => self.folder.join(format!("read-{n}")),
-            Step::Derive => self.folder.join(format!("derive-{n}")),
-            Step::Layout => self.folder.join("layout"),
-            Step::Finish => self.folder.clone(),
+    fn open_tasks(&self, step: Step, sizes: &[u64]) -> Result<Listing> {
+        let mut tasks = Vec::new();
+        for (n, size) in sizes.iter().enumerate() {
+            if !self.is_done(step, n)? {
+                tasks.push(task(n, *size));
+            }
         }
+        Ok(Listing { step: Some(step), total: sizes.len(), tasks })
     }
 
-    fn is_done(&self, step: Step, n: usize) -> bool {
-        self.place(step, n).join(DONE).is_file()
-    }
-
-    fn open_tasks(&self, step: Step, sizes: &[u64]) -> Listing {
-        let open = |(n, _): &(usize, &u64)| !self.is_done(step, *n);
-        let tasks = sizes.iter().enumerate().filter(open).map(|(n, size)| task(n, *size));
-        Listing { step: Some(step), total: sizes.len(), tasks: tasks.collect() }
+    /// What a task that is done came to.
+    fn done<T: DeserializeOwned>(&self, step: Step, n: usize) -> Result<T> {
+        get(&self.folder.bring(&step.task(n), |name| name == DONE)?.join(DONE))
     }
 
     fn laid_out(&self) -> Result<LayoutDone> {
-        if !self.is_done(Step::Layout, 0) {
+        if !self.is_done(Step::Layout, 0)? {
             return Err(early("the traces are not laid out yet"));
         }
-        get(&self.place(Step::Layout, 0).join(DONE))
+        self.done(Step::Layout, 0)
     }
 }
 
@@ -310,6 +325,14 @@ fn early(why: &str) -> Error {
 
 fn task(n: usize, size: u64) -> Open {
     Open { n, size, memory_mb: TASK_MB }
+}
+
+/// Whether a path that was given counts from the folder that the process is in.
+fn has_relative(paths: &[PathBuf], options: &Options) -> bool {
+    let of_ranks = options.ranks.iter().map(|(_, path)| path);
+    let given = paths.iter().chain(of_ranks).chain(&options.memory);
+    let mut given = given.chain(&options.card).chain(&options.config);
+    given.any(|path| path.is_relative() && !remote::is_url(path))
 }
 
 /// What the files of a plan depend on beside the traces.
@@ -342,6 +365,7 @@ fn reads(job: &Job, store: &Store) -> Result<Option<Vec<ReadTask>>> {
     }
     let mut work = store.workspace()?;
     work.leftovers.clear();
+    store.fetch(&earlier.names())?;
     let known = Known::find(job, &earlier, &work)?;
     let to_read = job.root.candidates.iter().enumerate().filter(|(_, file)| !known.has(file));
     let read = to_read.filter(|(_, file)| file.kind.is_read()).filter_map(|(i, file)| {

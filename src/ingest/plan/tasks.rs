@@ -1,6 +1,7 @@
 //! The tasks of a plan.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -25,12 +26,14 @@ use crate::input::place::{Place, absolute};
 use crate::input::progress::Watcher;
 use crate::pool::lock;
 use crate::readers::contract::Kind;
+use crate::schema;
+use crate::spool::parquet;
 use crate::store::Store;
 use crate::store::files::link_tree;
-use crate::store::{sync, workspace};
+use crate::store::workspace;
 
 impl Plan {
-    /// Runs a task; does nothing where it is done.
+    /// Runs a task; does nothing where it is done. `store` is the data directory of the plan.
     ///
     /// # Errors
     /// `task-early` where others must be done first. Those of a file that cannot be read, and of
@@ -42,22 +45,23 @@ impl Plan {
         n: usize,
         (threads, watcher): (usize, &Watcher),
         derive: &Derive<'_>,
+        store: &Store,
     ) -> Result<()> {
         let options =
             Options { jobs: threads, watcher: watcher.clone(), ..self.written.options.clone() };
         allow_files();
         match step {
             Step::Read => self.read(n, &options),
-            Step::Layout => self.layout(&options, derive),
+            Step::Layout => self.layout(&options, derive, store),
             Step::Derive => self.derive(n, derive),
-            Step::Finish => self.finish(&options, derive),
+            Step::Finish => self.finish(&options, derive, store),
         }
     }
 
     /// Reads a file.
     fn read(&self, n: usize, options: &Options) -> Result<()> {
         let task = self.written.reads.get(n).ok_or_else(|| no_task(n, self.written.reads.len()))?;
-        if !self.is_done(Step::Read, n) {
+        if !self.is_done(Step::Read, n)? {
             let aside = Aside::new(self, Step::Read, n)?;
             let file = candidate(task)?;
             if !is_as_planned(&file, task) {
@@ -78,21 +82,26 @@ impl Plan {
                 _ => ReadDone::Files(files.iter().map(spool).collect()),
             })?;
         }
-        match get(&self.place(Step::Read, n).join(DONE))? {
+        match self.done(Step::Read, n)? {
             ReadDone::Failed(error) => Err(error),
             _ => Ok(()),
         }
     }
 
     /// Lays out the traces that the files make.
-    fn layout(&self, options: &Options, derive: &Derive<'_>) -> Result<()> {
-        if self.is_done(Step::Layout, 0) {
+    fn layout(&self, options: &Options, derive: &Derive<'_>, store: &Store) -> Result<()> {
+        if self.is_done(Step::Layout, 0)? {
             return Ok(());
         }
         self.all_done(Step::Read, self.written.reads.len())?;
         let aside = Aside::new(self, Step::Layout, 0)?;
-        let layout = Layout { reads: Reads::of(self), folder: &aside.path, done: Mutex::default() };
-        let outcome = self.jobs(options, derive, &layout)?;
+        let layout = Layout {
+            reads: Reads::of(self, |_| true)?,
+            folder: &aside.path,
+            is_away: self.folder.is_away(),
+            done: Mutex::default(),
+        };
+        let outcome = self.jobs(options, derive, store, &layout)?;
         // What is wrong with a file is said at the end; a disk that is full may be so no more.
         if let Some(error) = outcome.errors.into_iter().find(Error::is_io) {
             return Err(error);
@@ -105,13 +114,13 @@ impl Plan {
     fn derive(&self, n: usize, derive: &Derive<'_>) -> Result<()> {
         let layout = self.laid_out()?;
         let task = layout.derives.get(n).ok_or_else(|| no_task(n, layout.derives.len()))?;
-        if !self.is_done(Step::Derive, n) {
+        if !self.is_done(Step::Derive, n)? {
             let aside = Aside::new(self, Step::Derive, n)?;
             let (into, work) = (aside.path.join(TABLES), aside.path.join("work"));
             for folder in [&into, &work] {
                 std::fs::create_dir(folder).map_err(|e| io(folder, &e))?;
             }
-            let directory = self.tables_of(&task.key);
+            let directory = self.tables_for(&layout, task)?;
             let what = ToDerive { directory: &directory, into: &into, work: &work, earlier: None };
             let failed = derive.make_part(&what, &task.part).err();
             if let Some(error) = failed.as_ref().filter(|error| may_pass(error)) {
@@ -120,45 +129,56 @@ impl Plan {
             std::fs::remove_dir_all(&work).map_err(|e| io(&work, &e))?;
             aside.done(&DeriveDone { failed })?;
         }
-        let done: DeriveDone = get(&self.place(Step::Derive, n).join(DONE))?;
+        let done: DeriveDone = self.done(Step::Derive, n)?;
         done.failed.map_or(Ok(()), Err)
     }
 
     /// Finishes the traces, and says what the ingest did.
-    fn finish(&self, options: &Options, derive: &Derive<'_>) -> Result<()> {
-        if self.folder.join(OUTCOME).exists() {
+    fn finish(&self, options: &Options, derive: &Derive<'_>, store: &Store) -> Result<()> {
+        if self.folder.has(OUTCOME)? {
             return Ok(());
         }
         let layout = self.laid_out()?;
         self.all_done(Step::Derive, layout.derives.len())?;
         // Two that finish at once would only do the same twice; the second waits for no other.
-        let _turn = workspace::lock(&self.folder, false)
-            .map_err(|e| io(&self.folder, &e))?
+        let here = &self.folder.here;
+        let _turn = workspace::lock(here, false)
+            .map_err(|e| io(here, &e))?
             .ok_or_else(|| early("another process finishes this plan"))?;
+        let reads = Reads::of(self, is_record)?;
+        let tables = self.folder.bring(&Step::Layout.task(0), |_| true)?;
         let outcome =
-            self.jobs(options, derive, &Finish { plan: self, reads: Reads::of(self), layout })?;
+            self.jobs(options, derive, store, &Finish { plan: self, reads, layout, tables })?;
         if let Some(error) = outcome.errors.iter().find(|error| may_pass(error)) {
             return Err(error.clone());
         }
-        put(&self.folder.join(OUTCOME), &outcome, self.is_durable())?;
-        for entry in std::fs::read_dir(&self.folder).map_err(|e| io(&self.folder, &e))?.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // What is left takes room, and nothing else.
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
+        self.folder.put(OUTCOME, &outcome, self.is_durable())?;
+        self.folder.settle();
         Ok(())
     }
 
-    /// The directory of a trace that was laid out.
-    fn tables_of(&self, key: &str) -> PathBuf {
-        self.place(Step::Layout, 0).join(key).join(MADE)
+    /// The directory of a trace that was laid out, with the files at least that a part looks at.
+    fn tables_for(&self, layout: &LayoutDone, task: &DeriveTask) -> Result<PathBuf> {
+        let made = format!("{}/{MADE}/", task.key);
+        let ranks = layout.ranks.get(&task.key);
+        let is_wanted = |name: &str| {
+            let Some(file) = name.strip_prefix(&made) else { return false };
+            ranks.and_then(|ranks| ranks.get(file)).is_none_or(|of| task.part.overlaps(*of))
+        };
+        let laid_out = self.folder.bring(&Step::Layout.task(0), is_wanted)?;
+        Ok(laid_out.join(&task.key).join(MADE))
     }
 
     /// Works on the jobs of the plan, once their files are what they were.
-    fn jobs(&self, options: &Options, derive: &Derive<'_>, hands: &dyn Hands) -> Result<Outcome> {
-        let store = Store::new(&self.written.data.0);
-        let store = &Store { durable: store.durable && !options.no_sync, ..store };
+    fn jobs(
+        &self,
+        options: &Options,
+        derive: &Derive<'_>,
+        store: &Store,
+        hands: &dyn Hands,
+    ) -> Result<Outcome> {
+        store.sync()?;
+        let store = &Store { durable: store.durable && !options.no_sync, ..store.clone() };
         let paths: Vec<PathBuf> = self.written.paths.iter().map(|path| path.0.clone()).collect();
         let mut outcome = Outcome::default();
         let all = All::of(store);
@@ -185,13 +205,14 @@ impl Plan {
 
     /// Fails where a task of a step is open.
     fn all_done(&self, step: Step, tasks: usize) -> Result<()> {
-        match (0..tasks).find(|n| !self.is_done(step, *n)) {
-            None => Ok(()),
-            Some(n) => {
+        self.folder.look()?;
+        for n in 0..tasks {
+            if !self.is_done(step, n)? {
                 let word = if step == Step::Read { "read" } else { "derive" };
-                Err(early(&format!("task {word} {n} is not done")))
+                return Err(early(&format!("task {word} {n} is not done")));
             }
         }
+        Ok(())
     }
 }
 
@@ -201,21 +222,20 @@ const TABLES: &str = "tables";
 const MADE: &str = "trace=made";
 
 /// The folder that a task works in. When it is dropped before the task is done, it goes.
-struct Aside {
+struct Aside<'a> {
     path: PathBuf,
-    target: PathBuf,
-    durable: bool,
+    plan: &'a Plan,
+    task: String,
 }
 
-impl Aside {
-    fn new(plan: &Plan, step: Step, n: usize) -> Result<Self> {
-        let target = plan.place(step, n);
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+impl<'a> Aside<'a> {
+    fn new(plan: &'a Plan, step: Step, n: usize) -> Result<Self> {
+        let task = step.task(n);
         // Processes of two machines may have one number.
         for k in 0..u32::MAX {
-            let path = plan.folder.join(format!(".{name}-{}-{k}", std::process::id()));
+            let path = plan.folder.here.join(format!(".{task}-{}-{k}", std::process::id()));
             match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, target, durable: plan.is_durable() }),
+                Ok(()) => return Ok(Self { path, plan, task }),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(io(&path, &e)),
             }
@@ -223,25 +243,14 @@ impl Aside {
         Err(early("there is no name left for a folder"))
     }
 
-    /// Says what the task came to, and gives the folder its name. Where another of the same task
-    /// was first, its folder stays.
+    /// Says what the task came to, and gives the folder its name.
     fn done(self, what: &impl Serialize) -> Result<()> {
         put(&self.path.join(DONE), what, false)?;
-        if self.durable {
-            // What is done is not done again: not after a loss of power either.
-            sync::tree(&self.path)?;
-        }
-        match std::fs::rename(&self.path, &self.target) {
-            Err(e) if !self.target.join(DONE).is_file() => Err(io(&self.target, &e)),
-            _ => match self.target.parent().filter(|_| self.durable) {
-                Some(folder) => sync::folder(folder),
-                None => Ok(()),
-            },
-        }
+        self.plan.folder.commit(&self.path, &self.task, self.plan.is_durable())
     }
 }
 
-impl Drop for Aside {
+impl Drop for Aside<'_> {
     fn drop(&mut self) {
         // The end of the plan removes what cannot be removed now.
         let _ = std::fs::remove_dir_all(&self.path);
@@ -255,11 +264,14 @@ struct Reads {
 }
 
 impl Reads {
-    fn of(plan: &Plan) -> Self {
+    /// Those of a plan, with the files that are wanted of each.
+    fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Copy) -> Result<Self> {
         let folder = |(n, task): (usize, &ReadTask)| {
-            ((absolute(&task.file.0), task.member.clone()), plan.place(Step::Read, n))
+            let folder = plan.folder.bring(&Step::Read.task(n), is_wanted)?;
+            Ok(((absolute(&task.file.0), task.member.clone()), folder))
         };
-        Self { folders: plan.written.reads.iter().enumerate().map(folder).collect() }
+        let folders: Result<_> = plan.written.reads.iter().enumerate().map(folder).collect();
+        Ok(Self { folders: folders? })
     }
 
     fn get(&self, file: &Candidate) -> Option<Result<Read>> {
@@ -283,7 +295,26 @@ impl Reads {
 struct Layout<'a> {
     reads: Reads,
     folder: &'a Path,
+    /// Whether machines will fetch the files, so that it matters which of them hold which ranks.
+    is_away: bool,
     done: Mutex<LayoutDone>,
+}
+
+impl Layout<'_> {
+    /// The ranks in the files of a trace, by their names, of those that hold some of the ranks.
+    fn ranks(directory: &Path) -> Result<BTreeMap<String, (i64, i64)>> {
+        let mut out = BTreeMap::new();
+        for file in schema::TABLES.iter().flat_map(|table| schema::files(directory, table)) {
+            let name = file.strip_prefix(directory).ok().and_then(Path::to_str);
+            let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+            let of = match folder.and_then(|folder| folder.strip_prefix("rank=")) {
+                Some(rank) => rank.parse().ok().map(|rank| (rank, rank)),
+                None => parquet::ranks(&file)?,
+            };
+            out.extend(name.map(str::to_owned).zip(of));
+        }
+        Ok(out)
+    }
 }
 
 impl Hands for Layout<'_> {
@@ -309,6 +340,9 @@ impl Hands for Layout<'_> {
                 for part in parts.iter().flatten() {
                     done.derives.push(DeriveTask { key: making.key.clone(), part: part.clone() });
                 }
+                if self.is_away {
+                    done.ranks.insert(making.key.clone(), Self::ranks(&target)?);
+                }
                 if parts.is_some() {
                     done.with_ranks.push(making.key);
                 }
@@ -325,6 +359,8 @@ struct Finish<'a> {
     plan: &'a Plan,
     reads: Reads,
     layout: LayoutDone,
+    /// The folder of the traces that were laid out.
+    tables: PathBuf,
 }
 
 impl Hands for Finish<'_> {
@@ -345,9 +381,9 @@ impl Hands for Finish<'_> {
         if let Some(error) = layout.failed.get(key) {
             return Err(error.clone());
         }
-        link_tree(&self.plan.tables_of(key), making.directory)?;
+        link_tree(&self.tables.join(key).join(MADE), making.directory)?;
         for (n, _) in layout.derives.iter().enumerate().filter(|(_, task)| task.key == *key) {
-            let folder = self.plan.place(Step::Derive, n);
+            let folder = self.plan.folder.bring(&Step::Derive.task(n), |_| true)?;
             if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
                 return Err(error);
             }
@@ -359,6 +395,11 @@ impl Hands for Finish<'_> {
         }
         Ok(true)
     }
+}
+
+/// Whether a file of a task says what it came to.
+fn is_record(name: &str) -> bool {
+    name == DONE || Path::new(name).file_name() == Some(OsStr::new(workspace::RECORDS))
 }
 
 /// The file of a task, as it is now.
@@ -376,9 +417,10 @@ fn is_as_planned(file: &Candidate, task: &ReadTask) -> bool {
     now == Some((task.bytes, task.mtime_ns))
 }
 
-/// Whether a fault may be gone when the task is tried again: that of a disk, or an interruption.
+/// Whether a fault may be gone when the task is tried again: that of a disk or a store, or an
+/// interruption.
 fn may_pass(error: &Error) -> bool {
-    error.is_io() || error.code == "interrupted"
+    error.is_io() || ["interrupted", "store-conflict"].contains(&error.code)
 }
 
 fn stale(place: &str) -> Error {

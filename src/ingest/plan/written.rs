@@ -14,8 +14,6 @@ use crate::ingest::options::Options;
 use crate::store::manifest::Stored;
 use crate::store::sync;
 
-/// The file that says what is to be done.
-pub(super) const PLAN: &str = "plan.json";
 /// The file that a task writes last into its folder.
 pub(super) const DONE: &str = "done.json";
 /// The file that says what the ingest did.
@@ -98,6 +96,9 @@ pub(super) struct LayoutDone {
     pub(super) failed: BTreeMap<String, Error>,
     /// Parts of the ranks, whose tables are to be made.
     pub(super) derives: Vec<DeriveTask>,
+    /// By folder and file of a trace the least and the greatest rank; of a plan in a store, and of
+    /// files that hold some of the ranks.
+    pub(super) ranks: BTreeMap<String, BTreeMap<String, (i64, i64)>>,
 }
 
 /// A part of the ranks of a trace.

@@ -186,9 +186,9 @@ fn the_cache_has_a_bound() {
 #[test]
 fn what_machines_do_on_one_disk_is_refused() {
     let (s3, place) = ingested();
-    let plan = run(&s3, &place, &["plan", &example("fsdp2-cpu-2").to_string_lossy()]);
-    assert_eq!(plan.errors(), ["usage"], "{}", plan.stderr);
-    assert!(plan.stderr.contains(DATA), "{}", plan.stderr);
+    let asked = run(&s3, &place, &["metric", "--all", "--engine", "ray"]);
+    assert_eq!(asked.errors(), ["usage"], "{}", asked.stderr);
+    assert!(asked.stderr.contains(DATA), "{}", asked.stderr);
     // What asks for no trace asks for no store.
     s3.requests();
     run(&s3, &place, &["completions", "bash"]).done();

@@ -22,7 +22,7 @@ pub mod xspace;
 pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};
 pub use csv::{Cell, Csv, near, rows_differ};
 pub use place::{Place, gzip};
-#[cfg(feature = "object-stores")]
-pub use program::command_of_cargo;
 pub use program::{Run, command, example, examples, program, project, run};
+#[cfg(feature = "object-stores")]
+pub use program::{command_of_cargo, command_with_few_files};
 pub use tables::{Operator, Tables, registry};

@@ -97,6 +97,14 @@ pub fn command_of_cargo(folder: &Path) -> Command {
     command_of(&built(), folder)
 }
 
+/// The same, where a process may have few files open: it looks at fewer ranks together.
+#[cfg(feature = "object-stores")]
+pub fn command_with_few_files(folder: &Path, files: u32) -> Command {
+    let mut command = command_of(Path::new("sh"), folder);
+    command.arg("-c").arg(format!("ulimit -n {files} && exec \"$0\" \"$@\"")).arg(built());
+    command
+}
+
 fn command_of(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
     for variable in ["CCL_SQL_DATA", "CCL_SQL_NO_PROGRESS", "NO_COLOR"] {

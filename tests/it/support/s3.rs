@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 
-use crate::support::{Place, Run, command_of_cargo, files};
+use crate::support::{Place, Run, command_of_cargo, command_with_few_files, files};
 
 /// The one bucket of the server.
 pub const BUCKET: &str = "traces";
@@ -124,7 +124,10 @@ impl S3 {
 
     /// The command of the program, which knows the server.
     pub fn command(&self, folder: &Path) -> Command {
-        let mut command = command_of_cargo(folder);
+        self.known_to(command_of_cargo(folder))
+    }
+
+    fn known_to(&self, mut command: Command) -> Command {
         for (name, value) in [
             ("AWS_ENDPOINT_URL", &*self.address),
             ("AWS_ALLOW_HTTP", "true"),
@@ -139,7 +142,15 @@ impl S3 {
 
     /// Runs the program in a place, with its data directory there.
     pub fn run(&self, place: &Place, args: &[&str]) -> Run {
-        let mut command = self.command(&place.input());
+        Self::run_of(self.command(&place.input()), args)
+    }
+
+    /// The same, where a process may have few files open.
+    pub fn run_with_few_files(&self, place: &Place, files: u32, args: &[&str]) -> Run {
+        Self::run_of(self.known_to(command_with_few_files(&place.input(), files)), args)
+    }
+
+    fn run_of(mut command: Command, args: &[&str]) -> Run {
         if !args.contains(&"--data") {
             command.args(["--data", "../data"]);
         }

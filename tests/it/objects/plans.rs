@@ -1,0 +1,201 @@
+//! A plan in an object store: machines that share no disk do its tasks.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::runs::step_of_rank;
+use crate::support::s3::{Fault, S3};
+use crate::support::{Place, Run, files};
+
+const DATA: &str = "s3://traces/lake/ccl-data";
+const RANKS: i64 = 6;
+
+/// A store with the files of a job, and a machine that has read it alone, on its disk.
+fn job() -> (S3, Place) {
+    let (s3, alone) = (S3::start(), Place::new());
+    for rank in 0..RANKS {
+        let trace = step_of_rank(rank, RANKS, 400, 1200);
+        s3.put(&format!("runs/job/rank{rank}.json"), trace.to_string());
+    }
+    few(&s3, &alone, &["ingest", "s3://traces/runs/job"]).done();
+    (s3, alone)
+}
+
+/// Runs the program where so few files may be open that two ranks are looked at together.
+fn few(s3: &S3, place: &Place, args: &[&str]) -> Run {
+    s3.run_with_few_files(place, 68, args)
+}
+
+/// A machine that plans: the URL of the plan.
+fn plan(s3: &S3, more: &[&str]) -> String {
+    let args = [&["plan", "s3://traces/runs/job", "--cache-dir", "../cache"], more].concat();
+    few(s3, &Place::new(), &args).done().trim().to_owned()
+}
+
+/// Runs a task on a machine of its own.
+fn task(s3: &S3, words: &[&str]) -> Run {
+    few(s3, &Place::new(), &[&["task", "--cache-dir", "../cache"], words].concat())
+}
+
+fn next(s3: &S3, plan: &str) -> (Value, usize) {
+    let listing: Value =
+        serde_json::from_str(&task(s3, &["list", plan]).done()).expect("it is JSON");
+    (listing["step"].clone(), listing["tasks"].as_array().map_or(0, Vec::len))
+}
+
+/// The tables of the job in the store, by their names.
+fn tables(s3: &S3) -> BTreeMap<String, Vec<u8>> {
+    let table = |key: String| {
+        let (_, file) = key.split_once("/trace=job/v=")?.1.split_once('/')?;
+        file.ends_with(".parquet").then(|| (file.to_owned(), s3.get(&key).expect("an object")))
+    };
+    s3.keys().into_iter().filter_map(table).collect()
+}
+
+/// Fails where the tables in the store are not those that one machine made.
+fn assert_as_alone(s3: &S3, alone: &Place) {
+    let (there, folder) = (tables(s3), alone.data().join("trace=job"));
+    let here: Vec<_> = files(&folder)
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "parquet"))
+        .collect();
+    assert_eq!(there.len(), here.len());
+    for file in here {
+        let name = file.strip_prefix(&folder).expect("it lies there").to_string_lossy();
+        let bytes = std::fs::read(&file).expect("a table");
+        assert!(there.get(&*name) == Some(&bytes), "{name} differs");
+    }
+}
+
+#[test]
+fn machines_without_a_disk_in_common_make_the_tables_of_one() {
+    let (s3, alone) = job();
+    let url = plan(&s3, &["--data", DATA]);
+    assert!(url.starts_with(&format!("{DATA}/.plan-")), "{url}");
+    assert_eq!(next(&s3, &url), ("read".into(), 6));
+    assert_eq!(task(&s3, &["layout", &url]).code, 75);
+    task(&s3, &["read", &url, "2"]).done();
+    // The same plan made again goes on; of two that do the same one counts.
+    assert_eq!(plan(&s3, &["--data", DATA]), url);
+    assert_eq!(next(&s3, &url), ("read".into(), 5));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| task(&s3, &["read", &url, "1"]).done());
+        }
+    });
+    let of = |task: &str| s3.keys().iter().filter(|k| k.contains(task)).cloned().collect();
+    let folders: Vec<String> = of("/read-1-");
+    let name = |key: &String| key.split('/').find(|p| p.starts_with("read-1-")).map(str::to_owned);
+    let mut folders: Vec<_> = folders.iter().filter_map(name).collect();
+    folders.dedup();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    task(&s3, &["read", &url, "0/2"]).done();
+    task(&s3, &["read", &url]).done();
+    task(&s3, &["layout", &url]).done();
+    assert_eq!(next(&s3, &url), ("derive".into(), 3));
+    // A machine fetches the events of its own ranks alone.
+    s3.requests();
+    task(&s3, &["derive", &url, "1"]).done();
+    let asked = s3.requests();
+    let gets = |rank: i64| {
+        let folder = format!("/host_events/rank={rank}/");
+        asked.iter().any(|line| line.starts_with("GET") && line.contains(&folder))
+    };
+    assert_eq!([0, 1, 2, 3, 4, 5].map(gets), [false, false, true, true, false, false]);
+    task(&s3, &["derive", &url]).done();
+    assert_eq!(next(&s3, &url), ("finish".into(), 1));
+    let said = task(&s3, &["finish", &url]);
+    assert!(said.stderr.contains("job: kineto, 6 ranks"), "{}", said.stderr);
+    assert_eq!(next(&s3, &url), (Value::Null, 0));
+    assert_as_alone(&s3, &alone);
+    let mut left: Vec<String> = of("/.plan-");
+    left.retain(|key| !key.ends_with("plan.json") && !key.ends_with("outcome.json"));
+    assert_eq!(left, [""; 0]);
+    // What is there need not be read again.
+    let again = few(&s3, &Place::new(), &["plan", "s3://traces/runs/job", "--data", DATA]);
+    assert!(again.stderr.contains("0 files to read"), "{}", again.stderr);
+}
+
+#[test]
+fn a_store_that_is_busy_or_breaks_off_changes_nothing() {
+    let (s3, alone) = job();
+    let url = plan(&s3, &["--data", DATA]);
+    for (step, fault) in [
+        ("read", Fault::Cut(3, 100)),
+        ("layout", Fault::Busy(3)),
+        ("derive", Fault::Slow),
+        ("finish", Fault::Busy(3)),
+    ] {
+        s3.fails(fault);
+        task(&s3, &[step, &url]).done();
+    }
+    assert_as_alone(&s3, &alone);
+}
+
+#[test]
+fn a_store_that_refuses_may_be_asked_later() {
+    let (s3, alone) = job();
+    let url = plan(&s3, &["--data", DATA]);
+    task(&s3, &["read", &url]).done();
+    s3.fails(Fault::Denied);
+    for step in ["list", "layout"] {
+        let refused = task(&s3, &[step, &url]);
+        assert_eq!(refused.code, 75, "{step}: {}", refused.stderr);
+        assert!(refused.stderr.contains("403"), "{}", refused.stderr);
+    }
+    s3.fails(Fault::Busy(0));
+    for step in ["layout", "derive", "finish"] {
+        task(&s3, &[step, &url]).done();
+    }
+    assert_as_alone(&s3, &alone);
+}
+
+#[test]
+fn a_plan_in_a_store_may_be_of_a_disk_and_the_other_way_round() {
+    let (s3, alone) = job();
+    // The plan on a disk, the data in the store.
+    let place = Place::new();
+    let on = |words: &[&str]| few(&s3, &place, &[words, &["--cache-dir", "../cache"]].concat());
+    on(&["plan", "s3://traces/runs/job", "--data", DATA, "-o", "plan"]).done();
+    for step in ["read", "layout", "derive", "finish"] {
+        on(&["task", step, "plan"]).done();
+    }
+    assert_as_alone(&s3, &alone);
+    // The plan in the store, the data on a disk.
+    let url = "s3://traces/plans/one";
+    assert_eq!(on(&["plan", "s3://traces/runs/job", "-o", url]).done().trim(), url);
+    for step in ["read", "layout", "derive", "finish"] {
+        on(&["task", step, url]).done();
+    }
+    let of = |place: &Place| place.lines("SELECT trace, count(*) FROM device_events GROUP BY 1");
+    assert_eq!(of(&place), of(&alone));
+}
+
+#[test]
+fn what_is_no_plan_is_left_alone() {
+    let (s3, _) = job();
+    s3.put("plans/two/mine.txt", "mine");
+    let place = Place::new();
+    let made = ["plan", "s3://traces/runs/job", "--cache-dir", "../cache"];
+    let refused = few(&s3, &place, &[&made[..], &["-o", "s3://traces/plans/two"]].concat());
+    assert_eq!(refused.errors(), ["output-exists"], "{}", refused.stderr);
+    assert_eq!(s3.get("plans/two/mine.txt").as_deref(), Some(&b"mine"[..]));
+    let none = task(&s3, &["list", "s3://traces/plans/two"]);
+    assert_eq!(none.errors(), ["plan-invalid"], "{}", none.stderr);
+    // Whoever can write there names no other folder.
+    let url = plan(&s3, &["--data", DATA]);
+    task(&s3, &["read", &url]).done();
+    let key = |file: &str| format!("{}/{file}", url.trim_start_matches("s3://traces/"));
+    for name in ["../../runs/job", "read-0-", "read-0-../x", "read-1-00", ""] {
+        s3.put(&key("done/read-0"), name);
+        let refused = task(&s3, &["layout", &url]);
+        assert_ne!(refused.code, 0, "{name}");
+    }
+    // What a task leaves behind the end of its plan goes with a vacuum.
+    let old = key("read-9-0123456789ab/done.json").replace(".plan-", ".plan-x");
+    s3.put(&old, "{}");
+    few(&s3, &place, &["vacuum", "--older-than", "0", "--data", DATA, "--cache-dir", "../cache"])
+        .done();
+    assert!(s3.get(&old).is_none() && s3.get(&key("plan.json")).is_some());
+}
