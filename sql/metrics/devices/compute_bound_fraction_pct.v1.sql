@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events
--- @reads    _kernel_shapes _shape_reasons
+-- @reads    _shape_times _shape_reasons
 -- @value    compute_bound_fraction_pct
 -- @alias    compute_bound_fraction
 -- @reason   (SELECT why FROM _shape_reasons)
@@ -36,15 +36,15 @@
 WITH
     kernels AS (
         SELECT
-            trace, rank, class, dur_ns,
+            trace, rank, class, dur_ns, kernels, sum_ns,
             100.0 * coalesce(blocks / coalesce(sm_count, nullif($sm_count, 0)), blocks_per_sm)
                 AS coverage_pct
-        FROM _kernel_shapes
+        FROM _shape_times
     ),
 
     judged AS (
         SELECT
-            trace, rank, class, dur_ns,
+            trace, rank, class, kernels, sum_ns,
             coverage_pct IS NOT NULL AS is_known,
             coverage_pct > $threshold_pct AND dur_ns > 1e3 * $min_us AS is_large
         FROM kernels
@@ -53,12 +53,12 @@ WITH
     per_rank AS (
         SELECT
             trace, rank,
-            sum(dur_ns) AS dur_ns,
-            coalesce(sum(dur_ns) FILTER (WHERE is_known), 0) AS known_ns,
-            coalesce(sum(dur_ns) FILTER (WHERE is_large), 0) AS large_ns,
-            sum(dur_ns) FILTER (WHERE is_known AND class = 'compute') AS compute_ns,
-            coalesce(sum(dur_ns) FILTER (WHERE is_large AND class = 'compute'), 0) AS large_compute_ns,
-            count(*) FILTER (WHERE is_large) AS large_kernels
+            sum(sum_ns) AS dur_ns,
+            coalesce(sum(sum_ns) FILTER (WHERE is_known), 0) AS known_ns,
+            coalesce(sum(sum_ns) FILTER (WHERE is_large), 0) AS large_ns,
+            sum(sum_ns) FILTER (WHERE is_known AND class = 'compute') AS compute_ns,
+            coalesce(sum(sum_ns) FILTER (WHERE is_large AND class = 'compute'), 0) AS large_compute_ns,
+            coalesce(sum(kernels) FILTER (WHERE is_large), 0) AS large_kernels
         FROM judged
         GROUP BY trace, rank
     )

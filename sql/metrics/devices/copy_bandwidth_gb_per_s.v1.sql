@@ -4,7 +4,7 @@
 -- @summary  Bytes that copies move per second of their own time, over all and by direction.
 -- @grain    trace
 -- @requires device_events
--- @reads    copies _device_counts
+-- @reads    _copy_rates _device_counts
 -- @value    copy_bandwidth_gb_per_s
 -- @alias    average_memory_bandwidth
 -- @check    (SELECT count(*) FROM _device_counts WHERE class = 'copy') > 0
@@ -40,8 +40,7 @@ WITH
         SELECT
             trace, rank, direction, bytes, dur_ns,
             bytes IS NOT NULL AND dur_ns > 0 AS is_known
-        FROM copies
-        WHERE dur_ns IS NOT NULL
+        FROM _copy_rates
     ),
 
     directions AS (

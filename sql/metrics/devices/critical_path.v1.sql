@@ -7,6 +7,7 @@
 -- @profilers kineto nsys
 -- @requires steps device_events launches
 -- @reads    _clock_shifts _runtime_calls _step_threads _wait_causes _waits _device_counts
+--           _longest_events
 -- @value    critical_path_ms
 -- @answer   'rank ' || rank || ', ' || reason || ' (step ' || step || ')'
 -- @coverage launch_coverage_ratio | launches of the device events in the step looked at are
@@ -132,19 +133,34 @@ WITH RECURSIVE
         WHERE o.aligned = coalesce($align, o.by_itself)
     ),
 
-    -- What runs on the devices in this time, how it was launched, and the calls that launched it:
-    -- no more of the trace is held.
+    -- The time looked at by the clock of each rank, and when the earliest of what overlaps it may
+    -- begin: so the rest of the trace is neither held nor read.
+    spans AS (
+        SELECT
+            k.trace, k.rank, k.shift_ns,
+            b.start_ns + k.shift_ns AS start_ns,
+            b.end_ns + k.shift_ns AS end_ns,
+            b.start_ns + k.shift_ns - coalesce(l.device_ns, 0) AS device_from_ns,
+            b.start_ns + k.shift_ns - coalesce(l.call_ns, 0) AS call_from_ns
+        FROM clocks AS k
+        INNER JOIN bounds AS b ON b.trace = k.trace
+        LEFT JOIN _longest_events AS l ON l.trace = k.trace AND l.rank = k.rank
+    ),
+
+    -- What runs on the devices in this time, how it was launched, and the calls that launched it.
     near AS MATERIALIZED (
         SELECT
-            d.trace, k.rank, k.shift_ns, d.source, d.event_id, d.class, d.name, d.device, d.stream,
+            d.trace, s.rank, s.shift_ns, d.source, d.event_id, d.class, d.name, d.device, d.stream,
             d.ts_ns, d.dur_ns
         FROM device_events AS d
-        INNER JOIN clocks AS k ON k.trace = d.trace AND k.rank = d.rank
-        INNER JOIN bounds AS b ON b.trace = d.trace
+        INNER JOIN spans AS s
+            ON s.trace = d.trace
+            AND s.rank = d.rank
+            AND d.ts_ns >= s.device_from_ns
+            AND d.ts_ns <= s.end_ns
         WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
             AND d.dur_ns IS NOT NULL
-            AND d.ts_ns + d.dur_ns - k.shift_ns > b.start_ns
-            AND d.ts_ns - k.shift_ns <= b.end_ns
+            AND d.ts_ns + d.dur_ns > s.start_ns
     ),
 
     links AS MATERIALIZED (
@@ -157,7 +173,8 @@ WITH RECURSIVE
     callers AS MATERIALIZED (
         SELECT c.trace, c.event_id, c.end_ns - c.ts_ns AS dur_ns
         FROM _runtime_calls AS c
-        SEMI JOIN links AS l ON l.trace = c.trace AND l.runtime_event_id = c.event_id
+        SEMI JOIN links AS l
+            ON l.trace = c.trace AND l.runtime_event_id = c.event_id AND l.launch_ts_ns = c.ts_ns
     ),
 
     linked AS (
@@ -217,14 +234,17 @@ WITH RECURSIVE
 
     calls AS (
         SELECT
-            c.trace, k.rank, c.event_id, c.name, c.pid, c.tid, c.ts_ns - k.shift_ns AS ts_ns,
-            c.end_ns - k.shift_ns AS end_ns,
-            c.waits OR coalesce(w.end_ns - k.shift_ns > b.start_ns, FALSE) AS is_blocking
+            c.trace, s.rank, c.event_id, c.name, c.pid, c.tid, c.ts_ns - s.shift_ns AS ts_ns,
+            c.end_ns - s.shift_ns AS end_ns,
+            c.waits OR coalesce(w.end_ns > s.start_ns, FALSE) AS is_blocking
         FROM _runtime_calls AS c
-        INNER JOIN clocks AS k ON k.trace = c.trace AND k.rank = c.rank
-        INNER JOIN bounds AS b ON b.trace = c.trace
+        INNER JOIN spans AS s
+            ON s.trace = c.trace
+            AND s.rank = c.rank
+            AND c.ts_ns >= s.call_from_ns
+            AND c.ts_ns <= s.end_ns
         LEFT JOIN waited_copies AS w ON w.trace = c.trace AND w.runtime_event_id = c.event_id
-        WHERE c.end_ns - k.shift_ns > b.start_ns AND c.end_ns - k.shift_ns <= b.end_ns
+        WHERE c.end_ns > s.start_ns AND c.end_ns <= s.end_ns
     ),
 
     -- Ends and starts of device events and returns of blocking calls in one strict order: ends

@@ -4,7 +4,7 @@
 -- @summary  Share of the window of a rank in which its devices do anything, mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _device_counts _gaps _step_busy ranks
+-- @reads    _rank_times _device_counts _gap_sizes _step_busy ranks
 -- @value    utilization_pct
 -- @null     no device event has a duration
 -- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what
@@ -49,11 +49,11 @@ WITH
     rank_gaps AS (
         SELECT
             trace, rank,
-            coalesce(sum(gap_ns) FILTER (WHERE gap_ns < 1e3 * $gap_us), 0) AS micro_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE gap_ns >= 1e3 * $gap_us), 0) AS macro_ns,
-            count(*) FILTER (WHERE gap_ns < 1e3 * $gap_us) AS micro_count,
-            count(*) FILTER (WHERE gap_ns >= 1e3 * $gap_us) AS macro_count
-        FROM _gaps
+            coalesce(sum(idle_ns) FILTER (WHERE gap_ns < 1e3 * $gap_us), 0) AS micro_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE gap_ns >= 1e3 * $gap_us), 0) AS macro_ns,
+            coalesce(sum(gaps) FILTER (WHERE gap_ns < 1e3 * $gap_us), 0) AS micro_count,
+            coalesce(sum(gaps) FILTER (WHERE gap_ns >= 1e3 * $gap_us), 0) AS macro_count
+        FROM _gap_sizes
         GROUP BY trace, rank
     ),
 

@@ -6,7 +6,7 @@
 -- @grain    trace
 -- @profilers kineto nsys
 -- @requires device_events busy_intervals launches
--- @reads    _gap_causes _idle_operators _device_counts
+-- @reads    _idle_sizes _idle_operators _device_counts
 -- @value    host_wait_pct
 -- @coverage launch_known_ratio | the launch of what ends an idle gap
 -- @null     no device has a gap between two busy spans
@@ -56,33 +56,35 @@
 WITH
     gaps AS (
         SELECT
-            trace, rank, gap_ns, host_wait_ns,
+            trace, rank, gap_ns, gaps, idle_ns, host_wait_ns,
             CASE
-                WHEN host_wait_ns IS NULL THEN 'unknown'
-                WHEN host_wait_ns > 0 THEN 'host_wait'
+                WHEN launched = 'unknown' THEN 'unknown'
+                WHEN launched = 'in_gap' THEN 'host_wait'
                 WHEN gap_ns <= $kernel_wait_ns THEN 'kernel_wait'
                 ELSE 'other'
             END AS cause
-        FROM _gap_causes
-        WHERE gap_ns > 0 AND NOT is_first
+        FROM _idle_sizes
     ),
 
     rank_sums AS (
         SELECT
             trace, rank,
-            CAST(sum(gap_ns) AS DOUBLE) AS idle_ns,
-            coalesce(sum(host_wait_ns), 0) AS host_wait_ns,
-            coalesce(sum(gap_ns - host_wait_ns) FILTER (WHERE cause = 'host_wait'), 0) AS latency_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE cause = 'kernel_wait'), 0) AS kernel_wait_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE cause = 'other'), 0) AS other_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE cause = 'unknown'), 0) AS unknown_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE gap_ns < 1e3 * $threshold_us), 0) AS micro_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE gap_ns >= 1e3 * $threshold_us), 0) AS macro_ns,
-            count(*) AS gap_count,
-            count(*) FILTER (WHERE cause = 'host_wait') AS host_wait_count,
-            count(*) FILTER (WHERE cause = 'kernel_wait') AS kernel_wait_count,
-            count(*) FILTER (WHERE cause = 'other') AS other_count,
-            count(*) FILTER (WHERE cause = 'unknown') AS unknown_count
+            CAST(sum(idle_ns) AS DOUBLE) AS idle_ns,
+            sum(host_wait_ns) AS host_wait_ns,
+            coalesce(sum(idle_ns - host_wait_ns) FILTER (WHERE cause = 'host_wait'), 0) AS latency_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE cause = 'kernel_wait'), 0) AS kernel_wait_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE cause = 'other'), 0) AS other_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE cause = 'unknown'), 0) AS unknown_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE gap_ns < 1e3 * $threshold_us), 0) AS micro_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE gap_ns >= 1e3 * $threshold_us), 0) AS macro_ns,
+            TRY_CAST(sum(gaps) AS BIGINT) AS gap_count,
+            TRY_CAST(coalesce(sum(gaps) FILTER (WHERE cause = 'host_wait'), 0) AS BIGINT)
+                AS host_wait_count,
+            TRY_CAST(coalesce(sum(gaps) FILTER (WHERE cause = 'kernel_wait'), 0) AS BIGINT)
+                AS kernel_wait_count,
+            TRY_CAST(coalesce(sum(gaps) FILTER (WHERE cause = 'other'), 0) AS BIGINT) AS other_count,
+            TRY_CAST(coalesce(sum(gaps) FILTER (WHERE cause = 'unknown'), 0) AS BIGINT)
+                AS unknown_count
         FROM gaps
         GROUP BY trace, rank
     ),

@@ -4,7 +4,7 @@
 -- @summary  Time of its window in which a device of a rank does nothing, mean over ranks.
 -- @grain    trace
 -- @requires device_events
--- @reads    _rank_times _gaps
+-- @reads    _rank_times _gap_sizes
 -- @value    idle_time_s
 -- @null     no device event has a duration
 -- @param    gap_us DOUBLE 10 | Gaps from this length on are macro gaps: shorter ones are about what
@@ -29,9 +29,9 @@ WITH
     rank_gaps AS (
         SELECT
             trace, rank,
-            coalesce(sum(gap_ns) FILTER (WHERE gap_ns < 1e3 * $gap_us), 0) AS micro_ns,
-            coalesce(sum(gap_ns) FILTER (WHERE gap_ns >= 1e3 * $gap_us), 0) AS macro_ns
-        FROM _gaps
+            coalesce(sum(idle_ns) FILTER (WHERE gap_ns < 1e3 * $gap_us), 0) AS micro_ns,
+            coalesce(sum(idle_ns) FILTER (WHERE gap_ns >= 1e3 * $gap_us), 0) AS macro_ns
+        FROM _gap_sizes
         GROUP BY trace, rank
     ),
 

@@ -1,7 +1,6 @@
 -- @view     _gap_causes
 -- @summary  Idle gaps of the devices with the launch of what ends each of them: how much of the gap
 --           lies before the launch call returned, and of that in the call (call_ns).
--- @materialize session
 -- @partition rank
 -- @requires _gaps device_events
 -- @reads    _account_windows _launch_calls busy_intervals

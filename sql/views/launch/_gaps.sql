@@ -1,7 +1,6 @@
 -- @view     _gaps
 -- @summary  Idle times between two busy spans of a device: what lies before its first and after its
 --           last event is no gap.
--- @materialize session
 -- @partition rank
 -- @requires busy_intervals
 WITH

@@ -2,7 +2,7 @@
 -- @summary  Calls that all ranks of a group make, in the order in which each rank launched them.
 -- @materialize session
 -- @requires collectives ranks
--- @reads    launches
+-- @reads    _call_launches
 -- @caveat   pg_key is 0 where the trace states no group: the ranks that make such calls count as
 --           one group, and each kind is a series by itself. Calls of a group of some of the ranks
 --           only whose ranks nobody knows are left out. loose: the launch is unknown or shared
@@ -24,7 +24,7 @@ WITH
             CASE WHEN c.pg_id IS NOT NULL THEN '' ELSE c.collective END AS series
         FROM collectives AS c
         INNER JOIN rank_counts AS n ON n.trace = c.trace AND n.source = c.source
-        LEFT JOIN launches AS l ON l.trace = c.trace AND l.event_id = c.event_id
+        LEFT JOIN _call_launches AS l ON l.trace = c.trace AND l.event_id = c.event_id
         WHERE c.collective NOT IN ('send', 'recv', 'send_recv', 'unknown')
             AND c.dur_ns IS NOT NULL
             AND c.rank IS NOT NULL

@@ -3,7 +3,7 @@
 --           on because it waited itself, and to which rank all waiting goes back.
 -- @materialize session
 -- @requires _waits
--- @reads    _compute_spans
+-- @reads    _share_waits
 -- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is
 --           inferred from times: the last rank of a call came late because of another as far as it
 --           had waited longer than the rank that waits now, since it last met all ranks of the
@@ -16,29 +16,24 @@
 WITH RECURSIVE
     waits AS (
         SELECT
-            trace, source, collective_id, rank, coalesce(device, -1) AS device_key, ts_ns, dur_ns,
-            ts_ns + wait_ns AS end_ns, wait_ns, aligned, last_rank, is_last,
+            trace, source, collective_id, rank, dur_ns, wait_ns, aligned, last_rank, is_last,
             row_number() OVER (
                 PARTITION BY trace, rank, aligned ORDER BY ts_ns, collective_id
             ) AS place
         FROM _waits
     ),
 
-    -- Compute up to the end of the wait, less compute up to its start, hides that much of it.
     exposed AS (
         SELECT
             w.trace, w.source, w.collective_id, w.rank, w.dur_ns, w.wait_ns, w.aligned,
-            w.last_rank, w.is_last, w.place,
-            w.wait_ns
-                - coalesce(e.before_ns + least(w.end_ns, e.end_ns) - e.start_ns, 0)
-                + coalesce(s.before_ns + least(w.ts_ns, s.end_ns) - s.start_ns, 0) AS exposed_ns
+            w.last_rank, w.is_last, w.place, s.exposed_ns
         FROM waits AS w
-        ASOF LEFT JOIN _compute_spans AS s
-            ON s.trace = w.trace AND s.rank = w.rank AND s.device_key = w.device_key
-            AND s.start_ns <= w.ts_ns
-        ASOF LEFT JOIN _compute_spans AS e
-            ON e.trace = w.trace AND e.rank = w.rank AND e.device_key = w.device_key
-            AND e.start_ns <= w.end_ns
+        INNER JOIN _share_waits AS s
+            ON s.trace = w.trace
+            AND s.source = w.source
+            AND s.collective_id = w.collective_id
+            AND s.rank = w.rank
+            AND s.aligned = w.aligned
     ),
 
     -- A group is the set of ranks of a call, whatever it is called.

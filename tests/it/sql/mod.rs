@@ -12,6 +12,7 @@ mod kernel_classes;
 mod known;
 mod parts;
 mod properties;
+mod reads;
 mod scale;
 mod simulated;
 mod traps;

@@ -147,20 +147,11 @@ fn what_was_computed_of_each_rank_is_read_where_it_is_kept() {
 }
 
 /// Metrics that read tables of events: each of them anew, for each question.
-const READERS: [&str; 8] = [
-    // Each duration counts by itself: kernels above a limit, and a median.
-    "compute_bound_fraction_pct",
-    "copy_bandwidth_gb_per_s",
+const READERS: [&str; 2] = [
     // The work of a step, event by event, over all ranks.
     "critical_path",
-    // The last calls of all ranks.
-    "hang_suspects",
     // What ran while a link was busiest.
     "nvlink_throughput_gb_per_s",
-    // What each rank computes while it waits for another.
-    "straggler",
-    "straggler_by_rank",
-    "straggler_score",
 ];
 
 /// What the query of a file reads of tables of events, also through views that are not kept.
