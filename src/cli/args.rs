@@ -63,7 +63,8 @@ pub struct Global {
     /// Folder with metrics and views of your own
     #[arg(long, global = true, value_name = "DIR")]
     pub sql_dir: Option<PathBuf>,
-    /// Threads, and files read at a time [default: one per core; one for `task`]
+    /// Threads, and files read at a time [default: one per core; one for `task read` and `task
+    /// derive`]
     #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
     /// Memory for sorting and joining, e.g. 1GB [default: 120MB to ingest, with more than two

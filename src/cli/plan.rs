@@ -76,8 +76,11 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
 }
 
 fn run(context: &Context, (plan, store): (&Plan, &Store), step: Step, n: usize) -> Result<()> {
-    // Whoever runs tasks runs one on each core.
-    let threads = context.global.jobs.max(1);
+    // Whoever runs tasks runs one on each core; beside these two there are no others.
+    let threads = match step {
+        Step::Layout | Step::Finish => context.global.jobs,
+        Step::Read | Step::Derive => context.global.jobs.max(1),
+    };
     let derive = Derive { threads, ..context.derive() };
     plan.run(step, n, (threads, &context.watcher), &derive, store)
 }

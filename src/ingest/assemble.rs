@@ -13,6 +13,7 @@ use crate::ingest::card::fields::Card;
 use crate::ingest::card::torchtitan;
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::records::{self, ReadFile, Record, Rows, placed};
+use crate::pool::each;
 use crate::readers::log::Log;
 use crate::schema::source::Source;
 use crate::schema::table;
@@ -28,25 +29,28 @@ const FILE_ROWS: u64 = 4_000_000;
 /// Ranks that go into one file.
 const FILE_RANKS: usize = 64;
 
+/// Files that are written at a time, at most: each holds some encoded rows.
+const FILES_AT_A_TIME: usize = 32;
+
 /// Writes every ingested table of a trace under `directory`.
 ///
-/// `files` are all files of the job root, `members` those of this trace with their ranks.
+/// `files` are all files of the job root, `members` those of this trace with their ranks. `work` is
+/// the folder for files on the way, and says how many threads there are.
 /// `same_ranks` says that the files that were read before make a trace of the same ranks.
 ///
 /// # Errors
 /// `io` when something cannot be read or written.
 pub fn write(
     directory: &Path,
-    work: &Path,
+    (work, threads): (&Path, usize),
     files: &mut [ReadFile],
     members: &[Member],
     same_ranks: bool,
     card: Option<&Card>,
     log: &Log,
 ) -> Result<()> {
-    for m in members {
-        host_events(directory, &files[m.file], m.rank)?;
-    }
+    let at_a_time = threads.clamp(1, FILES_AT_A_TIME);
+    each(at_a_time, members, |m| host_events(directory, &files[m.file], m.rank))?;
     let ranks = by_rank(members);
     let names = [
         "device_events",
@@ -66,9 +70,17 @@ pub fn write(
         "requests",
         "expert_loads",
     ];
-    for name in names {
-        for (i, part) in parts(files, &ranks, same_ranks, name).iter().enumerate() {
-            joined(directory, work, files, part, same_ranks, name, i)?;
+    let of_table = |name| parts(files, &ranks, same_ranks, name).into_iter().enumerate();
+    let to_join: Vec<(&str, usize, Part)> = names
+        .into_iter()
+        .flat_map(|name| of_table(name).map(move |(i, part)| (name, i, part)))
+        .collect();
+    let joined_files = each(at_a_time, &to_join, |(name, i, part)| {
+        joined(directory, work, files, part, same_ranks, name, *i)
+    })?;
+    for ((name, _, part), file_name) in to_join.iter().zip(joined_files) {
+        for f in part.iter().flat_map(|(_, of)| of) {
+            files[*f].record.tables.insert(placed(name), file_name.clone());
         }
     }
     rank_rows(directory, files, members)?;
@@ -167,16 +179,16 @@ fn parts(
     out
 }
 
-/// Writes one file of a table that holds many ranks.
+/// Writes one file of a table that holds many ranks; its name.
 fn joined(
     directory: &Path,
     work: &Path,
-    files: &mut [ReadFile],
+    files: &[ReadFile],
     part: &Part,
     same_ranks: bool,
     name: &str,
     index: usize,
-) -> Result<()> {
+) -> Result<String> {
     let file_name = format!("part-{index:04}.parquet");
     let all = || part.iter().flat_map(|(_, of)| of);
     // Nothing changed: the file stays.
@@ -200,10 +212,7 @@ fn joined(
             }
         }
     }
-    for f in part.iter().flat_map(|(_, of)| of) {
-        files[*f].record.tables.insert(placed(name), file_name.clone());
-    }
-    Ok(())
+    Ok(file_name)
 }
 
 /// The rows of one rank.

@@ -106,6 +106,8 @@ pub(crate) struct Making<'a> {
     pub(crate) derive: &'a Derive<'a>,
     /// Who is told how far it is.
     pub(crate) watcher: &'a Watcher,
+    /// Threads that may work on it.
+    pub(crate) threads: usize,
 }
 
 impl Making<'_> {
@@ -114,7 +116,7 @@ impl Making<'_> {
         self.watcher.tell(|w| w.phase("joining ranks"));
         assemble::write(
             self.directory,
-            self.work,
+            (self.work, self.threads),
             self.files,
             self.members,
             self.same_ranks,
@@ -281,6 +283,7 @@ impl Maker<'_> {
             changed,
             derive: self.derive,
             watcher: &self.job.options.watcher,
+            threads: self.job.options.threads(),
         })?;
         if !is_complete {
             return Ok(None);

@@ -100,6 +100,14 @@ impl Within {
 }
 
 impl Options {
+    /// Threads that may work on files.
+    pub(crate) fn threads(&self) -> usize {
+        match self.jobs {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        }
+    }
+
     /// The same with paths as they are used.
     ///
     /// # Errors

@@ -38,10 +38,7 @@ pub(crate) fn read_all(
     known: &Known,
     elsewhere: &Elsewhere<'_>,
 ) -> Result<(Vec<ReadFile>, SetAside, Failed)> {
-    let threads = match options.jobs {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    };
+    let threads = options.threads();
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Result<Read>)>> = Mutex::new(Vec::new());
     let pool = Arc::new(Pool::new(threads));

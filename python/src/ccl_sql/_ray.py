@@ -22,6 +22,8 @@ SLOW = 3.0
 """A task that has run so many times the median gets a second copy, where a slot is idle."""
 SLOW_S = 10.0
 """Seconds before which no task counts as slow."""
+ALONE = ("layout", "finish")
+"""Steps of one task, which takes a whole machine: nothing else can be done meanwhile."""
 
 
 def task(command: list[str]) -> str:
@@ -51,6 +53,10 @@ class Step:
 
     def __init__(self, ray: Any, name: str, tasks: list[dict[str, Any]]) -> None:
         self.ray, self.name = ray, name
+        self.cpus = 1
+        if name in ALONE:
+            alive = (node["Resources"] for node in ray.nodes() if node["Alive"])
+            self.cpus = max(int(resources.get("CPU", 1)) for resources in alive)
         self.waiting = sorted(tasks, key=lambda t: (t["size"], t["n"]))
         self.all = {t["n"]: t for t in tasks}
         self.running: dict[Any, tuple[int, float]] = {}
@@ -60,13 +66,15 @@ class Step:
     def start(self, n: int) -> None:
         """Starts a task, or a copy of it."""
         remote = self.ray.remote(task).options(
-            num_cpus=1,
+            num_cpus=self.cpus,
             memory=self.all[n]["memory_mb"] << 20,
             max_retries=TRIES - 1,
             retry_exceptions=True,
             name=f"{self.name} {n}",
         )
-        self.running[remote.remote(self.all[n]["command"])] = (n, time.monotonic())
+        threads = ["--jobs", str(self.cpus)] if self.name in ALONE else []
+        command = [*self.all[n]["command"], *threads]
+        self.running[remote.remote(command)] = (n, time.monotonic())
 
     def fill(self) -> None:
         """Starts what the cluster has room for: the largest first, then copies of slow tasks."""

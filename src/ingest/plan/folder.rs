@@ -182,6 +182,7 @@ impl Folder {
     /// Removes what the tasks made. What is left takes room, and nothing else.
     pub(super) fn settle(&self) {
         if let Some(away) = &self.away {
+            remote::forget();
             let there = remote::below(&away.url).map(|there| there.files).unwrap_or_default();
             let stays = |file: &PathBuf| [PLAN, OUTCOME].iter().any(|n| *file == away.url.join(n));
             let gone: Vec<PathBuf> = there.into_iter().filter(|file| !stays(file)).collect();
@@ -197,6 +198,8 @@ impl Folder {
     /// Removes the folder.
     pub(super) fn remove(self) -> Result<()> {
         if let Some(away) = &self.away {
+            // First what says that there is a plan: a task that comes later removes its own.
+            remote::remove(&[away.url.join(PLAN)])?;
             remote::forget();
             return remote::remove(&remote::below(&away.url).map_err(of_store)?.files);
         }
@@ -236,13 +239,18 @@ impl Away {
         let marker = self.url.join(TASKS).join(task);
         let name = format!("{task}-{}", &once(task)[..12]);
         let to = self.url.join(&name);
-        let sent = send_folder(aside, &to)?;
-        if remote::put(&marker, name.into_bytes(), Writes::New)?.is_none() {
-            let sent: Vec<PathBuf> = sent.iter().map(|file| to.join(file)).collect();
-            // Another was first, or the answer to our own request was lost.
-            if self.files_of(task)? != to {
-                remote::remove(&sent)?;
-            }
+        let mut sent: Vec<PathBuf> =
+            send_folder(aside, &to)?.iter().map(|file| to.join(file)).collect();
+        let is_first = remote::put(&marker, name.into_bytes(), Writes::New)?.is_some();
+        // Another was first, or the answer to our own request was lost.
+        if !is_first && self.files_of(task)? != to {
+            return remote::remove(&sent);
+        }
+        // The ingest may have come to its end meanwhile: then nobody removes what is new.
+        remote::forget();
+        if is_there(&self.url.join(OUTCOME))? || !is_there(&self.url.join(PLAN))? {
+            sent.push(marker);
+            return remote::remove(&sent);
         }
         Ok(())
     }

@@ -33,7 +33,8 @@ use crate::store::files::link_tree;
 use crate::store::workspace;
 
 impl Plan {
-    /// Runs a task; does nothing where it is done. `store` is the data directory of the plan.
+    /// Runs a task; does nothing where it is done, or the ingest came to its end. `store` is the data
+    /// directory of the plan.
     ///
     /// # Errors
     /// `task-early` where others must be done first. Those of a file that cannot be read, and of
@@ -50,11 +51,19 @@ impl Plan {
         let options =
             Options { jobs: threads, watcher: watcher.clone(), ..self.written.options.clone() };
         allow_files();
-        match step {
+        if self.folder.has(OUTCOME)? {
+            return Ok(());
+        }
+        let ran = match step {
             Step::Read => self.read(n, &options),
             Step::Layout => self.layout(&options, derive, store),
             Step::Derive => self.derive(n, derive),
             Step::Finish => self.finish(&options, derive, store),
+        };
+        match ran {
+            // What others need no more was removed meanwhile.
+            Err(_) if self.folder.has(OUTCOME)? => Ok(()),
+            ran => ran,
         }
     }
 
@@ -135,9 +144,6 @@ impl Plan {
 
     /// Finishes the traces, and says what the ingest did.
     fn finish(&self, options: &Options, derive: &Derive<'_>, store: &Store) -> Result<()> {
-        if self.folder.has(OUTCOME)? {
-            return Ok(());
-        }
         let layout = self.laid_out()?;
         self.all_done(Step::Derive, layout.derives.len())?;
         // Two that finish at once would only do the same twice; the second waits for no other.

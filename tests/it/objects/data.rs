@@ -112,7 +112,7 @@ fn of_two_writers_one_is_told_to_try_again() {
     let key = "lake/ccl-data/trace=job/manifest.json";
     let theirs = s3.get(key).expect("a manifest");
     s3.remove(key);
-    s3.fails(Fault::Meanwhile(key.to_owned(), theirs.clone()));
+    s3.fails(Fault::Meanwhile(key.to_owned(), key.to_owned(), theirs.clone()));
     let second = run(&s3, &place, &["ingest", "job"]);
     assert_eq!(second.errors(), ["store-conflict"], "{}", second.stderr);
     assert!(s3.get(key) == Some(theirs), "the first one stays");

@@ -112,6 +112,16 @@ fn machines_without_a_disk_in_common_make_the_tables_of_one() {
     let mut left: Vec<String> = of("/.plan-");
     left.retain(|key| !key.ends_with("plan.json") && !key.ends_with("outcome.json"));
     assert_eq!(left, [""; 0]);
+    // A copy of a task that comes too late leaves nothing: the plan is as it was, but for its end.
+    let of_plan = |file: &str| format!("{}/{file}", url.trim_start_matches("s3://traces/"));
+    let outcome = of_plan("outcome.json");
+    let kept = s3.get(&outcome).expect("what the ingest did");
+    s3.remove(&outcome);
+    s3.fails(Fault::Meanwhile(of_plan("done/read-3"), outcome.clone(), kept));
+    task(&s3, &["read", &url, "3"]).done();
+    assert!(s3.get(&outcome).is_some());
+    let left: Vec<String> = of("/.plan-");
+    assert_eq!(left.len(), 2, "{left:?}");
     // What is there need not be read again.
     let again = few(&s3, &Place::new(), &["plan", "s3://traces/runs/job", "--data", DATA]);
     assert!(again.stderr.contains("0 files to read"), "{}", again.stderr);

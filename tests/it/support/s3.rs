@@ -34,8 +34,8 @@ pub enum Fault {
     Slow,
     /// Breaks the connection of a request for a large object, and has other bytes then.
     Replaced(Vec<u8>),
-    /// Has an object, by its key, when somebody is about to put one there.
-    Meanwhile(String, Vec<u8>),
+    /// When somebody is about to put an object under the first key, has one under the second.
+    Meanwhile(String, String, Vec<u8>),
 }
 
 #[derive(Default)]
@@ -321,9 +321,9 @@ fn get(mut stream: TcpStream, state: &mut State, request: &Request) -> std::io::
 }
 
 fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Result<()> {
-    if let Some(Fault::Meanwhile(key, bytes)) = state
+    if let Some(Fault::Meanwhile(_, key, bytes)) = state
         .fault
-        .take_if(|fault| matches!(fault, Fault::Meanwhile(key, _) if *key == request.key))
+        .take_if(|fault| matches!(fault, Fault::Meanwhile(put, ..) if *put == request.key))
     {
         state.objects.insert(key, bytes);
     }
