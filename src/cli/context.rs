@@ -1,5 +1,6 @@
 //! The context that every command runs in.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::engine::{Settings, directories};
 use crate::error::{Error, Result};
 use crate::input::place::is_remote;
 use crate::input::progress::Watcher;
-use crate::registry::Registry;
+use crate::registry::{Registry, SqlFile};
 use crate::store::Store;
 use crate::store::cache::Cache;
 use crate::store::manifest::{self, Manifest};
@@ -131,10 +132,39 @@ impl Context {
     /// # Errors
     /// `trace-unknown`, and those of making derived tables.
     pub fn directories(&self, traces: &[String]) -> Result<Vec<PathBuf>> {
-        let known: Vec<String> =
-            traces.iter().filter(|name| self.store.directory(name).is_dir()).cloned().collect();
-        self.store.fetch(&known)?;
+        self.directories_with(traces, None)
+    }
+
+    /// The same for some files alone: of a data directory in a store only the tables are fetched
+    /// that they read.
+    ///
+    /// # Errors
+    /// Those of [`Self::directories`].
+    pub fn directories_for(&self, traces: &[String], files: &[&SqlFile]) -> Result<Vec<PathBuf>> {
+        self.directories_with(traces, Some(&self.registry.tables_below(files)))
+    }
+
+    fn directories_with(
+        &self,
+        traces: &[String],
+        tables: Option<&BTreeSet<&str>>,
+    ) -> Result<Vec<PathBuf>> {
+        let is_known = |name: &&String| self.store.directory(name).is_dir();
+        let known: Vec<String> = traces.iter().filter(is_known).cloned().collect();
         let derive = self.derive();
+        // Of what is to be derived anew everything is read.
+        let is_derived = |name: &String| {
+            let manifest = Manifest::parse(&self.store.directory(name));
+            manifest.is_ok_and(|manifest| manifest.derived_sha256 == derive.sha256())
+        };
+        match tables {
+            Some(tables) if self.store.mirror.is_some() => {
+                let (some, all) = known.into_iter().partition::<Vec<_>, _>(is_derived);
+                self.store.fetch_tables(&some, tables)?;
+                self.store.fetch(&all)?;
+            }
+            _ => self.store.fetch(&known)?,
+        }
         // Who asks need not be allowed to write into a store.
         let here = self.store.here();
         for directory in traces.iter().map(|trace| self.store.directory(trace)) {

@@ -8,7 +8,7 @@ pub mod pages;
 pub mod units;
 pub mod wrap;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -284,6 +284,23 @@ impl Registry {
     /// The view of a name.
     pub fn view(&self, name: &str) -> Option<&SqlFile> {
         self.views.get(name)
+    }
+
+    /// The tables that files read, also through views; what is looked at in parts, rank by rank,
+    /// reads two more.
+    pub fn tables_below<'r>(&'r self, files: &[&'r SqlFile]) -> BTreeSet<&'r str> {
+        let (mut seen, mut tables) = (BTreeSet::new(), BTreeSet::from(["ranks", "device_events"]));
+        let mut left: Vec<&str> = files.iter().flat_map(|file| file.header.inputs()).collect();
+        while let Some(name) = left.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            match self.view(name) {
+                Some(view) => left.extend(view.header.inputs()),
+                None => _ = tables.insert(name),
+            }
+        }
+        tables
     }
 
     /// The comparison of a name.

@@ -172,7 +172,7 @@ impl Store {
         manifest.replace(directory, &directory.join(".manifest"))?;
         let before = self.directory(name);
         match before.exists() && !before.join(PARTIAL).exists() {
-            true => complete(mirror, name, directory),
+            true => complete(mirror, name, directory, None),
             false => Ok(()),
         }
     }
@@ -182,10 +182,22 @@ impl Store {
     /// # Errors
     /// Those of the store, and `io`.
     pub fn fetch(&self, traces: &[String]) -> Result<()> {
+        self.fetch_of(traces, None)
+    }
+
+    /// Fetches the files of some tables of traces that are not here yet.
+    ///
+    /// # Errors
+    /// Those of the store, and `io`.
+    pub fn fetch_tables(&self, traces: &[String], tables: &BTreeSet<&str>) -> Result<()> {
+        self.fetch_of(traces, Some(tables))
+    }
+
+    fn fetch_of(&self, traces: &[String], tables: Option<&BTreeSet<&str>>) -> Result<()> {
         let Some(mirror) = &self.mirror else { return Ok(()) };
         for trace in traces {
             let directory = self.directory(trace);
-            complete(mirror, trace, &directory)?;
+            complete(mirror, trace, &directory, tables)?;
             // When it was asked for; that is a help and no more.
             let _ = std::fs::write(directory.join(USED), "");
         }
@@ -340,13 +352,28 @@ enum Change {
     To(Version, Option<Box<Manifest>>),
 }
 
-/// Fetches the files of a trace into its directory, where it lacks them.
-fn complete(mirror: &Mirror, trace: &str, directory: &Path) -> Result<()> {
+/// Fetches the files of a trace, or those of some tables, into its directory, where it lacks them.
+fn complete(
+    mirror: &Mirror,
+    trace: &str,
+    directory: &Path,
+    tables: Option<&BTreeSet<&str>>,
+) -> Result<()> {
     let partial = directory.join(PARTIAL);
     if !partial.exists() {
         return Ok(());
     }
     let manifest = Manifest::parse(directory)?;
+    let is_wanted = |file: &str| {
+        let table = file.split('/').next().unwrap_or_default();
+        tables.is_none_or(|tables| tables.contains(table))
+    };
+    let is_here = |(file, bytes): (&String, &u64)| {
+        std::fs::metadata(directory.join(file)).is_ok_and(|here| here.len() == *bytes)
+    };
+    if tables.is_some() && manifest.files.iter().filter(|(file, _)| is_wanted(file)).all(is_here) {
+        return Ok(());
+    }
     let from = mirror.folder(trace).join(manifest.at.as_deref().unwrap_or_default());
     // One listing says the sizes of all, and what else there is: records, and steps on the way.
     let there = remote::below(&from)?.files;
@@ -356,10 +383,13 @@ fn complete(mirror: &Mirror, trace: &str, directory: &Path) -> Result<()> {
     if !manifest.files.keys().all(|file| files.contains(file)) {
         return Err(replaced(&from));
     }
-    let files: Vec<String> = files.into_iter().collect();
+    let files: Vec<String> = files.into_iter().filter(|file| is_wanted(file)).collect();
     each(AT_A_TIME, &files, |file| {
         fetch(&from.join(file), &directory.join(file), manifest.files.get(file).copied())
     })?;
+    if tables.is_some() {
+        return Ok(());
+    }
     match std::fs::remove_file(&partial) {
         // Another process may have been faster.
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io(&partial, &e)),
