@@ -268,7 +268,8 @@ impl Store {
                 None => false,
             };
             // What is of no trace is nobody's to remove.
-            if !is_left && !(trace.starts_with("trace=") && is_version(Some(version))) {
+            let is_of_trace = trace.starts_with("trace=") && is_version(Some(version));
+            if !is_left && !is_of_trace {
                 continue;
             }
             if let Some(Found::File(meta)) = remote::stat(&file)?
