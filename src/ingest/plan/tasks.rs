@@ -24,12 +24,13 @@ use crate::ingest::records::{self, ReadFile, Rows};
 use crate::ingest::{allow_files, ingest_jobs};
 use crate::input::place::{Place, absolute};
 use crate::input::progress::Watcher;
-use crate::pool::lock;
+use crate::pool::{each, lock};
 use crate::readers::contract::Kind;
 use crate::schema;
 use crate::spool::parquet;
 use crate::store::Store;
 use crate::store::files::link_tree;
+use crate::store::objects::AT_A_TIME;
 use crate::store::workspace;
 
 impl Plan {
@@ -151,10 +152,14 @@ impl Plan {
         let _turn = workspace::lock(here, false)
             .map_err(|e| io(here, &e))?
             .ok_or_else(|| early("another process finishes this plan"))?;
-        let reads = Reads::of(self, is_record)?;
-        let tables = self.folder.bring(&Step::Layout.task(0), |_| true)?;
-        let outcome =
-            self.jobs(options, derive, store, &Finish { plan: self, reads, layout, tables })?;
+        let finish = Finish {
+            plan: self,
+            reads: Reads::of(self, is_record)?,
+            tables: self.folder.bring(&Step::Layout.task(0), |_| true)?,
+            derived: self.bring_all(Step::Derive, layout.derives.len(), |_| true)?,
+            layout,
+        };
+        let outcome = self.jobs(options, derive, store, &finish)?;
         if let Some(error) = outcome.errors.iter().find(|error| may_pass(error)) {
             return Err(error.clone());
         }
@@ -173,6 +178,17 @@ impl Plan {
         };
         let laid_out = self.folder.bring(&Step::Layout.task(0), is_wanted)?;
         Ok(laid_out.join(&task.key).join(MADE))
+    }
+
+    /// The folders of all tasks of a step, with those of their files that are wanted.
+    fn bring_all(
+        &self,
+        step: Step,
+        tasks: usize,
+        is_wanted: impl Fn(&str) -> bool + Sync,
+    ) -> Result<Vec<PathBuf>> {
+        let tasks: Vec<usize> = (0..tasks).collect();
+        each(AT_A_TIME, &tasks, |n| self.folder.bring(&step.task(*n), &is_wanted))
     }
 
     /// Works on the jobs of the plan, once their files are what they were.
@@ -271,13 +287,11 @@ struct Reads {
 
 impl Reads {
     /// Those of a plan, with the files that are wanted of each.
-    fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Copy) -> Result<Self> {
-        let folder = |(n, task): (usize, &ReadTask)| {
-            let folder = plan.folder.bring(&Step::Read.task(n), is_wanted)?;
-            Ok(((absolute(&task.file.0), task.member.clone()), folder))
-        };
-        let folders: Result<_> = plan.written.reads.iter().enumerate().map(folder).collect();
-        Ok(Self { folders: folders? })
+    fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Sync) -> Result<Self> {
+        let tasks = &plan.written.reads;
+        let folders = plan.bring_all(Step::Read, tasks.len(), is_wanted)?;
+        let file = |task: &ReadTask| (absolute(&task.file.0), task.member.clone());
+        Ok(Self { folders: tasks.iter().map(file).zip(folders).collect() })
     }
 
     fn get(&self, file: &Candidate) -> Option<Result<Read>> {
@@ -367,6 +381,8 @@ struct Finish<'a> {
     layout: LayoutDone,
     /// The folder of the traces that were laid out.
     tables: PathBuf,
+    /// The folders of the tasks that derived tables.
+    derived: Vec<PathBuf>,
 }
 
 impl Hands for Finish<'_> {
@@ -388,8 +404,8 @@ impl Hands for Finish<'_> {
             return Err(error.clone());
         }
         link_tree(&self.tables.join(key).join(MADE), making.directory)?;
-        for (n, _) in layout.derives.iter().enumerate().filter(|(_, task)| task.key == *key) {
-            let folder = self.plan.folder.bring(&Step::Derive.task(n), |_| true)?;
+        let tasks = layout.derives.iter().zip(&self.derived);
+        for (_, folder) in tasks.filter(|(task, _)| task.key == *key) {
             if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
                 return Err(error);
             }
