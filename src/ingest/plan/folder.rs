@@ -110,17 +110,26 @@ impl Folder {
         }
     }
 
-    /// The folder on this machine of a task that is done, with those of its files that are wanted.
-    pub(super) fn bring(&self, task: &str, is_wanted: impl Fn(&str) -> bool) -> Result<PathBuf> {
-        let here = self.here.join(task);
-        let Some(away) = &self.away else { return Ok(here) };
-        std::fs::create_dir_all(&here).map_err(|e| io(&here, &e))?;
-        let from = away.files_of(task)?;
-        let names = away.names_below(&from)?;
-        let wanted: Vec<String> = names.into_iter().filter(|name| is_wanted(name)).collect();
-        each(AT_A_TIME, &wanted, |name| fetch(&from.join(name), &here.join(name), None))
-            .map_err(of_store)?;
-        Ok(here)
+    /// The folders on this machine of tasks that are done, with those of their files that are
+    /// wanted.
+    pub(super) fn bring(
+        &self,
+        tasks: &[String],
+        is_wanted: impl Fn(&str) -> bool + Sync,
+    ) -> Result<Vec<PathBuf>> {
+        let folders: Vec<PathBuf> = tasks.iter().map(|task| self.here.join(task)).collect();
+        let Some(away) = &self.away else { return Ok(folders) };
+        let files = each(AT_A_TIME, tasks, |task| -> Result<Vec<(PathBuf, PathBuf)>> {
+            let (here, from) = (self.here.join(task), away.files_of(task)?);
+            std::fs::create_dir_all(&here).map_err(|e| io(&here, &e))?;
+            let names = away.names_below(&from)?;
+            let wanted = names.iter().filter(|name| is_wanted(name));
+            Ok(wanted.map(|name| (from.join(name), here.join(name))).collect())
+        })?;
+        // All together, so that few are open at a time.
+        let files: Vec<(PathBuf, PathBuf)> = files.into_iter().flatten().collect();
+        each(AT_A_TIME, &files, |(from, to)| fetch(from, to, None)).map_err(of_store)?;
+        Ok(folders)
     }
 
     /// Gives the folder that a task worked in its name: the task is done. Where another of the same

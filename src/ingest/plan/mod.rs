@@ -306,7 +306,19 @@ impl Plan {
 
     /// What a task that is done came to.
     fn done<T: DeserializeOwned>(&self, step: Step, n: usize) -> Result<T> {
-        get(&self.folder.bring(&step.task(n), |name| name == DONE)?.join(DONE))
+        let folder = self.folder.bring(&[step.task(n)], |name| name == DONE)?.remove(0);
+        get(&folder.join(DONE))
+    }
+
+    /// The folders of all tasks of a step, with those of their files that are wanted.
+    fn bring(
+        &self,
+        step: Step,
+        tasks: usize,
+        is_wanted: impl Fn(&str) -> bool + Sync,
+    ) -> Result<Vec<PathBuf>> {
+        let tasks: Vec<String> = (0..tasks).map(|n| step.task(n)).collect();
+        self.folder.bring(&tasks, is_wanted)
     }
 
     fn laid_out(&self) -> Result<LayoutDone> {

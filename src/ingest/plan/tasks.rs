@@ -24,18 +24,17 @@ use crate::ingest::records::{self, ReadFile, Rows};
 use crate::ingest::{allow_files, ingest_jobs};
 use crate::input::place::{Place, absolute};
 use crate::input::progress::Watcher;
-use crate::pool::{each, lock};
+use crate::pool::lock;
 use crate::readers::contract::Kind;
 use crate::schema;
 use crate::spool::parquet;
 use crate::store::Store;
 use crate::store::files::link_tree;
-use crate::store::objects::AT_A_TIME;
 use crate::store::workspace;
 
 impl Plan {
-    /// Runs a task; does nothing where it is done, or the ingest came to its end. `store` is the data
-    /// directory of the plan.
+    /// Runs a task; does nothing where it is done, or the ingest came to its end. `store` is the
+    /// data directory of the plan.
     ///
     /// # Errors
     /// `task-early` where others must be done first. Those of a file that cannot be read, and of
@@ -155,8 +154,8 @@ impl Plan {
         let finish = Finish {
             plan: self,
             reads: Reads::of(self, is_record)?,
-            tables: self.folder.bring(&Step::Layout.task(0), |_| true)?,
-            derived: self.bring_all(Step::Derive, layout.derives.len(), |_| true)?,
+            tables: self.bring(Step::Layout, 1, |_| true)?.remove(0),
+            derived: self.bring(Step::Derive, layout.derives.len(), |_| true)?,
             layout,
         };
         let outcome = self.jobs(options, derive, store, &finish)?;
@@ -176,19 +175,8 @@ impl Plan {
             let Some(file) = name.strip_prefix(&made) else { return false };
             ranks.and_then(|ranks| ranks.get(file)).is_none_or(|of| task.part.overlaps(*of))
         };
-        let laid_out = self.folder.bring(&Step::Layout.task(0), is_wanted)?;
+        let laid_out = self.bring(Step::Layout, 1, is_wanted)?.remove(0);
         Ok(laid_out.join(&task.key).join(MADE))
-    }
-
-    /// The folders of all tasks of a step, with those of their files that are wanted.
-    fn bring_all(
-        &self,
-        step: Step,
-        tasks: usize,
-        is_wanted: impl Fn(&str) -> bool + Sync,
-    ) -> Result<Vec<PathBuf>> {
-        let tasks: Vec<usize> = (0..tasks).collect();
-        each(AT_A_TIME, &tasks, |n| self.folder.bring(&step.task(*n), &is_wanted))
     }
 
     /// Works on the jobs of the plan, once their files are what they were.
@@ -289,7 +277,7 @@ impl Reads {
     /// Those of a plan, with the files that are wanted of each.
     fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Sync) -> Result<Self> {
         let tasks = &plan.written.reads;
-        let folders = plan.bring_all(Step::Read, tasks.len(), is_wanted)?;
+        let folders = plan.bring(Step::Read, tasks.len(), is_wanted)?;
         let file = |task: &ReadTask| (absolute(&task.file.0), task.member.clone());
         Ok(Self { folders: tasks.iter().map(file).zip(folders).collect() })
     }
