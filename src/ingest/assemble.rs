@@ -29,9 +29,6 @@ const FILE_ROWS: u64 = 4_000_000;
 /// Ranks that go into one file.
 const FILE_RANKS: usize = 64;
 
-/// Files that are written at a time, at most: each holds some encoded rows.
-const FILES_AT_A_TIME: usize = 32;
-
 /// Writes every ingested table of a trace under `directory`.
 ///
 /// `files` are all files of the job root, `members` those of this trace with their ranks. `work` is
@@ -49,9 +46,11 @@ pub fn write(
     card: Option<&Card>,
     log: &Log,
 ) -> Result<()> {
-    let at_a_time = threads.clamp(1, FILES_AT_A_TIME);
-    each(at_a_time, members, |m| host_events(directory, &files[m.file], m.rank))?;
     let ranks = by_rank(members);
+    // Each holds some encoded rows: a small job has one thread's work.
+    let files_of_devices = parts(files, &ranks, same_ranks, "device_events").len();
+    let at_a_time = threads.min(files_of_devices).max(1);
+    each(at_a_time, members, |m| host_events(directory, &files[m.file], m.rank))?;
     let names = [
         "device_events",
         "flows",

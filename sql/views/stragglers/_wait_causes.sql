@@ -3,7 +3,7 @@
 --           on because it waited itself, and to which rank all waiting goes back.
 -- @materialize session
 -- @requires _waits
--- @reads    _share_waits
+-- @reads    _hidden_waits
 -- @caveat   Two rows for each rank, aligned false and true (see _clock_shifts). Handed on is
 --           inferred from times: the last rank of a call came late because of another as far as it
 --           had waited longer than the rank that waits now, since it last met all ranks of the
@@ -26,14 +26,15 @@ WITH RECURSIVE
     exposed AS (
         SELECT
             w.trace, w.source, w.collective_id, w.rank, w.dur_ns, w.wait_ns, w.aligned,
-            w.last_rank, w.is_last, w.place, s.exposed_ns
+            w.last_rank, w.is_last, w.place,
+            w.wait_ns - coalesce(CASE WHEN w.aligned THEN h.aligned_ns ELSE h.recorded_ns END, 0)
+                AS exposed_ns
         FROM waits AS w
-        INNER JOIN _share_waits AS s
-            ON s.trace = w.trace
-            AND s.source = w.source
-            AND s.collective_id = w.collective_id
-            AND s.rank = w.rank
-            AND s.aligned = w.aligned
+        LEFT JOIN _hidden_waits AS h
+            ON h.trace = w.trace
+            AND h.source = w.source
+            AND h.collective_id = w.collective_id
+            AND h.rank = w.rank
     ),
 
     -- A group is the set of ranks of a call, whatever it is called.

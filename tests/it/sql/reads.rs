@@ -151,7 +151,7 @@ fn the_program_keeps_what_is_of_each_rank_of_a_large_trace() {
         let is_of = |file: &&PathBuf| file.to_string_lossy().contains(&format!("/{view}@"));
         kept.iter().find(is_of).unwrap_or_else(|| panic!("{view}: {kept:?}"))
     };
-    let [_, _, gaps] = ["_share_waits", "_longest_events", "_gap_sizes"].map(of);
+    let [_, _, gaps] = ["_hidden_waits", "_longest_events", "_gap_sizes"].map(of);
     // They are read, and not computed again: what another file says is what is answered.
     let forget = || std::fs::remove_file(place.data().join("trace=job/.answers"));
     forget().expect("answers are kept too");
