@@ -16,7 +16,7 @@ WITH
                 ELSE 'before'
             END AS launched
         FROM _gap_causes
-        WHERE gap_ns > 0 AND NOT is_first
+        WHERE NOT is_first
     )
 
 SELECT
