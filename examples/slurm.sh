@@ -32,4 +32,8 @@ array=(--array="0-$((shares - 1))")
 job=$(submit "" read "${array[@]}")
 job=$(submit "$job" layout)
 job=$(submit "$job" derive "${array[@]}")
+job=$(submit "$job" groups)
+job=$(submit "$job" place "${array[@]}")
+job=$(submit "$job" match)
+job=$(submit "$job" collect "${array[@]}")
 submit "$job" finish

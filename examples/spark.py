@@ -13,8 +13,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-NUMBERED = ("read", "derive")
-"""Steps of many tasks."""
+ALONE = ("layout", "finish")
+"""Steps of one task, which has no number."""
 
 
 def run(command: list[str]) -> tuple[int, str]:
@@ -37,7 +37,7 @@ def main(plan: str, program: str = "ccl-sql", *options: str) -> int:
         if step is None:
             break
         tasks = sorted(now["tasks"], key=lambda t: t["size"], reverse=True)
-        numbers = [[str(t["n"])] if step in NUMBERED else [] for t in tasks]
+        numbers = [[] if step in ALONE else [str(t["n"])] for t in tasks]
         commands = [[program, "task", step, plan, *n, *options] for n in numbers]
         # The largest first, one of them in each task of Spark.
         stage = spark.sparkContext.parallelize(commands, len(commands))

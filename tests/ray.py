@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+STEPS = ("read", "derive", "groups", "place", "match", "collect")
+"""Steps of many tasks."""
 LAKE = "s3://lake/ccl-data"
 """The data directory in the store."""
 
@@ -97,9 +99,9 @@ def processes() -> list[int]:
             words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        is_worker = words[0].startswith(("ray::read", "ray::derive"))
+        is_worker = words[0].startswith(tuple(f"ray::{step}" for step in STEPS))
         is_task = [Path(words[0]).name, *words[1:2]] == ["ccl-sql", "task"]
-        if is_worker or (is_task and words[2] in ("read", "derive")):
+        if is_worker or (is_task and words[2] in STEPS):
             found.append(int(folder.name))
     return found
 
@@ -127,7 +129,7 @@ class Killer(threading.Thread):
             plans = [self.plan] if self.plan else list(map(str, self.data.glob(".plan-*")))
             if plans:
                 for n in range(0, 1000, 5):
-                    step = chance.choice(["read", "derive"])
+                    step = chance.choice(STEPS)
                     command = [self.program, "task", step, plans[0], str(n), "--quiet"]
                     ended = subprocess.run(
                         command, capture_output=True, check=False, env=self.environment

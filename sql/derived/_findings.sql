@@ -1,6 +1,6 @@
 -- @derived  _findings
 -- @summary  What the derived tables found odd; added to ingest_log.
--- @reads    collectives steps comm_args et_nodes et_links ranks
+-- @reads    collectives _end_offsets steps comm_args et_nodes et_links ranks
 -- @caveat   Spans are compared after shifting each rank by its median end difference, so that a
 --           constant clock offset is no finding, and widened by the median deviation from it, so
 --           that a rank that leaves its calls at different times is none; spans that overlap as
@@ -14,27 +14,6 @@ WITH
             AND collective IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
     ),
 
-    late AS (
-        SELECT
-            source, collective_id, rank, start_ns, end_ns,
-            end_ns - min(end_ns) OVER (PARTITION BY collective_id) AS late_ns
-        FROM shares
-    ),
-
-    offsets AS (
-        SELECT source, rank, median(late_ns) AS offset_ns
-        FROM late
-        GROUP BY source, rank
-    ),
-
-    -- How far a rank's calls are from its offset, as a rule: so much is not known.
-    spreads AS (
-        SELECT l.source, l.rank, o.offset_ns, median(abs(l.late_ns - o.offset_ns)) AS spread_ns
-        FROM late AS l
-        INNER JOIN offsets AS o ON o.source = l.source AND o.rank = l.rank
-        GROUP BY l.source, l.rank, o.offset_ns
-    ),
-
     aligned AS (
         SELECT
             l.collective_id,
@@ -42,8 +21,8 @@ WITH
             max(l.start_ns - s.offset_ns - s.spread_ns) AS last_start_ns,
             -- As recorded: clocks of one host need no shift.
             min(l.end_ns) < max(l.start_ns) AS are_apart
-        FROM late AS l
-        INNER JOIN spreads AS s ON s.source = l.source AND s.rank = l.rank
+        FROM shares AS l
+        INNER JOIN _end_offsets AS s ON s.source = l.source AND s.rank = l.rank
         GROUP BY l.collective_id
     ),
 

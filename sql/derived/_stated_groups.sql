@@ -1,6 +1,6 @@
 -- @derived  _stated_groups
 -- @summary  Process groups as the events of all ranks state them, with their ranks.
--- @reads    _collective_events _rank_lists
+-- @reads    _call_counts _rank_lists
 -- @column   pg_name VARCHAR value - | Name.
 -- @column   pg_desc VARCHAR value - | Description.
 -- @column   group_size BIGINT value - | Size.
@@ -10,7 +10,7 @@
 WITH
     stated AS (
         SELECT DISTINCT pg_name, pg_desc, stated_size AS group_size, ranks_key, rank_start, rank_stride
-        FROM _collective_events
+        FROM _call_counts
         WHERE pg_name IS NOT NULL
     ),
 

@@ -1,7 +1,7 @@
 -- @derived  collective_calls
 -- @summary  One row per operation that every ingested rank of its group took part in.
 -- @requires collectives
--- @reads    _collective_matches ranks cards bus_factors
+-- @reads    _calls ranks cards bus_factors
 -- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks'
 --           offset too. transfer_ns does not.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus factors); product 6.1
@@ -19,14 +19,13 @@ WITH
     shares AS (
         SELECT
             c.source, c.collective_id, c.pg_id, c.collective, c.group_size, c.rank, c.message_bytes,
-            c.dtype, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.dur_ns, c.step, m.matched_by, n.node,
+            c.dtype, c.ts_ns, c.ts_ns + c.dur_ns AS end_ns, c.dur_ns, c.step, n.node,
             -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only
             -- is not uneven.
             (c.collective NOT IN ('send', 'recv', 'send_recv')
                 AND c.in_split IS NOT NULL AND list_min(c.in_split) IS DISTINCT FROM list_max(c.in_split))
                 OR (c.collective = 'all_to_all' AND coalesce(c.in_bytes <> c.out_bytes, false)) AS uneven
         FROM collectives AS c
-        INNER JOIN _collective_matches AS m ON m.event_id = c.event_id
         LEFT JOIN nodes AS n ON n.rank = c.rank
         WHERE c.collective_id IS NOT NULL
     ),
@@ -54,8 +53,7 @@ WITH
             -- Of the ranks that start last, the first one.
             max_by(rank, CAST(ts_ns AS HUGEINT) * 16777216 - rank) AS last_rank,
             -- The step of the first rank, -1 where that call is in none.
-            min_by(coalesce(step, -1), rank) AS first_step,
-            max(matched_by) AS matched_by
+            min_by(coalesce(step, -1), rank) AS first_step
         FROM shares
         GROUP BY source, collective_id, collective
     ),
@@ -81,8 +79,9 @@ WITH
                 WHEN c.ranks_seen = c.group_size THEN 'intra'
             END AS link,
             nullif(c.first_step, -1) AS step,
-            c.matched_by
+            m.matched_by
         FROM calls AS c
+        INNER JOIN _calls AS m ON m.collective_id = c.collective_id
         LEFT JOIN bus_factors AS f ON f.collective = c.collective
     )
 

@@ -1,7 +1,8 @@
 -- @derived  collectives
+-- @partition rank
 -- @summary  One row per rank and communication call, with kind, sizes, group, step and call.
 -- @requires _collective_events
--- @reads    _collective_matches process_groups _group_ids ranks steps
+-- @reads    _call_places _shifts _calls _call_kinds process_groups _group_ids steps
 -- @caveat   group_size is the world size where nothing states the group and every rank has the same
 --           number of calls of the kind; group_source says so.
 -- @caveat   wire_bytes of an all-to-all, or a group of sends, whose splits and place in the group
@@ -10,18 +11,6 @@
 --           of its buffer.
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH
-    worlds AS (
-        SELECT source, max(world_size) AS world_size, count(DISTINCT rank) AS rank_count
-        FROM ranks
-        GROUP BY source
-    ),
-
-    per_rank AS (
-        SELECT source, collective, rank, count(*) AS call_count
-        FROM _collective_events
-        GROUP BY source, collective, rank
-    ),
-
     -- Place of each rank in its groups, from 1.
     members AS (
         SELECT pg_id, rank, min(place) AS place
@@ -29,17 +18,8 @@ WITH
             SELECT pg_id, unnest(ranks) AS rank, generate_subscripts(ranks, 1) AS place
             FROM process_groups
         )
+        WHERE rank IN (SELECT rank FROM _collective_events)
         GROUP BY pg_id, rank
-    ),
-
-    -- Kinds of which every ingested rank has the same number.
-    even AS (
-        SELECT p.source, p.collective, w.world_size
-        FROM per_rank AS p
-        INNER JOIN worlds AS w ON w.source = p.source
-        WHERE p.collective NOT IN ('unknown', 'send_recv')
-        GROUP BY p.source, p.collective, w.world_size, w.rank_count
-        HAVING count(*) = w.rank_count AND min(p.call_count) = max(p.call_count)
     ),
 
     -- The step whose host interval holds the launch, on any thread.
@@ -58,7 +38,7 @@ WITH
         SELECT
             e.source, e.rank, e.event_id, e.device, e.stream, e.ts_ns, e.dur_ns,
             e.collective, e.collective_raw, e.dtype,
-            coalesce(e.stated_size, p.group_size, v.world_size) AS group_size,
+            coalesce(e.stated_size, p.group_size, k.even_size) AS group_size,
             g.pg_id,
             e.in_elems, e.out_elems, e.in_bytes, e.out_bytes,
             e.seq, e.root_rank, e.peer_rank, e.in_split, e.out_split, e.coll_source, e.size_source,
@@ -68,11 +48,11 @@ WITH
             CASE
                 WHEN g.is_listed THEN q.place
                 WHEN e.group_rank IS NOT NULL THEN e.group_rank + 1
-                WHEN coalesce(e.stated_size, p.group_size, v.world_size) = w.world_size THEN e.rank + 1
+                WHEN coalesce(e.stated_size, p.group_size, k.even_size) = k.world_size THEN e.rank + 1
             END AS place,
             CASE
                 WHEN coalesce(e.stated_size, p.group_size) IS NOT NULL THEN 'stated'
-                WHEN v.world_size IS NOT NULL THEN 'assumed_world'
+                WHEN k.even_size IS NOT NULL THEN 'assumed_world'
             END AS group_source,
             m.collective_id,
             CASE WHEN t.step_ts_ns < t.step_end_ns THEN t.step END AS step
@@ -81,9 +61,12 @@ WITH
             ON g.pg_name = e.pg_name AND g.ranks_key IS NOT DISTINCT FROM e.ranks_key
         LEFT JOIN (SELECT pg_id, group_size FROM process_groups) AS p ON p.pg_id = g.pg_id
         LEFT JOIN members AS q ON q.pg_id = g.pg_id AND q.rank = e.rank
-        LEFT JOIN worlds AS w ON w.source = e.source
-        LEFT JOIN even AS v ON v.source = e.source AND v.collective = e.collective
-        LEFT JOIN _collective_matches AS m ON m.event_id = e.event_id
+        LEFT JOIN _call_kinds AS k ON k.source = e.source AND k.collective = e.collective
+        LEFT JOIN _call_places AS a ON a.event_id = e.event_id
+        LEFT JOIN _shifts AS h ON h.series_id = a.series_id AND h.rank = a.rank
+        LEFT JOIN _calls AS m
+            ON m.series_id = a.series_id AND m.repeat = a.repeat
+            AND m.call_place = a.place + coalesce(h.shift, 0)
         LEFT JOIN stepped AS t ON t.event_id = e.event_id
     ),
 

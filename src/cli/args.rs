@@ -360,6 +360,14 @@ pub enum TaskStep {
     Layout,
     /// Derive the tables of some of the ranks: a task each
     Derive,
+    /// Say which groups and series of calls a trace has: a task each
+    Groups,
+    /// Give the calls of some of the ranks their places in these: a task each
+    Place,
+    /// Say which calls of the ranks of a trace are one: a task each
+    Match,
+    /// Put together what is known of the calls of some of the ranks: a task each
+    Collect,
     /// Derive what crosses ranks, and put the traces in their places: one task
     Finish,
 }

@@ -48,17 +48,24 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
         TaskStep::Read => Step::Read,
         TaskStep::Layout => Step::Layout,
         TaskStep::Derive => Step::Derive,
+        TaskStep::Groups => Step::Groups,
+        TaskStep::Place => Step::Place,
+        TaskStep::Match => Step::Match,
+        TaskStep::Collect => Step::Collect,
         TaskStep::Finish => Step::Finish,
     };
     let one = |n| run(context, (&plan, &store), step, n);
     match (step, args.which) {
-        (Step::Layout, None) => one(0)?,
+        (step, Some(_)) if step.is_one() => {
+            return Err(Error::new("usage", "this step is one task, without a number").into());
+        }
         (Step::Finish, None) => {
             one(0)?;
             return Errors(say(context, plan.outcome()?).errors).result();
         }
-        (Step::Read | Step::Derive, Some(Which::One(n))) => one(n)?,
-        (Step::Read | Step::Derive, which) => {
+        (Step::Layout, None) => one(0)?,
+        (_, Some(Which::One(n))) => one(n)?,
+        (_, which) => {
             let total = plan.tasks_of(step)?;
             let is_mine = |n: &usize| match which {
                 Some(Which::Share { i, of }) => n % of == i,
@@ -68,19 +75,14 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
                 (0..total).filter(is_mine).filter_map(|n| one(n).err()).collect();
             return Errors(errors).result();
         }
-        (Step::Layout | Step::Finish, Some(_)) => {
-            return Err(Error::new("usage", "this step is one task, without a number").into());
-        }
     }
     Ok(())
 }
 
 fn run(context: &Context, (plan, store): (&Plan, &Store), step: Step, n: usize) -> Result<()> {
     // Whoever runs tasks runs one on each core; beside these two there are no others.
-    let threads = match step {
-        Step::Layout | Step::Finish => context.global.jobs,
-        Step::Read | Step::Derive => context.global.jobs.max(1),
-    };
+    let given = context.global.jobs;
+    let threads = if step.is_one() { given } else { given.max(1) };
     let derive = Derive { threads, ..context.derive() };
     plan.run(step, n, (threads, &context.watcher), &derive, store)
 }

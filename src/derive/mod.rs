@@ -11,8 +11,8 @@ mod host;
 mod refresh;
 mod share;
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -85,12 +85,24 @@ pub struct Part {
     rows: i64,
     /// Whether the trace has few rows.
     is_tiny: bool,
+    /// Whether the first stage was taken over from an earlier ingest.
+    is_made: bool,
 }
 
 impl Part {
     /// Device events and ranges of the host of its ranks.
     pub fn rows(&self) -> u64 {
         self.rows.unsigned_abs()
+    }
+
+    /// Whether its first stage is to be made.
+    pub fn is_open(&self) -> bool {
+        !self.is_made
+    }
+
+    /// Whether it is the same part.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 
     /// Whether some of its ranks may be among those from one to another.
@@ -195,20 +207,18 @@ impl Derive<'_> {
         what: &ToDerive<'_>,
         limits: &Limits<'_>,
         connection: &Connection,
-        parts: &[Part],
+        stage: &Stage<'_>,
+        parts: &[&Part],
     ) -> Result<()> {
-        let (by_rank, over_ranks) = self.files();
-        let by_rank = &by_rank;
-        let over_ranks = &read_by(&over_ranks);
-        let files = &RankFiles::of(what.directory, &read_by(by_rank))?;
+        let files = &RankFiles::of(what.directory, &stage.reads)?;
         let alone = |parts: &[&Part]| -> Result<()> {
             let place = Place { connection, beside: Beside::Nothing, work: what.work, files };
-            parts.iter().try_for_each(|part| self.part(what, &place, by_rank, over_ranks, part))
+            parts.iter().try_for_each(|part| self.part(what, &place, stage, part))
         };
         let most_ranks = parts.iter().map(|part| part.ranks.len()).max().unwrap_or(1);
         let (side_by_side, share) = limits.shares(connection, parts.len(), most_ranks)?;
         if side_by_side == 1 {
-            return alone(&parts.iter().collect::<Vec<_>>());
+            return alone(parts);
         }
         let (next, aside) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let beside = Beside::Others;
@@ -218,9 +228,9 @@ impl Derive<'_> {
             let mut connection = self.connection(limits, share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let place = Place { connection: &connection, beside, work: &work, files };
-                match self.part(what, &place, by_rank, over_ranks, part) {
+                match self.part(what, &place, stage, part) {
                     Err(e) if e.code == "limit" => {
-                        lock(&aside).push(part);
+                        lock(&aside).push(*part);
                         connection = self.connection(limits, share, &work)?;
                     }
                     Err(e) => {
@@ -247,50 +257,128 @@ impl Derive<'_> {
         alone(&aside)
     }
 
-    /// Makes what each of the ranks of a part says by itself: one file of each table.
+    /// Makes what a stage says of the ranks of a part: one file of each table.
     fn part(
         &self,
         what: &ToDerive<'_>,
         place: &Place<'_>,
-        by_rank: &[&SqlFile],
-        over_ranks: &BTreeSet<&str>,
+        stage: &Stage<'_>,
         part: &Part,
     ) -> Result<()> {
         let Part { ranks, name: part, .. } = part;
         let Place { connection, beside, work, files } = *place;
-        show(what.directory, connection, &read_by(by_rank), Some((ranks, files)))?;
-        for file in by_rank {
+        show(what.directory, connection, &stage.reads, Some((ranks, files)))?;
+        self.show_derived(what.directory, connection, stage, Some((ranks, part)))?;
+        self.make_all(what.into, connection, beside, stage, part)?;
+        if stage.is_first {
+            sweeps(what, connection, work, ranks, part)?;
+        }
+        // The next part has its own.
+        drop_all(connection, stage)
+    }
+
+    /// Makes the tables of a stage, and writes those that are kept or read by another stage.
+    fn make_all(
+        &self,
+        into: &Path,
+        connection: &Connection,
+        beside: Beside,
+        stage: &Stage<'_>,
+        part: &str,
+    ) -> Result<()> {
+        for file in &stage.files {
+            let name = &*file.header.name;
             self.make(connection, beside, file)?;
-            let query = kept_columns(&file.header.name);
-            let target = || part_file(what.into, &file.header.name, part);
-            match schema::table(&file.header.name) {
-                Some(_) => keep(connection, &query, target)?,
+            let target = || part_file(into, name, part);
+            match schema::table(name) {
+                Some(_) => keep(connection, &kept_columns(name), target)?,
                 // Written without rows too: then it says the types.
-                None if over_ranks.contains(&*file.header.name) => {
-                    copy(connection, &query, &target()?)?;
+                None if stage.passed.contains(name) => {
+                    copy(connection, &kept_columns(name), &target()?)?;
                 }
                 None => {}
             }
         }
-        let writer = |name| -> Result<TableWriter> {
-            let table = schema::table(name).expect("the table is in the schema");
-            Ok(TableWriter::new(table, &[], part_file(what.into, name, part)?))
-        };
-        let mut host = HostTimes::new(connection, work)?;
-        let mut busy = writer("busy_intervals")?;
-        busy_intervals(connection, ranks, work, &mut busy, |source, rank, span| {
-            host.busy(source, rank, span)
-        })?;
-        busy.finish()?;
-        let mut times = writer("host_times")?;
-        host.finish(connection, &mut times)?;
-        times.finish()?;
-        // The next part has its own.
-        for file in by_rank {
-            connection.execute_batch(&format!("DROP TABLE {}", sql_name(&file.header.name)))?;
+        Ok(())
+    }
+
+    /// Makes derived tables of stages before visible: of all ranks, or of a part.
+    fn show_derived(
+        &self,
+        directory: &Path,
+        connection: &Connection,
+        stage: &Stage<'_>,
+        of: Option<(&[i64], &str)>,
+    ) -> Result<()> {
+        for file in self.registry.derived() {
+            let name = &*file.header.name;
+            if !stage.reads.contains(name) || stage.files.iter().any(|f| f.header.name == name) {
+                continue;
+            }
+            let files: Vec<PathBuf> = match of {
+                Some((_, part)) if file.header.by_rank => {
+                    let file = directory.join(name).join(format!("{part}.parquet"));
+                    file.exists().then_some(file).into_iter().collect()
+                }
+                _ => files_of(directory, name),
+            };
+            let (all, has_rank) = match schema::table(name) {
+                Some(table) => {
+                    (select(table, &files), table.columns.iter().any(|c| c.name == "rank"))
+                }
+                None => {
+                    let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
+                    let list = list.join(", ");
+                    let all =
+                        format!("SELECT * FROM read_parquet([{list}], hive_partitioning = false)");
+                    (all, file.header.columns.iter().any(|c| c.name == "rank"))
+                }
+            };
+            // They follow each other: a list of many is compared one by one.
+            let only = match of {
+                Some(([first, .., last] | [first @ last], _)) if has_rank => {
+                    format!(" WHERE rank BETWEEN {first} AND {last}")
+                }
+                _ => String::new(),
+            };
+            connection.execute_batch(&format!(
+                "CREATE OR REPLACE VIEW {} AS SELECT * FROM ({all}){only}",
+                sql_name(name)
+            ))?;
         }
         Ok(())
     }
+}
+
+/// Merged busy spans, and what operators take on the host, of the ranks of a part.
+fn sweeps(
+    what: &ToDerive<'_>,
+    connection: &Connection,
+    work: &Path,
+    ranks: &[i64],
+    part: &str,
+) -> Result<()> {
+    let writer = |name| -> Result<TableWriter> {
+        let table = schema::table(name).expect("the table is in the schema");
+        Ok(TableWriter::new(table, &[], part_file(what.into, name, part)?))
+    };
+    let mut host = HostTimes::new(connection, work)?;
+    let mut busy = writer("busy_intervals")?;
+    busy_intervals(connection, ranks, work, &mut busy, |source, rank, span| {
+        host.busy(source, rank, span)
+    })?;
+    busy.finish()?;
+    let mut times = writer("host_times")?;
+    host.finish(connection, &mut times)?;
+    times.finish().map(drop)
+}
+
+/// Removes the tables of a stage from a database.
+fn drop_all(connection: &Connection, stage: &Stage<'_>) -> Result<()> {
+    for file in &stage.files {
+        connection.execute_batch(&format!("DROP TABLE {}", sql_name(&file.header.name)))?;
+    }
+    Ok(())
 }
 
 /// The ranks of a trace, in parts that are looked at together, with their rows.
@@ -331,26 +419,58 @@ fn ranks_together(connection: &Connection, most: usize) -> Result<Vec<(Vec<i64>,
     Ok(parts)
 }
 
-/// Whether a trace directory has this part of the derived tables. Steps on the way that are kept
-/// say so: they have a file even without rows.
-fn has_part(
-    directory: &Path,
-    by_rank: &[&SqlFile],
-    over_ranks: &BTreeSet<&str>,
-    part: &str,
-) -> bool {
-    let kept = |f: &&&SqlFile| {
-        schema::table(&f.header.name).is_none() && over_ranks.contains(&*f.header.name)
-    };
-    let mut steps = by_rank.iter().filter(kept).peekable();
+/// Whether a trace directory has this part of what the first stage makes. Steps on the way that
+/// other stages read say so: they have a file even without rows.
+fn has_part(directory: &Path, first: &Stage<'_>, part: &str) -> bool {
+    let mut steps = first.passed.iter().peekable();
     steps.peek().is_some()
-        && steps.all(|f| directory.join(&f.header.name).join(format!("{part}.parquet")).exists())
+        && steps.all(|name| directory.join(name).join(format!("{part}.parquet")).exists())
 }
 
-/// Names of the tables that are made for some ranks at a time.
-fn tables_by_rank<'a>(by_rank: &[&'a SqlFile]) -> Vec<&'a str> {
-    let of_sql = by_rank.iter().map(|f| f.header.name.as_str());
-    of_sql.chain(["busy_intervals", "host_times"]).collect()
+/// Derived tables that are made together. Stages by rank and stages over all ranks take turns, and
+/// each reads what those before made.
+struct Stage<'r> {
+    /// What it makes, each behind what it reads.
+    files: Vec<&'r SqlFile>,
+    /// The tables and steps that it reads.
+    reads: BTreeSet<&'r str>,
+    /// The steps on the way, of its own, that other stages read.
+    passed: BTreeSet<&'r str>,
+    /// Whether it is made for some ranks at a time.
+    by_rank: bool,
+    /// Whether it is the first, which looks at events.
+    is_first: bool,
+}
+
+/// Makes the stage of each file of a registry.
+fn stages(registry: &Registry) -> Vec<Stage<'_>> {
+    let mut numbers: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    let mut stages: Vec<Vec<&SqlFile>> = Vec::new();
+    for file in registry.derived() {
+        let by_rank = file.header.by_rank;
+        let behind = file.header.inputs().filter_map(|input| numbers.get(input));
+        let number = behind.map(|(number, of)| number + usize::from(*of != by_rank)).max();
+        let number = number.unwrap_or_default().max(usize::from(!by_rank));
+        numbers.insert(&file.header.name, (number, by_rank));
+        stages.resize_with(stages.len().max(number + 1), Vec::new);
+        stages[number].push(file);
+    }
+    let of_stage = |(number, files): (usize, Vec<_>)| {
+        let others =
+            registry.derived().into_iter().filter(|f| numbers[&*f.header.name].0 != number);
+        let read_elsewhere: BTreeSet<&str> = others.flat_map(|f| f.header.inputs()).collect();
+        let is_passed =
+            |name: &&str| schema::table(name).is_none() && read_elsewhere.contains(name);
+        let names = files.iter().map(|f: &&SqlFile| &*f.header.name);
+        Stage {
+            reads: read_by(&files, number == 0),
+            passed: names.filter(is_passed).collect(),
+            by_rank: number % 2 == 0,
+            is_first: number == 0,
+            files,
+        }
+    };
+    stages.into_iter().enumerate().map(of_stage).collect()
 }
 
 impl Derive<'_> {
@@ -364,134 +484,142 @@ impl Derive<'_> {
     /// # Errors
     /// `sql` or `io`.
     pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
-        self.all(what)
-    }
-
-    fn all(&self, what: &ToDerive<'_>) -> Result<()> {
         let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
         let limits = self.limits(is_tiny);
         let connection = self.connection(&limits, limits.alone(), what.work)?;
-        let Some(to_make) = self.list(&connection, what, is_tiny)? else { return Ok(()) };
-        self.make_parts(what, &limits, &connection, &to_make)?;
-        self.make_across(&connection, what)
+        let stages = stages(self.registry);
+        let Some(parts) = list(&stages[0], &connection, what, is_tiny)? else { return Ok(()) };
+        for stage in &stages {
+            if stage.by_rank {
+                let to_make = parts.iter().filter(|part| !(stage.is_first && part.is_made));
+                let to_make: Vec<&Part> = to_make.collect();
+                self.make_parts(what, &limits, &connection, stage, &to_make)?;
+            } else {
+                self.over_ranks(&connection, what, stage)?;
+            }
+        }
+        finish(&connection, what, &stages)
     }
 
-    /// The files that look at one rank at a time, and those that look at all.
-    fn files(&self) -> (Vec<&SqlFile>, Vec<&SqlFile>) {
-        self.registry.derived().into_iter().partition(|f| f.header.by_rank)
+    /// How many stages there are: those with an even number are made for some ranks at a time, the
+    /// others for all.
+    pub fn stage_count(&self) -> usize {
+        stages(self.registry).len()
     }
 
-    /// The parts of a trace that are to be made; the others are taken over. None for a trace
-    /// without ranks, which has no derived tables: a benchmark by itself.
+    /// The names of what a stage reads: folders of a trace directory.
+    pub fn reads(&self, stage: usize) -> BTreeSet<String> {
+        stages(self.registry)[stage].reads.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// The parts of a trace. The first stage of some may be there: it was taken over. None for a
+    /// trace without ranks, which has no derived tables: a benchmark by itself.
     ///
     /// # Errors
     /// `sql` or `io`.
     pub fn parts(&self, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
         let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
-        self.list(&self.alone(what, is_tiny)?, what, is_tiny)
+        list(&stages(self.registry)[0], &self.alone(what, is_tiny)?, what, is_tiny)
     }
 
-    fn list(
+    /// Makes the tables of one part in a stage.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn make_part(&self, what: &ToDerive<'_>, stage: usize, part: &Part) -> Result<()> {
+        let stage = &stages(self.registry)[stage];
+        let connection = self.alone(what, part.is_tiny)?;
+        let files = &RankFiles::of(what.directory, &stage.reads)?;
+        let (beside, work) = (Beside::Nothing, what.work);
+        let place = Place { connection: &connection, beside, work, files };
+        self.part(what, &place, stage, part)
+    }
+
+    /// Makes the tables of a stage over all ranks. The last one finishes the trace.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn make_over_ranks(&self, what: &ToDerive<'_>, stage: usize) -> Result<()> {
+        let stages = stages(self.registry);
+        let connection = self.alone(what, has_fewer_rows(what.directory, TINY_ROWS)?)?;
+        self.over_ranks(&connection, what, &stages[stage])?;
+        if stage + 1 == stages.len() { finish(&connection, what, &stages) } else { Ok(()) }
+    }
+
+    fn over_ranks(
         &self,
         connection: &Connection,
         what: &ToDerive<'_>,
-        is_tiny: bool,
-    ) -> Result<Option<Vec<Part>>> {
-        let (by_rank, over_ranks) = self.files();
-        show(what.directory, connection, &BTreeSet::from(COUNTED), None)?;
-        // What is per rank is made for a few ranks at a time, so that memory does not grow with
-        // them, and not at all where none of the few has changed.
-        let names = tables_by_rank(&by_rank);
-        let of_over_ranks = read_by(&over_ranks);
-        let most = RANKS_AT_A_TIME.min(ranks_open()).max(1);
-        let parts = ranks_together(connection, most)?;
-        if parts.is_empty() {
-            return Ok(None);
+        stage: &Stage<'_>,
+    ) -> Result<()> {
+        show(what.directory, connection, &stage.reads, None)?;
+        self.show_derived(what.directory, connection, stage, None)?;
+        self.make_all(what.into, connection, Beside::Nothing, stage, WHOLE)?;
+        if stage.files.iter().any(|file| file.header.name == FINDINGS) {
+            return Ok(());
         }
-        let mut to_make = Vec::new();
-        for (ranks, rows) in parts {
-            let name = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
-            match what.earlier {
-                Some((earlier, changed))
-                    if ranks.iter().all(|r| !changed.contains(r))
-                        && has_part(earlier, &by_rank, &of_over_ranks, &name) =>
-                {
-                    take_over(earlier, what.directory, &names, &name)?;
-                }
-                _ => to_make.push(Part { ranks, name, rows, is_tiny }),
-            }
-        }
-        Ok(Some(to_make))
+        drop_all(connection, stage)
     }
+}
 
-    /// Makes the tables of one part.
-    ///
-    /// # Errors
-    /// `sql` or `io`.
-    pub fn make_part(&self, what: &ToDerive<'_>, part: &Part) -> Result<()> {
-        let (by_rank, over_ranks) = self.files();
-        let connection = self.alone(what, part.is_tiny)?;
-        let files = &RankFiles::of(what.directory, &read_by(&by_rank))?;
-        let (beside, work) = (Beside::Nothing, what.work);
-        let place = Place { connection: &connection, beside, work, files };
-        self.part(what, &place, &by_rank, &read_by(&over_ranks), part)
+/// The parts of a trace; those of which nothing has changed are taken over.
+fn list(
+    first: &Stage<'_>,
+    connection: &Connection,
+    what: &ToDerive<'_>,
+    is_tiny: bool,
+) -> Result<Option<Vec<Part>>> {
+    show(what.directory, connection, &BTreeSet::from(COUNTED), None)?;
+    // What is per rank is made for a few ranks at a time, so that memory does not grow with them,
+    // and not at all where none of the few has changed.
+    let names: Vec<&str> = first
+        .files
+        .iter()
+        .map(|f| &*f.header.name)
+        .chain(["busy_intervals", "host_times"])
+        .collect();
+    let parts = ranks_together(connection, RANKS_AT_A_TIME.min(ranks_open()).max(1))?;
+    if parts.is_empty() {
+        return Ok(None);
     }
+    let part = |(ranks, rows): (Vec<i64>, i64)| {
+        let name = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
+        let mut is_made = false;
+        if let Some((earlier, changed)) = what.earlier
+            && ranks.iter().all(|r| !changed.contains(r))
+            && has_part(earlier, first, &name)
+        {
+            take_over(earlier, what.directory, &names, &name)?;
+            is_made = true;
+        }
+        Ok(Part { ranks, name, rows, is_tiny, is_made })
+    };
+    parts.into_iter().map(part).collect::<Result<_>>().map(Some)
+}
 
-    /// Makes the tables that look at all ranks, of those of the parts.
-    ///
-    /// # Errors
-    /// `sql` or `io`.
-    pub fn across(&self, what: &ToDerive<'_>) -> Result<()> {
-        let connection = self.alone(what, has_fewer_rows(what.directory, TINY_ROWS)?)?;
-        self.make_across(&connection, what)
-    }
+/// The step whose rows are findings.
+const FINDINGS: &str = "_findings";
 
-    fn make_across(&self, connection: &Connection, what: &ToDerive<'_>) -> Result<()> {
-        let (by_rank, over_ranks) = self.files();
-        let of_over_ranks = read_by(&over_ranks);
-        show(what.directory, connection, &of_over_ranks, None)?;
-        for file in by_rank.iter().filter(|f| of_over_ranks.contains(&*f.header.name)) {
-            let name = &file.header.name;
-            let files = files_of(what.directory, name);
-            let query = match schema::table(name) {
-                Some(table) => select(table, &files),
-                None => {
-                    let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
-                    let list = list.join(", ");
-                    format!("SELECT * FROM read_parquet([{list}], hive_partitioning = false)")
-                }
-            };
-            self.execute(
-                connection,
-                Beside::Nothing,
-                &format!("CREATE OR REPLACE TABLE {} AS {query}", sql_name(name)),
-            )?;
-        }
-        for file in &over_ranks {
-            self.make(connection, Beside::Nothing, file)?;
-            if schema::table(&file.header.name).is_some() {
-                keep(connection, &kept_columns(&file.header.name), || {
-                    part_file(what.directory, &file.header.name, WHOLE)
-                })?;
-            }
-        }
-        let findings = what.directory.join("ingest_log/derived.parquet");
-        if findings.exists() {
-            // Removed and not written over: it may be shared with the directory still in place.
-            std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
-        }
-        keep(connection, "SELECT * FROM _findings", || {
-            part_file(what.directory, "ingest_log", WHOLE).map(|_| findings.clone())
-        })?;
-        // Folders of tables without rows.
-        for table in TABLES {
-            let folder = what.directory.join(table.name);
-            if folder.is_dir() && schema::files(what.directory, table).is_empty() {
-                std::fs::remove_dir_all(&folder).map_err(|e| io(&folder, &e))?;
-            }
-        }
-        Ok(())
+/// Writes the findings, and removes what no later ingest needs.
+fn finish(connection: &Connection, what: &ToDerive<'_>, stages: &[Stage<'_>]) -> Result<()> {
+    let findings = what.directory.join("ingest_log/derived.parquet");
+    if findings.exists() {
+        // Removed and not written over: it may be shared with the directory still in place.
+        std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
     }
+    keep(connection, &format!("SELECT * FROM {FINDINGS}"), || {
+        part_file(what.directory, "ingest_log", WHOLE).map(|_| findings.clone())
+    })?;
+    let passed = stages.iter().skip(1).flat_map(|stage| &stage.passed);
+    let without_rows =
+        TABLES.iter().filter(|table| schema::files(what.directory, table).is_empty());
+    for name in passed.copied().chain(without_rows.map(|table| table.name)) {
+        let folder = what.directory.join(name);
+        if folder.is_dir() {
+            std::fs::remove_dir_all(&folder).map_err(|e| io(&folder, &e))?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether every table that a file requires has rows, and its checks hold.
@@ -508,10 +636,10 @@ fn applies(connection: &Connection, header: &Header) -> Result<bool> {
     Ok(true)
 }
 
-/// The tables and steps that these files read, and those that the steps in Rust do.
-fn read_by<'a>(files: &[&'a SqlFile]) -> BTreeSet<&'a str> {
-    let named = files.iter().flat_map(|f| f.header.inputs());
-    named.chain(COUNTED).collect()
+/// The tables and steps that these files read, and those that the sweeps of the first stage do.
+fn read_by<'a>(files: &[&'a SqlFile], is_first: bool) -> BTreeSet<&'a str> {
+    let of_sweeps = COUNTED.into_iter().filter(|_| is_first);
+    files.iter().flat_map(|f| f.header.inputs()).chain(of_sweeps).collect()
 }
 
 /// Makes ingested tables visible, those of these names: of all ranks, or of some that follow each

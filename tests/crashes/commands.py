@@ -154,7 +154,16 @@ def planned(name: str, given: tuple[str, ...], done: int, last: World) -> Comman
 
 
 # The steps of a plan, one task each.
-STEPS = (("read", "0/1"), ("layout",), ("derive", "0/1"), ("finish",))
+STEPS = (
+    ("read", "0/1"),
+    ("layout",),
+    ("derive", "0/1"),
+    ("groups", "0/1"),
+    ("place", "0/1"),
+    ("match", "0/1"),
+    ("collect", "0/1"),
+    ("finish",),
+)
 
 REPORT = ("report", "job", "-o")
 EXPORT = ("export", "job")
@@ -264,7 +273,8 @@ COMMANDS = (
     planned("task read", ("task", "read", "PLAN", "0/1"), 0, {}),
     planned("task layout", ("task", "layout", "PLAN"), 1, {}),
     planned("task derive", ("task", "derive", "PLAN", "0/1"), 2, {}),
-    planned("task finish", ("task", "finish", "PLAN"), 3, {"job": "two"}),
+    planned("task collect", ("task", "collect", "PLAN", "0/1"), 6, {}),
+    planned("task finish", ("task", "finish", "PLAN"), 7, {"job": "two"}),
     Command(
         "no sync",
         ("ingest", "JOB", "--no-sync"),

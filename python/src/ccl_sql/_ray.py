@@ -124,7 +124,7 @@ def listed(program: str, plan: str, options: list[str]) -> dict[str, Any]:
         subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout
     )
     for one in now["tasks"]:
-        numbered = [str(one["n"])] if now["step"] in ("read", "derive") else []
+        numbered = [] if now["step"] in ALONE else [str(one["n"])]
         one["words"] = ["task", now["step"], plan, *numbered]
     return now
 

@@ -1,11 +1,12 @@
 //! An ingest in tasks, for many machines that share a file system or an object store: which tasks
 //! there are, and which of them are done.
 //!
-//! A plan is a folder. Four steps follow each other:
+//! A plan is a folder. Steps follow each other:
 //! 1. every file is read (a task each);
 //! 2. the files are laid out as traces;
-//! 3. the tables of parts of the ranks are derived (a task each);
-//! 4. the traces are finished.
+//! 3. tables are derived, in stages: by turns of parts of the ranks (a task each) and over all
+//!    ranks of a trace (a task each);
+//! 4. the traces are finished, with the last stage.
 //!
 //! A task works aside, in a folder of its own, and is done when that folder has its name: one that
 //! is killed leaves nothing that counts, and two of the same do no harm. Where and when tasks run,
@@ -58,21 +59,51 @@ pub enum Step {
     Read,
     /// Which files are a trace, and its tables: one task.
     Layout,
-    /// Tables of some ranks of a trace: a task each.
+    /// Tables of some ranks of a trace, of their events: a task each.
     Derive,
+    /// The groups and series of calls of a trace: a task each.
+    Groups,
+    /// The places of the calls of some ranks in their series: a task each.
+    Place,
+    /// Which calls of the ranks of a trace are one: a task each.
+    Match,
+    /// The calls of some ranks, with what others say of them: a task each.
+    Collect,
     /// Tables over all ranks, manifests, and the traces in their places: one task.
     Finish,
 }
 
+/// The steps that derive tables, each a stage; the stage after them is of the last step.
+const STAGES: [Step; 5] = [Step::Derive, Step::Groups, Step::Place, Step::Match, Step::Collect];
+
 impl Step {
+    /// Whether it is one task, which takes a whole machine: nothing else can be done meanwhile.
+    pub fn is_one(self) -> bool {
+        matches!(self, Self::Layout | Self::Finish)
+    }
+
+    /// Its stage, where it derives tables.
+    fn stage(self) -> Option<usize> {
+        STAGES.iter().position(|step| *step == self)
+    }
+
+    /// Its word in a command.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Layout => "layout",
+            Self::Derive => "derive",
+            Self::Groups => "groups",
+            Self::Place => "place",
+            Self::Match => "match",
+            Self::Collect => "collect",
+            Self::Finish => "finish",
+        }
+    }
+
     /// The name of a task, which is that of its folder.
     fn task(self, n: usize) -> String {
-        match self {
-            Self::Read => format!("read-{n}"),
-            Self::Layout => "layout".to_owned(),
-            Self::Derive => format!("derive-{n}"),
-            Self::Finish => "finish".to_owned(),
-        }
+        if self.is_one() { self.word().to_owned() } else { format!("{}-{n}", self.word()) }
     }
 }
 
@@ -242,10 +273,11 @@ impl Plan {
             return Ok(one(Step::Layout));
         }
         let layout = self.laid_out()?;
-        let sizes: Vec<u64> = layout.derives.iter().map(|task| task.part.rows()).collect();
-        let derives = self.open_tasks(Step::Derive, &sizes)?;
-        if !derives.tasks.is_empty() {
-            return Ok(derives);
+        for step in STAGES {
+            let open = self.open_tasks(step, &layout.sizes(step))?;
+            if !open.tasks.is_empty() {
+                return Ok(open);
+            }
         }
         Ok(one(Step::Finish))
     }
@@ -257,8 +289,8 @@ impl Plan {
     pub fn tasks_of(&self, step: Step) -> Result<usize> {
         Ok(match step {
             Step::Read => self.written.reads.len(),
-            Step::Derive => self.laid_out()?.derives.len(),
             Step::Layout | Step::Finish => 1,
+            _ => self.laid_out()?.sizes(step).len(),
         })
     }
 
@@ -310,14 +342,14 @@ impl Plan {
         get(&folder.join(DONE))
     }
 
-    /// The folders of all tasks of a step, with those of their files that are wanted.
+    /// The folders of tasks of a step, with those of their files that are wanted.
     fn bring(
         &self,
         step: Step,
-        tasks: usize,
+        tasks: &[usize],
         is_wanted: impl Fn(&str) -> bool + Sync,
     ) -> Result<Vec<PathBuf>> {
-        let tasks: Vec<String> = (0..tasks).map(|n| step.task(n)).collect();
+        let tasks: Vec<String> = tasks.iter().map(|n| step.task(*n)).collect();
         self.folder.bring(&tasks, is_wanted)
     }
 

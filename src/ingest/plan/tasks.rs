@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use serde::Serialize;
 
-use crate::derive::{Derive, ToDerive};
+use crate::derive::{Derive, Part, ToDerive};
 use crate::error::{Error, Result, io};
 use crate::ingest::find::Root;
 use crate::ingest::find::walk::Candidate;
@@ -16,9 +16,9 @@ use crate::ingest::known::Known;
 use crate::ingest::make::{Hands, Making};
 use crate::ingest::options::{Options, Outcome};
 use crate::ingest::plan::written::{
-    DONE, DeriveDone, DeriveTask, LayoutDone, OUTCOME, ReadDone, ReadTask, get, put,
+    DONE, DeriveDone, LayoutDone, OUTCOME, PartTask, ReadDone, ReadTask, get, put,
 };
-use crate::ingest::plan::{Plan, Step, early, now_s, planned, reads};
+use crate::ingest::plan::{Plan, STAGES, Step, early, now_s, planned, reads};
 use crate::ingest::read::{Read, read_all};
 use crate::ingest::records::{self, ReadFile, Rows};
 use crate::ingest::{allow_files, ingest_jobs};
@@ -57,8 +57,8 @@ impl Plan {
         let ran = match step {
             Step::Read => self.read(n, &options),
             Step::Layout => self.layout(&options, derive, store),
-            Step::Derive => self.derive(n, derive),
             Step::Finish => self.finish(&options, derive, store),
+            step => self.derive(step, n, derive),
         };
         match ran {
             // What others need no more was removed meanwhile.
@@ -119,33 +119,89 @@ impl Plan {
         aside.done(&done)
     }
 
-    /// Makes the tables of a part of the ranks of a trace.
-    fn derive(&self, n: usize, derive: &Derive<'_>) -> Result<()> {
+    /// Makes the tables of a stage: of a part of the ranks of a trace, or of a trace.
+    fn derive(&self, step: Step, n: usize, derive: &Derive<'_>) -> Result<()> {
         let layout = self.laid_out()?;
-        let task = layout.derives.get(n).ok_or_else(|| no_task(n, layout.derives.len()))?;
-        if !self.is_done(Step::Derive, n)? {
-            let aside = Aside::new(self, Step::Derive, n)?;
+        let stage = step.stage().unwrap_or_default();
+        let task = layout.task(step, n)?;
+        if !self.is_done(step, n)? {
+            for before in &STAGES[..stage] {
+                self.all_done(*before, layout.sizes(*before).len())?;
+            }
+            let aside = Aside::new(self, step, n)?;
             let (into, work) = (aside.path.join(TABLES), aside.path.join("work"));
             for folder in [&into, &work] {
                 std::fs::create_dir(folder).map_err(|e| io(folder, &e))?;
             }
-            let directory = self.tables_for(&layout, task)?;
-            let what = ToDerive { directory: &directory, into: &into, work: &work, earlier: None };
-            let failed = derive.make_part(&what, &task.part).err();
+            let made = match task.part {
+                Some(part) if stage == 0 => Ok(self.tables_for(&layout, task.key, part)?),
+                _ => self.gather(&layout, &task, stage, derive, &work.join(MADE))?,
+            };
+            let made = made.and_then(|directory| {
+                let (directory, into, work) = (&*directory, &*into, &*work);
+                let what = ToDerive { directory, into, work, earlier: None };
+                match task.part {
+                    Some(part) => derive.make_part(&what, stage, part),
+                    None => derive.make_over_ranks(&what, stage),
+                }
+            });
+            let failed = made.err();
             if let Some(error) = failed.as_ref().filter(|error| may_pass(error)) {
                 return Err(error.clone());
             }
             std::fs::remove_dir_all(&work).map_err(|e| io(&work, &e))?;
             aside.done(&DeriveDone { failed })?;
         }
-        let done: DeriveDone = self.done(Step::Derive, n)?;
+        let done: DeriveDone = self.done(step, n)?;
         done.failed.map_or(Ok(()), Err)
+    }
+
+    /// Puts what a stage reads, of a trace or of a part of it, into a folder. The inner fault is
+    /// that of a task before it, which says what became of the trace.
+    fn gather(
+        &self,
+        layout: &LayoutDone,
+        of: &StageTask<'_>,
+        stage: usize,
+        derive: &Derive<'_>,
+        into: &Path,
+    ) -> Result<Result<PathBuf>> {
+        let reads = derive.reads(stage);
+        let names = |name: &str| name.split('/').next().is_some_and(|name| reads.contains(name));
+        let made = format!("{}/{MADE}/", of.key);
+        let is_wanted = |name: &str| name.strip_prefix(&made).is_some_and(names);
+        let laid_out = self.bring(Step::Layout, &[0], is_wanted)?.remove(0);
+        let mut folders = vec![laid_out.join(of.key).join(MADE)];
+        for step in &STAGES[..stage] {
+            let wanted = layout.tasks(*step).into_iter().enumerate().filter(|(_, task)| {
+                let is_part = of.part.zip(task.part).is_none_or(|(a, b)| a.is_same(b));
+                task.key == of.key && is_part
+            });
+            let wanted: Vec<usize> = wanted.map(|(n, _)| n).collect();
+            let is_wanted =
+                |name: &str| name == DONE || name.strip_prefix(TABLES_BELOW).is_some_and(names);
+            for folder in self.bring(*step, &wanted, is_wanted)? {
+                if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
+                    return Ok(Err(error));
+                }
+                folders.push(folder.join(TABLES));
+            }
+        }
+        std::fs::create_dir(into).map_err(|e| io(into, &e))?;
+        for (folder, name) in folders.iter().flat_map(|f| reads.iter().map(move |n| (f, n))) {
+            if folder.join(name).is_dir() {
+                link_tree(&folder.join(name), &into.join(name))?;
+            }
+        }
+        Ok(Ok(into.to_owned()))
     }
 
     /// Finishes the traces, and says what the ingest did.
     fn finish(&self, options: &Options, derive: &Derive<'_>, store: &Store) -> Result<()> {
         let layout = self.laid_out()?;
-        self.all_done(Step::Derive, layout.derives.len())?;
+        for step in STAGES {
+            self.all_done(step, layout.sizes(step).len())?;
+        }
         // Two that finish at once would only do the same twice; the second waits for no other.
         let here = &self.folder.here;
         let _turn = workspace::lock(here, false)
@@ -154,8 +210,8 @@ impl Plan {
         let finish = Finish {
             plan: self,
             reads: Reads::of(self, is_record)?,
-            tables: self.bring(Step::Layout, 1, |_| true)?.remove(0),
-            derived: self.bring(Step::Derive, layout.derives.len(), |_| true)?,
+            tables: self.bring(Step::Layout, &[0], |_| true)?.remove(0),
+            derived: self.derived(&layout, derive)?,
             layout,
         };
         let outcome = self.jobs(options, derive, store, &finish)?;
@@ -167,16 +223,41 @@ impl Plan {
         Ok(())
     }
 
+    /// The folders of all tasks that derived tables, by the trace, with what is kept of them or is
+    /// read by the last stage.
+    fn derived(
+        &self,
+        layout: &LayoutDone,
+        derive: &Derive<'_>,
+    ) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+        let reads = derive.reads(STAGES.len());
+        let mut out: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for step in STAGES {
+            let is_wanted = |name: &str| {
+                let table = name.strip_prefix(TABLES_BELOW).and_then(|name| name.split('/').next());
+                // Steps of the first stage are kept for the next ingest.
+                let is_kept = |name: &str| step == Step::Derive || !name.starts_with('_');
+                table.is_none_or(|name| is_kept(name) || reads.contains(name))
+            };
+            let tasks = layout.tasks(step);
+            let all: Vec<usize> = (0..tasks.len()).collect();
+            for (task, folder) in tasks.iter().zip(self.bring(step, &all, is_wanted)?) {
+                out.entry(task.key.to_owned()).or_default().push(folder);
+            }
+        }
+        Ok(out)
+    }
+
     /// The directory of a trace that was laid out, with the files at least that a part looks at.
-    fn tables_for(&self, layout: &LayoutDone, task: &DeriveTask) -> Result<PathBuf> {
-        let made = format!("{}/{MADE}/", task.key);
-        let ranks = layout.ranks.get(&task.key);
+    fn tables_for(&self, layout: &LayoutDone, key: &str, part: &Part) -> Result<PathBuf> {
+        let made = format!("{key}/{MADE}/");
+        let ranks = layout.ranks.get(key);
         let is_wanted = |name: &str| {
             let Some(file) = name.strip_prefix(&made) else { return false };
-            ranks.and_then(|ranks| ranks.get(file)).is_none_or(|of| task.part.overlaps(*of))
+            ranks.and_then(|ranks| ranks.get(file)).is_none_or(|of| part.overlaps(*of))
         };
-        let laid_out = self.bring(Step::Layout, 1, is_wanted)?.remove(0);
-        Ok(laid_out.join(&task.key).join(MADE))
+        let laid_out = self.bring(Step::Layout, &[0], is_wanted)?.remove(0);
+        Ok(laid_out.join(key).join(MADE))
     }
 
     /// Works on the jobs of the plan, once their files are what they were.
@@ -218,8 +299,7 @@ impl Plan {
         self.folder.look()?;
         for n in 0..tasks {
             if !self.is_done(step, n)? {
-                let word = if step == Step::Read { "read" } else { "derive" };
-                return Err(early(&format!("task {word} {n} is not done")));
+                return Err(early(&format!("task {} {n} is not done", step.word())));
             }
         }
         Ok(())
@@ -228,6 +308,8 @@ impl Plan {
 
 /// Name of the folder with the tables that a task derives.
 const TABLES: &str = "tables";
+/// What the names of its files begin with.
+const TABLES_BELOW: &str = "tables/";
 /// Name of the directory of a trace that is laid out.
 const MADE: &str = "trace=made";
 
@@ -277,7 +359,8 @@ impl Reads {
     /// Those of a plan, with the files that are wanted of each.
     fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Sync) -> Result<Self> {
         let tasks = &plan.written.reads;
-        let folders = plan.bring(Step::Read, tasks.len(), is_wanted)?;
+        let all: Vec<usize> = (0..tasks.len()).collect();
+        let folders = plan.bring(Step::Read, &all, is_wanted)?;
         let file = |task: &ReadTask| (absolute(&task.file.0), task.member.clone());
         Ok(Self { folders: tasks.iter().map(file).zip(folders).collect() })
     }
@@ -296,6 +379,31 @@ impl Reads {
                 Ok(Read::Files(spools.iter().filter_map(share).collect()))
             }
         }))
+    }
+}
+
+/// A task that derives tables.
+struct StageTask<'a> {
+    /// Folder of the trace.
+    key: &'a str,
+    /// The part of its ranks; None for all.
+    part: Option<&'a Part>,
+}
+
+impl LayoutDone {
+    /// The tasks of a stage.
+    fn tasks(&self, step: Step) -> Vec<StageTask<'_>> {
+        if step.stage().is_some_and(|stage| stage % 2 == 0) {
+            let parts = self.parts(step).into_iter();
+            return parts.map(|of| StageTask { key: &of.key, part: Some(&of.part) }).collect();
+        }
+        self.with_ranks.iter().map(|key| StageTask { key, part: None }).collect()
+    }
+
+    /// A task of a stage.
+    fn task(&self, step: Step, n: usize) -> Result<StageTask<'_>> {
+        let mut tasks = self.tasks(step);
+        if n < tasks.len() { Ok(tasks.swap_remove(n)) } else { Err(no_task(n, tasks.len())) }
     }
 }
 
@@ -346,7 +454,7 @@ impl Hands for Layout<'_> {
                 let target = self.folder.join(&making.key).join(MADE);
                 link_tree(making.directory, &target)?;
                 for part in parts.iter().flatten() {
-                    done.derives.push(DeriveTask { key: making.key.clone(), part: part.clone() });
+                    done.parts.push(PartTask { key: making.key.clone(), part: part.clone() });
                 }
                 if self.is_away {
                     done.ranks.insert(making.key.clone(), Self::ranks(&target)?);
@@ -369,8 +477,8 @@ struct Finish<'a> {
     layout: LayoutDone,
     /// The folder of the traces that were laid out.
     tables: PathBuf,
-    /// The folders of the tasks that derived tables.
-    derived: Vec<PathBuf>,
+    /// The folders of the tasks that derived tables, by the trace.
+    derived: BTreeMap<String, Vec<PathBuf>>,
 }
 
 impl Hands for Finish<'_> {
@@ -392,16 +500,18 @@ impl Hands for Finish<'_> {
             return Err(error.clone());
         }
         link_tree(&self.tables.join(key).join(MADE), making.directory)?;
-        let tasks = layout.derives.iter().zip(&self.derived);
-        for (_, folder) in tasks.filter(|(task, _)| task.key == *key) {
+        for folder in self.derived.get(key).into_iter().flatten() {
             if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
                 return Err(error);
             }
-            link_tree(&folder.join(TABLES), making.directory)?;
+            // A store knows no empty folders.
+            if folder.join(TABLES).is_dir() {
+                link_tree(&folder.join(TABLES), making.directory)?;
+            }
         }
         making.watcher.tell(|w| w.phase("matching calls"));
         if layout.with_ranks.contains(key) {
-            making.derive.across(&making.to_derive())?;
+            making.derive.make_over_ranks(&making.to_derive(), STAGES.len())?;
         }
         Ok(true)
     }

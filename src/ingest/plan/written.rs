@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::derive::Part;
 use crate::error::{Error, Result, io};
 use crate::ingest::options::Options;
+use crate::ingest::plan::Step;
 use crate::store::manifest::Stored;
 use crate::store::sync;
 
@@ -94,22 +95,40 @@ pub(super) struct LayoutDone {
     pub(super) with_ranks: Vec<String>,
     /// Traces whose tables could not be made, with the fault.
     pub(super) failed: BTreeMap<String, Error>,
-    /// Parts of the ranks, whose tables are to be made.
-    pub(super) derives: Vec<DeriveTask>,
+    /// Parts of the ranks.
+    pub(super) parts: Vec<PartTask>,
     /// By folder and file of a trace the least and the greatest rank; of a plan in a store, and of
     /// files that hold some of the ranks.
     pub(super) ranks: BTreeMap<String, BTreeMap<String, (i64, i64)>>,
 }
 
+impl LayoutDone {
+    /// The parts that a step works on: those whose first stage is not there yet, or all.
+    pub(super) fn parts(&self, step: Step) -> Vec<&PartTask> {
+        self.parts.iter().filter(|task| step != Step::Derive || task.part.is_open()).collect()
+    }
+
+    /// How much each task of a step has to do.
+    pub(super) fn sizes(&self, step: Step) -> Vec<u64> {
+        if step.stage().is_some_and(|stage| stage % 2 == 0) {
+            return self.parts(step).iter().map(|task| task.part.rows()).collect();
+        }
+        let of_trace = |key: &String| {
+            self.parts.iter().filter(|task| task.key == *key).map(|task| task.part.rows()).sum()
+        };
+        self.with_ranks.iter().map(of_trace).collect()
+    }
+}
+
 /// A part of the ranks of a trace.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct DeriveTask {
+pub(super) struct PartTask {
     /// Folder of the trace.
     pub(super) key: String,
     pub(super) part: Part,
 }
 
-/// What the tables of a part came to.
+/// What tables that were to be derived came to.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct DeriveDone {
     /// The fault, where they could not be made.

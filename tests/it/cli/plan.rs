@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{Place, command, files, project};
+use crate::support::{Place, STEPS, command, files, project};
 
 /// The bytes of every file of a trace, by its path there.
 fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -65,6 +65,11 @@ fn tasks_make_the_files_of_one_ingest() {
     // What a killed task leaves does not count.
     std::fs::create_dir(Path::new(plan_of).join(".derive-0-1-0")).expect("a folder");
     task(&two, &["derive", plan_of, "0"], 0);
+    assert!(task(&two, &["match", plan_of], 75).contains("task groups 0 is not done"));
+    for step in &STEPS[3..7] {
+        assert_eq!(next(&two, plan_of), ((*step).into(), 1));
+        task(&two, &[step, plan_of], 0);
+    }
     assert_eq!(next(&two, plan_of), ("finish".into(), 1));
     let said = task(&two, &["finish", plan_of], 0);
     assert!(said.contains("4 ranks, 1340 events"), "{said}");
@@ -104,8 +109,9 @@ fn a_file_that_cannot_be_read_stops_its_job_alone() {
     let plan = place.run(&["plan", &input]).done().trim().to_owned();
     let said = task(&place, &["read", &plan], 1);
     assert!(said.contains("rank1.json"), "{said}");
-    task(&place, &["layout", &plan], 0);
-    task(&place, &["derive", &plan], 0);
+    for step in &STEPS[1..7] {
+        task(&place, &[step, &plan], 0);
+    }
     let said = task(&place, &["finish", &plan], 1);
     assert!(said.contains("good: kineto") && said.contains("rank1.json"), "{said}");
     assert!(place.data().join("trace=good").exists());
@@ -175,4 +181,44 @@ fn an_engine_that_does_not_run_says_so() {
     assert!(code == Some(1) && said.contains("engine-failed"), "{said}");
     let (code, said) = ask(&["--no-cache"]);
     assert!(code == Some(2) && said.contains("--no-cache"), "{said}");
+}
+
+#[test]
+fn a_part_that_stays_is_not_derived_again() {
+    // Two parts: the first has too many calls for others beside it.
+    let place = Place::new();
+    let rank = |rank: usize, calls: usize| {
+        let event = |n: usize| {
+            let (ts, kind) = (n * 10 + rank, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"{kind}","pid":0,"tid":7,"ts":{ts},"dur":5,"args":{{"device":0,"stream":7}}}}"#
+            )
+        };
+        let events: Vec<String> = (0..calls).map(event).collect();
+        let about = format!(r#"{{"rank":{rank},"world_size":2}}"#);
+        format!(r#"{{"distributedInfo":{about},"traceEvents":[{}]}}"#, events.join(","))
+    };
+    place.write("job/rank0.json", rank(0, 50_001));
+    place.write("job/rank1.json", rank(1, 50_000));
+    let input = place.input().join("job").display().to_string();
+    let all = |place: &Place| {
+        let plan = place.run(&["plan", &input]).done().trim().to_owned();
+        let mut tasks = Vec::new();
+        for step in STEPS {
+            tasks.push(next(place, &plan).1);
+            task(place, &[step, &plan], 0);
+        }
+        tasks
+    };
+    assert_eq!(all(&place), [2, 1, 2, 1, 2, 1, 2, 1]);
+    // One call more: the calls of both ranks are other ones now.
+    place.write("job/rank1.json", rank(1, 50_001));
+    assert_eq!(all(&place), [1, 1, 1, 1, 2, 1, 2, 1]);
+    let fresh = Place::new();
+    fresh.run(&["ingest", &input]).done();
+    let matched = |place: &Place| {
+        place.lines("SELECT rank, count(collective_id), max(collective_id) FROM collectives GROUP BY 1 ORDER BY 1")
+    };
+    assert_eq!(matched(&place), matched(&fresh));
+    assert_eq!(matched(&place)[0], "0 50001 50001");
 }

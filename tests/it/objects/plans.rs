@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::runs::step_of_rank;
 use crate::support::s3::{Fault, S3};
-use crate::support::{Place, Run, files};
+use crate::support::{Place, Run, STEPS, files};
 
 const DATA: &str = "s3://traces/lake/ccl-data";
 const RANKS: i64 = 6;
@@ -104,6 +104,10 @@ fn machines_without_a_disk_in_common_make_the_tables_of_one() {
     };
     assert_eq!([0, 1, 2, 3, 4, 5].map(gets), [false, false, true, true, false, false]);
     task(&s3, &["derive", &url]).done();
+    for (step, tasks) in [("groups", 1), ("place", 3), ("match", 1), ("collect", 3)] {
+        assert_eq!(next(&s3, &url), (step.into(), tasks));
+        task(&s3, &[step, &url]).done();
+    }
     assert_eq!(next(&s3, &url), ("finish".into(), 1));
     let said = task(&s3, &["finish", &url]);
     assert!(said.stderr.contains("job: kineto, 6 ranks"), "{}", said.stderr);
@@ -135,6 +139,10 @@ fn a_store_that_is_busy_or_breaks_off_changes_nothing() {
         ("read", Fault::Cut(3, 100)),
         ("layout", Fault::Busy(3)),
         ("derive", Fault::Slow),
+        ("groups", Fault::Cut(2, 40)),
+        ("place", Fault::Busy(2)),
+        ("match", Fault::Slow),
+        ("collect", Fault::Busy(3)),
         ("finish", Fault::Busy(3)),
     ] {
         s3.fails(fault);
@@ -155,7 +163,7 @@ fn a_store_that_refuses_may_be_asked_later() {
         assert!(refused.stderr.contains("403"), "{}", refused.stderr);
     }
     s3.fails(Fault::Busy(0));
-    for step in ["layout", "derive", "finish"] {
+    for step in &STEPS[1..] {
         task(&s3, &[step, &url]).done();
     }
     assert_as_alone(&s3, &alone);
@@ -168,14 +176,14 @@ fn a_plan_in_a_store_may_be_of_a_disk_and_the_other_way_round() {
     let place = Place::new();
     let on = |words: &[&str]| few(&s3, &place, &[words, &["--cache-dir", "../cache"]].concat());
     on(&["plan", "s3://traces/runs/job", "--data", DATA, "-o", "plan"]).done();
-    for step in ["read", "layout", "derive", "finish"] {
+    for step in STEPS {
         on(&["task", step, "plan"]).done();
     }
     assert_as_alone(&s3, &alone);
     // The plan in the store, the data on a disk.
     let url = "s3://traces/plans/one";
     assert_eq!(on(&["plan", "s3://traces/runs/job", "-o", url]).done().trim(), url);
-    for step in ["read", "layout", "derive", "finish"] {
+    for step in STEPS {
         on(&["task", step, url]).done();
     }
     let of = |place: &Place| place.lines("SELECT trace, count(*) FROM device_events GROUP BY 1");

@@ -26,3 +26,7 @@ pub use program::{Run, command, example, examples, program, project, run};
 #[cfg(feature = "object-stores")]
 pub use program::{command_of_cargo, command_with_few_files};
 pub use tables::{Operator, Tables, registry};
+
+/// The steps of a plan, in their order.
+pub const STEPS: [&str; 8] =
+    ["read", "layout", "derive", "groups", "place", "match", "collect", "finish"];
