@@ -130,6 +130,16 @@ struct Place<'a> {
     /// A folder for files on the way.
     work: &'a Path,
     files: &'a RankFiles,
+    between: Between,
+}
+
+/// How a stage gets what others made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Between {
+    /// From files: of a part, or of all.
+    Files,
+    /// All is in one database: a tiny trace of one part.
+    Tables,
 }
 
 impl Derive<'_> {
@@ -208,11 +218,12 @@ impl Derive<'_> {
         limits: &Limits<'_>,
         connection: &Connection,
         stage: &Stage<'_>,
-        parts: &[&Part],
+        (parts, between): (&[&Part], Between),
     ) -> Result<()> {
         let files = &RankFiles::of(what.directory, &stage.reads)?;
         let alone = |parts: &[&Part]| -> Result<()> {
-            let place = Place { connection, beside: Beside::Nothing, work: what.work, files };
+            let (beside, work) = (Beside::Nothing, what.work);
+            let place = Place { connection, beside, work, files, between };
             parts.iter().try_for_each(|part| self.part(what, &place, stage, part))
         };
         let most_ranks = parts.iter().map(|part| part.ranks.len()).max().unwrap_or(1);
@@ -221,13 +232,13 @@ impl Derive<'_> {
             return alone(parts);
         }
         let (next, aside) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let beside = Beside::Others;
+        let (beside, between) = (Beside::Others, Between::Files);
         let work = |place: usize| -> Result<()> {
             let work = what.work.join(format!("part-{place}"));
             std::fs::create_dir_all(&work).map_err(|e| io(&work, &e))?;
             let mut connection = self.connection(limits, share, &work)?;
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let place = Place { connection: &connection, beside, work: &work, files };
+                let place = Place { connection: &connection, beside, work: &work, files, between };
                 match self.part(what, &place, stage, part) {
                     Err(e) if e.code == "limit" => {
                         lock(&aside).push(*part);
@@ -266,22 +277,24 @@ impl Derive<'_> {
         part: &Part,
     ) -> Result<()> {
         let Part { ranks, name: part, .. } = part;
-        let Place { connection, beside, work, files } = *place;
+        let Place { connection, beside, work, files, between } = *place;
         show(what.directory, connection, &stage.reads, Some((ranks, files)))?;
-        self.show_derived(what.directory, connection, stage, Some((ranks, part)))?;
-        self.make_all(what.into, connection, beside, stage, part)?;
+        if between == Between::Files {
+            self.show_derived(what.directory, connection, stage, Some((ranks, part)))?;
+        }
+        self.make_all(what.into, (connection, between), beside, stage, part)?;
         if stage.is_first {
             sweeps(what, connection, work, ranks, part)?;
         }
         // The next part has its own.
-        drop_all(connection, stage)
+        if between == Between::Files { drop_all(connection, stage) } else { Ok(()) }
     }
 
     /// Makes the tables of a stage, and writes those that are kept or read by another stage.
     fn make_all(
         &self,
         into: &Path,
-        connection: &Connection,
+        (connection, between): (&Connection, Between),
         beside: Beside,
         stage: &Stage<'_>,
         part: &str,
@@ -293,7 +306,10 @@ impl Derive<'_> {
             match schema::table(name) {
                 Some(_) => keep(connection, &kept_columns(name), target)?,
                 // Written without rows too: then it says the types.
-                None if stage.passed.contains(name) => {
+                None if stage.passed.contains(name)
+                    // The first stage is kept for the next ingest.
+                    && (between == Between::Files || stage.is_first) =>
+                {
                     copy(connection, &kept_columns(name), &target()?)?;
                 }
                 None => {}
@@ -489,13 +505,15 @@ impl Derive<'_> {
         let connection = self.connection(&limits, limits.alone(), what.work)?;
         let stages = stages(self.registry);
         let Some(parts) = list(&stages[0], &connection, what, is_tiny)? else { return Ok(()) };
+        let is_one = matches!(&parts[..], [part] if part.is_open());
+        let between = if is_tiny && is_one { Between::Tables } else { Between::Files };
         for stage in &stages {
             if stage.by_rank {
-                let to_make = parts.iter().filter(|part| !(stage.is_first && part.is_made));
+                let to_make = parts.iter().filter(|part| !stage.is_first || part.is_open());
                 let to_make: Vec<&Part> = to_make.collect();
-                self.make_parts(what, &limits, &connection, stage, &to_make)?;
+                self.make_parts(what, &limits, &connection, stage, (&to_make, between))?;
             } else {
-                self.over_ranks(&connection, what, stage)?;
+                self.over_ranks((&connection, between), what, stage)?;
             }
         }
         finish(&connection, what, &stages)
@@ -530,8 +548,8 @@ impl Derive<'_> {
         let stage = &stages(self.registry)[stage];
         let connection = self.alone(what, part.is_tiny)?;
         let files = &RankFiles::of(what.directory, &stage.reads)?;
-        let (beside, work) = (Beside::Nothing, what.work);
-        let place = Place { connection: &connection, beside, work, files };
+        let (beside, work, between) = (Beside::Nothing, what.work, Between::Files);
+        let place = Place { connection: &connection, beside, work, files, between };
         self.part(what, &place, stage, part)
     }
 
@@ -542,23 +560,24 @@ impl Derive<'_> {
     pub fn make_over_ranks(&self, what: &ToDerive<'_>, stage: usize) -> Result<()> {
         let stages = stages(self.registry);
         let connection = self.alone(what, has_fewer_rows(what.directory, TINY_ROWS)?)?;
-        self.over_ranks(&connection, what, &stages[stage])?;
+        self.over_ranks((&connection, Between::Files), what, &stages[stage])?;
         if stage + 1 == stages.len() { finish(&connection, what, &stages) } else { Ok(()) }
     }
 
     fn over_ranks(
         &self,
-        connection: &Connection,
+        (connection, between): (&Connection, Between),
         what: &ToDerive<'_>,
         stage: &Stage<'_>,
     ) -> Result<()> {
         show(what.directory, connection, &stage.reads, None)?;
-        self.show_derived(what.directory, connection, stage, None)?;
-        self.make_all(what.into, connection, Beside::Nothing, stage, WHOLE)?;
-        if stage.files.iter().any(|file| file.header.name == FINDINGS) {
-            return Ok(());
+        if between == Between::Files {
+            self.show_derived(what.directory, connection, stage, None)?;
         }
-        drop_all(connection, stage)
+        self.make_all(what.into, (connection, between), Beside::Nothing, stage, WHOLE)?;
+        // The findings are read at the end.
+        let is_last = stage.files.iter().any(|file| file.header.name == FINDINGS);
+        if between == Between::Tables || is_last { Ok(()) } else { drop_all(connection, stage) }
     }
 }
 
