@@ -421,7 +421,7 @@ mod tests {
         let order: Vec<&str> = registry.derived().iter().map(|f| f.header.name.as_str()).collect();
         let at = |name| order.iter().position(|n| *n == name).expect("it is there");
         assert!(at("_collective_events") < at("process_groups"));
-        assert!(at("_collective_matches") < at("collectives"));
+        assert!(at("_call_places") < at("_calls") && at("_calls") < at("collectives"));
     }
 
     #[test]

@@ -428,3 +428,21 @@ fn reads(job: &Job, store: &Store) -> Result<Option<Vec<ReadTask>>> {
     });
     Ok(Some(read.collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn each_stage_has_a_step() {
+        let registry = Registry::load(None).expect("the embedded files are right");
+        let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 1 };
+        assert_eq!(derive.stage_count(), STAGES.len() + 1);
+        assert!(derive.reads(1).contains("_call_counts"));
+        // What is said of all ranks rests on what is small.
+        for stage in (1..derive.stage_count()).step_by(2) {
+            assert!(!derive.reads(stage).contains("_collective_events"), "stage {stage}");
+        }
+    }
+}
