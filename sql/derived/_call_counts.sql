@@ -28,3 +28,6 @@ FROM _collective_events
 GROUP BY
     source, rank, collective, operation, coll_source, pg_name, pg_desc, stated_size, ranks_key,
     rank_start, rank_stride
+ORDER BY
+    source, rank, collective, operation, coll_source, pg_name, pg_desc, stated_size, ranks_key,
+    rank_start, rank_stride

@@ -553,13 +553,14 @@ impl Derive<'_> {
         self.part(what, &place, stage, part)
     }
 
-    /// Makes the tables of a stage over all ranks. The last one finishes the trace.
+    /// Makes the tables of a stage over all ranks, of a trace with this part among others. The last
+    /// one finishes the trace.
     ///
     /// # Errors
     /// `sql` or `io`.
-    pub fn make_over_ranks(&self, what: &ToDerive<'_>, stage: usize) -> Result<()> {
+    pub fn make_over_ranks(&self, what: &ToDerive<'_>, stage: usize, part: &Part) -> Result<()> {
         let stages = stages(self.registry);
-        let connection = self.alone(what, has_fewer_rows(what.directory, TINY_ROWS)?)?;
+        let connection = self.alone(what, part.is_tiny)?;
         self.over_ranks((&connection, Between::Files), what, &stages[stage])?;
         if stage + 1 == stages.len() { finish(&connection, what, &stages) } else { Ok(()) }
     }

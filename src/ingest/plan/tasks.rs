@@ -142,7 +142,7 @@ impl Plan {
                 let what = ToDerive { directory, into, work, earlier: None };
                 match task.part {
                     Some(part) => derive.make_part(&what, stage, part),
-                    None => derive.make_over_ranks(&what, stage),
+                    None => derive.make_over_ranks(&what, stage, layout.part_of(task.key)?),
                 }
             });
             let failed = made.err();
@@ -400,6 +400,13 @@ impl LayoutDone {
         self.with_ranks.iter().map(|key| StageTask { key, part: None }).collect()
     }
 
+    /// A part of a trace that has ranks.
+    fn part_of(&self, key: &str) -> Result<&Part> {
+        let of_trace = self.parts.iter().find(|task| task.key == key);
+        let part = of_trace.map(|task| &task.part);
+        part.ok_or_else(|| Error::new("plan-invalid", "a trace of the plan has no parts"))
+    }
+
     /// A task of a stage.
     fn task(&self, step: Step, n: usize) -> Result<StageTask<'_>> {
         let mut tasks = self.tasks(step);
@@ -511,7 +518,8 @@ impl Hands for Finish<'_> {
         }
         making.watcher.tell(|w| w.phase("matching calls"));
         if layout.with_ranks.contains(key) {
-            making.derive.make_over_ranks(&making.to_derive(), STAGES.len())?;
+            let part = layout.part_of(key)?;
+            making.derive.make_over_ranks(&making.to_derive(), STAGES.len(), part)?;
         }
         Ok(true)
     }

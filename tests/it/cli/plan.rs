@@ -211,6 +211,14 @@ fn a_part_that_stays_is_not_derived_again() {
         tasks
     };
     assert_eq!(all(&place), [2, 1, 2, 1, 2, 1, 2, 1]);
+    let one = Place::new();
+    one.run(&["ingest", &input]).done();
+    let tables = |place: &Place| bytes(&place.data().join("trace=job"));
+    let (alone, planned) = (tables(&one), tables(&place));
+    assert_eq!(alone.keys().collect::<Vec<_>>(), planned.keys().collect::<Vec<_>>());
+    for (file, bytes) in alone {
+        assert!(planned[&file] == bytes, "{} differs", file.display());
+    }
     // One call more: the calls of both ranks are other ones now.
     place.write("job/rank1.json", rank(1, 50_001));
     assert_eq!(all(&place), [1, 1, 1, 1, 2, 1, 2, 1]);
