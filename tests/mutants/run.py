@@ -238,6 +238,8 @@ class Tree:
             self.files[file] = name
             for table in header["requires"] + header["reads"]:
                 self.readers[table].add(name)
+        # What this step says is read as a table.
+        self.readers["_findings"].add("ingest_log")
 
     def cases(self, file, golden):
         """Folders of the answers that see a file, the nearest first."""
