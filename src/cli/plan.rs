@@ -80,7 +80,7 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
 }
 
 fn run(context: &Context, (plan, store): (&Plan, &Store), step: Step, n: usize) -> Result<()> {
-    // Whoever runs tasks runs one on each core; beside these two there are no others.
+    // Whoever runs tasks runs one on each core; beside a step of one task there are no others.
     let given = context.global.jobs;
     let threads = if step.is_one() { given } else { given.max(1) };
     let derive = Derive { threads, ..context.derive() };

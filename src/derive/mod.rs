@@ -2,67 +2,47 @@
 //!
 //! Three steps are not SQL, because a sweep says them in one pass and bounded memory: which
 //! operator encloses a launch (`launches`), the merged busy spans (`busy_intervals`), and what
-//! operators take on the host (`host_times`). The rest are the files under `sql/derived/`, in the
-//! order of what they read; names with a leading underscore are steps on the way and are not kept.
+//! operators take on the host (`host_times`). The rest are the files under `sql/derived/`, in
+//! stages (`stages`): by turns for a few ranks at a time and for all, each behind what it reads.
+//! Names with a leading underscore are steps on the way and are no tables of a trace.
 
 pub mod busy;
 pub mod files;
 mod host;
+mod parts;
 mod refresh;
 mod share;
+mod stages;
+mod visible;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duckdb::Connection;
-use serde::{Deserialize, Serialize};
 
 use crate::derive::busy::busy_intervals;
-use crate::derive::files::{
-    RankFiles, WHOLE, copy, empty_columns, files_of, keep, kept_columns, part_file, take_over,
-};
+use crate::derive::files::{RankFiles, WHOLE, copy, empty_columns, keep, kept_columns, part_file};
 use crate::derive::host::HostTimes;
-use crate::derive::share::{Limits, Share, ranks_open};
+use crate::derive::parts::list;
+pub use crate::derive::parts::{Part, ToDerive};
+use crate::derive::share::{Limits, Share};
+use crate::derive::stages::{Stage, stages};
+use crate::derive::visible::{show, show_derived};
+use crate::engine::TINY_ROWS;
 use crate::engine::limits::memory_mb;
-use crate::engine::{TINY_ROWS, select};
 use crate::error::{Error, Result, io};
 use crate::pool::lock;
 use crate::registry::header::Header;
 use crate::registry::{Registry, SqlFile};
-use crate::schema::{self, Made, TABLES};
+use crate::schema::{self, TABLES};
 use crate::spool::parquet::TableWriter;
-use crate::sql_text::{sql_name, sql_path};
-use crate::store::files::{has_fewer_rows, rank_folder};
-
-/// Ranks whose events are looked at together, at most: each has a file of its own, and planning
-/// costs as much for one as for all.
-const RANKS_AT_A_TIME: usize = 128;
-/// Communication events that are looked at together, unless one rank alone has more.
-const CALLS_AT_A_TIME: i64 = 50_000;
-/// Device events and ranges of the host that are looked at together, likewise.
-const ROWS_AT_A_TIME: i64 = 800_000;
-
-/// The tables whose rows say which ranks are looked at together.
-const COUNTED: [&str; 3] = ["ranks", "device_events", "host_ranges"];
+use crate::sql_text::sql_name;
+use crate::store::files::has_fewer_rows;
 
 /// Raised when one of the steps in Rust changes its meaning.
 const SWEEP_VERSION: u32 = 4;
-
-/// A trace directory whose derived tables are to be made.
-#[derive(Debug, Clone, Copy)]
-pub struct ToDerive<'a> {
-    /// The directory.
-    pub directory: &'a Path,
-    /// The directory that files of parts are written to; mostly the same.
-    pub into: &'a Path,
-    /// A folder for files on the way.
-    pub work: &'a Path,
-    /// The directory of the same ranks whose derived tables were made by the same SQL, and the
-    /// ranks that are not as they were there.
-    pub earlier: Option<(&'a Path, &'a BTreeSet<i64>)>,
-}
 
 /// Makes the derived tables by the SQL of a registry.
 pub struct Derive<'r> {
@@ -76,43 +56,6 @@ pub struct Derive<'r> {
 
 /// Megabytes at least where the memory was too little, and twice that where it is so again.
 const AGAIN_MB: usize = 320;
-
-/// Ranks that are looked at together, and the name of their files.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Part {
-    ranks: Vec<i64>,
-    name: String,
-    rows: i64,
-    /// Whether the trace has few rows.
-    is_tiny: bool,
-    /// Whether the first stage was taken over from an earlier ingest.
-    is_made: bool,
-}
-
-impl Part {
-    /// Device events and ranges of the host of its ranks.
-    pub fn rows(&self) -> u64 {
-        self.rows.unsigned_abs()
-    }
-
-    /// Whether its first stage is to be made.
-    pub fn is_open(&self) -> bool {
-        !self.is_made
-    }
-
-    /// Whether it is the same part.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-
-    /// Whether some of its ranks may be among those from one to another.
-    pub fn overlaps(&self, (first, last): (i64, i64)) -> bool {
-        match self.ranks[..] {
-            [from, .., to] | [from @ to] => from <= last && first <= to,
-            [] => false,
-        }
-    }
-}
 
 /// What runs while a table is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,7 +223,8 @@ impl Derive<'_> {
         let Place { connection, beside, work, files, between } = *place;
         show(what.directory, connection, &stage.reads, Some((ranks, files)))?;
         if between == Between::Files {
-            self.show_derived(what.directory, connection, stage, Some((ranks, part)))?;
+            let of = Some((&ranks[..], &**part));
+            show_derived(self.registry, what.directory, connection, stage, of)?;
         }
         self.make_all(what.into, (connection, between), beside, stage, part)?;
         if stage.is_first {
@@ -317,53 +261,6 @@ impl Derive<'_> {
         }
         Ok(())
     }
-
-    /// Makes derived tables of stages before visible: of all ranks, or of a part.
-    fn show_derived(
-        &self,
-        directory: &Path,
-        connection: &Connection,
-        stage: &Stage<'_>,
-        of: Option<(&[i64], &str)>,
-    ) -> Result<()> {
-        for file in self.registry.derived() {
-            let name = &*file.header.name;
-            if !stage.reads.contains(name) || stage.files.iter().any(|f| f.header.name == name) {
-                continue;
-            }
-            let files: Vec<PathBuf> = match of {
-                Some((_, part)) if file.header.by_rank => {
-                    let file = directory.join(name).join(format!("{part}.parquet"));
-                    file.exists().then_some(file).into_iter().collect()
-                }
-                _ => files_of(directory, name),
-            };
-            let (all, has_rank) = match schema::table(name) {
-                Some(table) => {
-                    (select(table, &files), table.columns.iter().any(|c| c.name == "rank"))
-                }
-                None => {
-                    let list: Vec<String> = files.iter().map(|f| sql_path(f)).collect();
-                    let list = list.join(", ");
-                    let all =
-                        format!("SELECT * FROM read_parquet([{list}], hive_partitioning = false)");
-                    (all, file.header.columns.iter().any(|c| c.name == "rank"))
-                }
-            };
-            // They follow each other: a list of many is compared one by one.
-            let only = match of {
-                Some(([first, .., last] | [first @ last], _)) if has_rank => {
-                    format!(" WHERE rank BETWEEN {first} AND {last}")
-                }
-                _ => String::new(),
-            };
-            connection.execute_batch(&format!(
-                "CREATE OR REPLACE VIEW {} AS SELECT * FROM ({all}){only}",
-                sql_name(name)
-            ))?;
-        }
-        Ok(())
-    }
 }
 
 /// Merged busy spans, and what operators take on the host, of the ranks of a part.
@@ -395,98 +292,6 @@ fn drop_all(connection: &Connection, stage: &Stage<'_>) -> Result<()> {
         connection.execute_batch(&format!("DROP TABLE {}", sql_name(&file.header.name)))?;
     }
     Ok(())
-}
-
-/// The ranks of a trace, in parts that are looked at together, with their rows.
-fn ranks_together(connection: &Connection, most: usize) -> Result<Vec<(Vec<i64>, i64)>> {
-    let mut statement = connection.prepare(
-        "SELECT r.rank, coalesce(d.calls, 0), coalesce(d.events, 0) + coalesce(h.ranges, 0)
-         FROM (SELECT DISTINCT rank FROM ranks) AS r
-         LEFT JOIN (
-             SELECT rank, count(*) FILTER (WHERE class = 'comm') AS calls, count(*) AS events
-             FROM device_events
-             GROUP BY rank
-         ) AS d ON d.rank = r.rank
-         LEFT JOIN (SELECT rank, count(*) AS ranges FROM host_ranges GROUP BY rank) AS h
-             ON h.rank = r.rank
-         ORDER BY r.rank",
-    )?;
-    let mut parts: Vec<(Vec<i64>, i64)> = Vec::new();
-    let mut calls = 0;
-    let mut ranks = statement.query([])?;
-    while let Some(row) = ranks.next()? {
-        let (rank, of_calls, of_rows): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        match parts.last_mut() {
-            Some((part, rows))
-                if part.len() < most
-                    && calls + of_calls <= CALLS_AT_A_TIME
-                    && *rows + of_rows <= ROWS_AT_A_TIME =>
-            {
-                calls += of_calls;
-                *rows += of_rows;
-                part.push(rank);
-            }
-            _ => {
-                calls = of_calls;
-                parts.push((vec![rank], of_rows));
-            }
-        }
-    }
-    Ok(parts)
-}
-
-/// Whether a trace directory has this part of what the first stage makes. Steps on the way that
-/// other stages read say so: they have a file even without rows.
-fn has_part(directory: &Path, first: &Stage<'_>, part: &str) -> bool {
-    let mut steps = first.passed.iter().peekable();
-    steps.peek().is_some()
-        && steps.all(|name| directory.join(name).join(format!("{part}.parquet")).exists())
-}
-
-/// Derived tables that are made together. Stages by rank and stages over all ranks take turns, and
-/// each reads what those before made.
-struct Stage<'r> {
-    /// What it makes, each behind what it reads.
-    files: Vec<&'r SqlFile>,
-    /// The tables and steps that it reads.
-    reads: BTreeSet<&'r str>,
-    /// The steps on the way, of its own, that other stages read.
-    passed: BTreeSet<&'r str>,
-    /// Whether it is made for some ranks at a time.
-    by_rank: bool,
-    /// Whether it is the first, which looks at events.
-    is_first: bool,
-}
-
-/// Makes the stage of each file of a registry.
-fn stages(registry: &Registry) -> Vec<Stage<'_>> {
-    let mut numbers: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    let mut stages: Vec<Vec<&SqlFile>> = Vec::new();
-    for file in registry.derived() {
-        let by_rank = file.header.by_rank;
-        let behind = file.header.inputs().filter_map(|input| numbers.get(input));
-        let number = behind.map(|(number, of)| number + usize::from(*of != by_rank)).max();
-        let number = number.unwrap_or_default().max(usize::from(!by_rank));
-        numbers.insert(&file.header.name, (number, by_rank));
-        stages.resize_with(stages.len().max(number + 1), Vec::new);
-        stages[number].push(file);
-    }
-    let of_stage = |(number, files): (usize, Vec<_>)| {
-        let others =
-            registry.derived().into_iter().filter(|f| numbers[&*f.header.name].0 != number);
-        let read_elsewhere: BTreeSet<&str> = others.flat_map(|f| f.header.inputs()).collect();
-        let is_passed =
-            |name: &&str| schema::table(name).is_none() && read_elsewhere.contains(name);
-        let names = files.iter().map(|f: &&SqlFile| &*f.header.name);
-        Stage {
-            reads: read_by(&files, number == 0),
-            passed: names.filter(is_passed).collect(),
-            by_rank: number % 2 == 0,
-            is_first: number == 0,
-            files,
-        }
-    };
-    stages.into_iter().enumerate().map(of_stage).collect()
 }
 
 impl Derive<'_> {
@@ -573,48 +378,13 @@ impl Derive<'_> {
     ) -> Result<()> {
         show(what.directory, connection, &stage.reads, None)?;
         if between == Between::Files {
-            self.show_derived(what.directory, connection, stage, None)?;
+            show_derived(self.registry, what.directory, connection, stage, None)?;
         }
         self.make_all(what.into, (connection, between), Beside::Nothing, stage, WHOLE)?;
         // The findings are read at the end.
         let is_last = stage.files.iter().any(|file| file.header.name == FINDINGS);
         if between == Between::Tables || is_last { Ok(()) } else { drop_all(connection, stage) }
     }
-}
-
-/// The parts of a trace; those of which nothing has changed are taken over.
-fn list(
-    first: &Stage<'_>,
-    connection: &Connection,
-    what: &ToDerive<'_>,
-    is_tiny: bool,
-) -> Result<Option<Vec<Part>>> {
-    show(what.directory, connection, &BTreeSet::from(COUNTED), None)?;
-    // What is per rank is made for a few ranks at a time, so that memory does not grow with them,
-    // and not at all where none of the few has changed.
-    let names: Vec<&str> = first
-        .files
-        .iter()
-        .map(|f| &*f.header.name)
-        .chain(["busy_intervals", "host_times"])
-        .collect();
-    let parts = ranks_together(connection, RANKS_AT_A_TIME.min(ranks_open()).max(1))?;
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    let part = |(ranks, rows): (Vec<i64>, i64)| {
-        let name = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
-        let mut is_made = false;
-        if let Some((earlier, changed)) = what.earlier
-            && ranks.iter().all(|r| !changed.contains(r))
-            && has_part(earlier, first, &name)
-        {
-            take_over(earlier, what.directory, &names, &name)?;
-            is_made = true;
-        }
-        Ok(Part { ranks, name, rows, is_tiny, is_made })
-    };
-    parts.into_iter().map(part).collect::<Result<_>>().map(Some)
 }
 
 /// The step whose rows are findings.
@@ -654,55 +424,4 @@ fn applies(connection: &Connection, header: &Header) -> Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// The tables and steps that these files read, and those that the sweeps of the first stage do.
-fn read_by<'a>(files: &[&'a SqlFile], is_first: bool) -> BTreeSet<&'a str> {
-    let of_sweeps = COUNTED.into_iter().filter(|_| is_first);
-    files.iter().flat_map(|f| f.header.inputs()).chain(of_sweeps).collect()
-}
-
-/// Makes ingested tables visible, those of these names: of all ranks, or of some that follow each
-/// other.
-fn show(
-    directory: &Path,
-    connection: &Connection,
-    names: &BTreeSet<&str>,
-    of: Option<(&[i64], &RankFiles)>,
-) -> Result<()> {
-    let wanted = |t: &&schema::Table| t.made == Made::Ingest && names.contains(t.name);
-    for table in TABLES.iter().filter(wanted) {
-        let mut only = String::new();
-        let files = match of {
-            // What is of no rank may be of any of them.
-            Some((ranks, _)) if table.by_rank => ranks
-                .iter()
-                .map(|rank| Some(*rank))
-                .chain([None])
-                .flat_map(|rank| {
-                    files_of(directory, &format!("{}/{}", table.name, rank_folder(rank)))
-                })
-                .collect(),
-            // They follow each other: a list of many is compared one by one.
-            Some(([first, .., last] | [first @ last], files)) => {
-                match files.with(table.name, *first, *last) {
-                    Some(files) => {
-                        only = format!(" WHERE rank BETWEEN {first} AND {last} OR rank IS NULL");
-                        files
-                    }
-                    None => schema::files(directory, table),
-                }
-            }
-            _ => schema::files(directory, table),
-        };
-        connection.execute_batch(&format!(
-            "CREATE OR REPLACE VIEW {} AS {}{only}",
-            table.name,
-            match only.is_empty() {
-                true => select(table, &files),
-                false => format!("SELECT * FROM ({})", select(table, &files)),
-            }
-        ))?;
-    }
-    Ok(())
 }

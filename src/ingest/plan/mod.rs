@@ -440,7 +440,7 @@ mod tests {
         let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 1 };
         assert_eq!(derive.stage_count(), STAGES.len() + 1);
         assert!(derive.reads(1).contains("_call_counts"));
-        // What is said of all ranks rests on what is small.
+        // What is said of all ranks is said without their events.
         for stage in (1..derive.stage_count()).step_by(2) {
             assert!(!derive.reads(stage).contains("_collective_events"), "stage {stage}");
         }

@@ -1,6 +1,6 @@
 //! The tasks of a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -125,9 +125,6 @@ impl Plan {
         let stage = step.stage().unwrap_or_default();
         let task = layout.task(step, n)?;
         if !self.is_done(step, n)? {
-            for before in &STAGES[..stage] {
-                self.all_done(*before, layout.sizes(*before).len())?;
-            }
             let aside = Aside::new(self, step, n)?;
             let (into, work) = (aside.path.join(TABLES), aside.path.join("work"));
             for folder in [&into, &work] {
@@ -169,7 +166,17 @@ impl Plan {
         let reads = derive.reads(stage);
         let names = |name: &str| name.split('/').next().is_some_and(|name| reads.contains(name));
         let made = format!("{}/{MADE}/", of.key);
-        let is_wanted = |name: &str| name.strip_prefix(&made).is_some_and(names);
+        // Parts that were taken over lie there, each in files of its name.
+        let others: BTreeSet<String> = layout
+            .parts(Step::Collect)
+            .iter()
+            .filter(|other| of.part.is_some_and(|part| !part.is_same(&other.part)))
+            .map(|other| other.part.file())
+            .collect();
+        let is_wanted = |name: &str| {
+            let is_others = name.rsplit('/').next().is_some_and(|file| others.contains(file));
+            !is_others && name.strip_prefix(&made).is_some_and(names)
+        };
         let laid_out = self.bring(Step::Layout, &[0], is_wanted)?.remove(0);
         let mut folders = vec![laid_out.join(of.key).join(MADE)];
         for step in &STAGES[..stage] {
@@ -178,6 +185,7 @@ impl Plan {
                 task.key == of.key && is_part
             });
             let wanted: Vec<usize> = wanted.map(|(n, _)| n).collect();
+            self.need(*step, &wanted)?;
             let is_wanted =
                 |name: &str| name == DONE || name.strip_prefix(TABLES_BELOW).is_some_and(names);
             for folder in self.bring(*step, &wanted, is_wanted)? {
@@ -296,9 +304,14 @@ impl Plan {
 
     /// Fails where a task of a step is open.
     fn all_done(&self, step: Step, tasks: usize) -> Result<()> {
+        self.need(step, &(0..tasks).collect::<Vec<_>>())
+    }
+
+    /// Fails where one of some tasks is open.
+    fn need(&self, step: Step, tasks: &[usize]) -> Result<()> {
         self.folder.look()?;
-        for n in 0..tasks {
-            if !self.is_done(step, n)? {
+        for n in tasks {
+            if !self.is_done(step, *n)? {
                 return Err(early(&format!("task {} {n} is not done", step.word())));
             }
         }

@@ -1,0 +1,61 @@
+//! The stages in which derived tables are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::registry::{Registry, SqlFile};
+use crate::schema;
+
+/// The tables whose rows say which ranks are looked at together.
+pub(super) const COUNTED: [&str; 3] = ["ranks", "device_events", "host_ranges"];
+
+/// Derived tables that are made together. Stages by rank and stages over all ranks take turns, and
+/// each reads what those before made.
+pub(super) struct Stage<'r> {
+    /// What it makes, each behind what it reads.
+    pub(super) files: Vec<&'r SqlFile>,
+    /// The tables and steps that it reads.
+    pub(super) reads: BTreeSet<&'r str>,
+    /// The steps on the way, of its own, that other stages read.
+    pub(super) passed: BTreeSet<&'r str>,
+    /// Whether it is made for some ranks at a time.
+    pub(super) by_rank: bool,
+    /// Whether it is the first, which looks at events.
+    pub(super) is_first: bool,
+}
+
+/// Makes the stage of each file of a registry.
+pub(super) fn stages(registry: &Registry) -> Vec<Stage<'_>> {
+    let mut numbers: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    let mut stages: Vec<Vec<&SqlFile>> = Vec::new();
+    for file in registry.derived() {
+        let by_rank = file.header.by_rank;
+        let behind = file.header.inputs().filter_map(|input| numbers.get(input));
+        let number = behind.map(|(number, of)| number + usize::from(*of != by_rank)).max();
+        let number = number.unwrap_or_default().max(usize::from(!by_rank));
+        numbers.insert(&file.header.name, (number, by_rank));
+        stages.resize_with(stages.len().max(number + 1), Vec::new);
+        stages[number].push(file);
+    }
+    let of_stage = |(number, files): (usize, Vec<_>)| {
+        let others =
+            registry.derived().into_iter().filter(|f| numbers[&*f.header.name].0 != number);
+        let read_elsewhere: BTreeSet<&str> = others.flat_map(|f| f.header.inputs()).collect();
+        let is_passed =
+            |name: &&str| schema::table(name).is_none() && read_elsewhere.contains(name);
+        let names = files.iter().map(|f: &&SqlFile| &*f.header.name);
+        Stage {
+            reads: read_by(&files, number == 0),
+            passed: names.filter(is_passed).collect(),
+            by_rank: number % 2 == 0,
+            is_first: number == 0,
+            files,
+        }
+    };
+    stages.into_iter().enumerate().map(of_stage).collect()
+}
+
+/// The tables and steps that these files read, and those that the sweeps of the first stage do.
+fn read_by<'a>(files: &[&'a SqlFile], is_first: bool) -> BTreeSet<&'a str> {
+    let of_sweeps = COUNTED.into_iter().filter(|_| is_first);
+    files.iter().flat_map(|f| f.header.inputs()).chain(of_sweeps).collect()
+}
