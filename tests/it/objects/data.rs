@@ -1,5 +1,7 @@
 //! A data directory in an object store.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::support::runs::step_of_rank;
@@ -132,7 +134,10 @@ fn a_second_ingest_goes_on_with_what_the_store_has() {
     assert!(s3.keys().iter().any(|key| key.contains(&old)));
     let kept = run(&s3, &other, &["vacuum"]);
     assert!(kept.stderr.contains("nothing to remove"), "{}", kept.stderr);
-    let removed = run(&s3, &other, &["vacuum", "--older-than", "0"]);
+    s3.is_of(Duration::from_secs(25 * 3600));
+    let kept = run(&s3, &other, &["vacuum", "--older-than", "26"]);
+    assert!(kept.stderr.contains("nothing to remove"), "{}", kept.stderr);
+    let removed = run(&s3, &other, &["vacuum"]);
     assert!(removed.stderr.contains("removed"), "{}", removed.stderr);
     assert!(!s3.keys().iter().any(|key| key.contains(&old)));
     let third = Place::new();

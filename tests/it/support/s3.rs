@@ -10,9 +10,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use assert_cmd::Command;
+use chrono::{DateTime, Utc};
 
 use crate::support::{Place, Run, command_of_cargo, command_with_few_files, files};
 
@@ -43,6 +44,15 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     log: Vec<String>,
     fault: Option<Fault>,
+    /// How long ago all objects were written.
+    age: Duration,
+}
+
+impl State {
+    /// When all objects were written.
+    fn written(&self) -> DateTime<Utc> {
+        (SystemTime::now() - self.age).into()
+    }
 }
 
 /// The server. It ends with the tests.
@@ -65,7 +75,8 @@ impl S3 {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let state = Arc::new(Mutex::new(State::default()));
+        let an_hour = Duration::from_secs(3600);
+        let state = Arc::new(Mutex::new(State { age: an_hour, ..State::default() }));
         let shared = state.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -109,6 +120,11 @@ impl S3 {
     /// The keys that there are.
     pub fn keys(&self) -> Vec<String> {
         self.state().objects.keys().cloned().collect()
+    }
+
+    /// From now on all objects are so old.
+    pub fn is_of(&self, age: Duration) {
+        self.state().age = age;
     }
 
     /// From now on something is done badly.
@@ -193,7 +209,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     }
     match request.method.as_str() {
         "GET" if request.key.is_empty() => {
-            let text = listing(&state.objects, &request.query);
+            let text = listing(&state, &request.query);
             answer(stream, "200 OK", &[], text.as_bytes())
         }
         "GET" | "HEAD" => get(stream, &mut state, &request),
@@ -283,8 +299,8 @@ fn get(mut stream: TcpStream, state: &mut State, request: &Request) -> std::io::
     if request.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
         return answer(stream, "412 Precondition Failed", &[], b"");
     }
-    let mut headers =
-        vec![("ETag", tag), ("Last-Modified", "Wed, 25 Nov 2026 10:00:00 GMT".to_owned())];
+    let written = state.written().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let mut headers = vec![("ETag", tag), ("Last-Modified", written)];
     let range = request.headers.get("range").and_then(|range| {
         let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
         let to: usize = to.parse().unwrap_or(usize::MAX);
@@ -339,14 +355,16 @@ fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Resu
 }
 
 /// The answer to a request for a listing.
-fn listing(objects: &BTreeMap<String, Vec<u8>>, query: &BTreeMap<String, String>) -> String {
+fn listing(state: &State, query: &BTreeMap<String, String>) -> String {
     let of = |name: &str| query.get(name).map_or("", String::as_str);
     let most: usize = of("max-keys").parse().unwrap_or(1000);
     let after = of("continuation-token").max(of("start-after"));
     let (mut text, mut last, mut more) = (String::new(), String::new(), false);
     let (mut count, mut prefixes) = (0, Vec::new());
-    let wanted =
-        objects.iter().filter(|(key, _)| key.starts_with(of("prefix")) && key.as_str() > after);
+    let wanted = state
+        .objects
+        .iter()
+        .filter(|(key, _)| key.starts_with(of("prefix")) && key.as_str() > after);
     for (key, bytes) in wanted {
         if count == most {
             more = true;
@@ -365,9 +383,10 @@ fn listing(objects: &BTreeMap<String, Vec<u8>>, query: &BTreeMap<String, String>
         count += 1;
         let _ = write!(
             text,
-            "<Contents><Key>{}</Key><LastModified>2026-11-25T10:00:00.000Z</LastModified>\
+            "<Contents><Key>{}</Key><LastModified>{}</LastModified>\
              <ETag>{}</ETag><Size>{}</Size></Contents>",
             marked(key),
+            state.written().format("%Y-%m-%dT%H:%M:%S.000Z"),
             marked(&etag(bytes)),
             bytes.len()
         );
