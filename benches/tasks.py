@@ -15,7 +15,7 @@ from pathlib import Path
 
 from run import Bench, measure, parse
 
-STEPS = ("read", "layout", "derive", "groups", "place", "match", "collect", "finish")
+STEPS = ("read", "layout", "join", "derive", "groups", "place", "match", "collect", "finish")
 #: Steps that one machine does for all.
 OF_ONE = ("layout", "groups", "match", "finish")
 

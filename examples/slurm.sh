@@ -31,6 +31,7 @@ EOF
 array=(--array="0-$((shares - 1))")
 job=$(submit "" read "${array[@]}")
 job=$(submit "$job" layout)
+job=$(submit "$job" join "${array[@]}")
 job=$(submit "$job" derive "${array[@]}")
 job=$(submit "$job" groups)
 job=$(submit "$job" place "${array[@]}")

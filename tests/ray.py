@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-STEPS = ("read", "derive", "groups", "place", "match", "collect")
+STEPS = ("read", "join", "derive", "groups", "place", "match", "collect")
 """Steps of many tasks."""
 LAKE = "s3://lake/ccl-data"
 """The data directory in the store."""

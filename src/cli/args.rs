@@ -356,8 +356,10 @@ pub enum TaskStep {
     List,
     /// Read files: a task each
     Read,
-    /// Say which files are one trace, and join their tables: one task
+    /// Say which files are one trace: one task
     Layout,
+    /// Put the rows of some of the ranks into files of many ranks: a task each
+    Join,
     /// Derive the tables of some of the ranks: a task each
     Derive,
     /// Say which groups and series of calls a trace has: a task each

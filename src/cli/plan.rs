@@ -47,6 +47,7 @@ pub fn task(context: &Context, args: &TaskArgs) -> Result<(), Errors> {
         TaskStep::List => return Ok(list(context, &plan)?),
         TaskStep::Read => Step::Read,
         TaskStep::Layout => Step::Layout,
+        TaskStep::Join => Step::Join,
         TaskStep::Derive => Step::Derive,
         TaskStep::Groups => Step::Groups,
         TaskStep::Place => Step::Place,

@@ -26,11 +26,10 @@ use crate::derive::busy::busy_intervals;
 use crate::derive::files::{RankFiles, WHOLE, copy, empty_columns, keep, kept_columns, part_file};
 use crate::derive::host::HostTimes;
 use crate::derive::parts::list;
-pub use crate::derive::parts::{Part, ToDerive};
+pub use crate::derive::parts::{Counts, Part, RankCount, ToDerive};
 use crate::derive::share::{Limits, Share};
 use crate::derive::stages::{Stage, stages};
 use crate::derive::visible::{show, show_derived};
-use crate::engine::TINY_ROWS;
 use crate::engine::limits::memory_mb;
 use crate::error::{Error, Result, io};
 use crate::pool::lock;
@@ -39,7 +38,6 @@ use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES};
 use crate::spool::parquet::TableWriter;
 use crate::sql_text::sql_name;
-use crate::store::files::has_fewer_rows;
 
 /// Raised when one of the steps in Rust changes its meaning.
 const SWEEP_VERSION: u32 = 4;
@@ -304,12 +302,12 @@ impl Derive<'_> {
     ///
     /// # Errors
     /// `sql` or `io`.
-    pub fn derive(&self, what: &ToDerive<'_>) -> Result<()> {
-        let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
+    pub fn derive(&self, what: &ToDerive<'_>, counts: &Counts) -> Result<()> {
+        let is_tiny = counts.is_tiny();
         let limits = self.limits(is_tiny);
-        let connection = self.connection(&limits, limits.alone(), what.work)?;
         let stages = stages(self.registry);
-        let Some(parts) = list(&stages[0], &connection, what, is_tiny)? else { return Ok(()) };
+        let Some(parts) = list(&stages[0], what, counts)? else { return Ok(()) };
+        let connection = self.connection(&limits, limits.alone(), what.work)?;
         let is_one = matches!(&parts[..], [part] if part.is_open());
         let between = if is_tiny && is_one { Between::Tables } else { Between::Files };
         for stage in &stages {
@@ -340,9 +338,16 @@ impl Derive<'_> {
     ///
     /// # Errors
     /// `sql` or `io`.
-    pub fn parts(&self, what: &ToDerive<'_>) -> Result<Option<Vec<Part>>> {
-        let is_tiny = has_fewer_rows(what.directory, TINY_ROWS)?;
-        list(&stages(self.registry)[0], &self.alone(what, is_tiny)?, what, is_tiny)
+    pub fn parts(&self, what: &ToDerive<'_>, counts: &Counts) -> Result<Option<Vec<Part>>> {
+        list(&stages(self.registry)[0], what, counts)
+    }
+
+    /// What there is to look at in a directory.
+    ///
+    /// # Errors
+    /// `sql` or `io`.
+    pub fn counts(&self, what: &ToDerive<'_>) -> Result<Counts> {
+        Counts::of(what.directory, &self.alone(what, true)?)
     }
 
     /// Makes the tables of one part in a stage.

@@ -4,22 +4,25 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use duckdb::Connection;
+use duckdb::{Connection, Row};
 use serde::{Deserialize, Serialize};
 
 use crate::derive::files::take_over;
 use crate::derive::share::ranks_open;
 use crate::derive::stages::{COUNTED, Stage};
 use crate::derive::visible::show;
+use crate::engine::TINY_ROWS;
 use crate::error::Result;
+use crate::schema::{self, Made};
+use crate::store::files::count_rows;
 
 /// Ranks whose events are looked at together, at most: each has a file of its own, and planning
 /// costs as much for one as for all.
 const RANKS_AT_A_TIME: usize = 128;
 /// Communication events that are looked at together, unless one rank alone has more.
-const CALLS_AT_A_TIME: i64 = 50_000;
+const CALLS_AT_A_TIME: u64 = 50_000;
 /// Device events and ranges of the host that are looked at together, likewise.
-const ROWS_AT_A_TIME: i64 = 800_000;
+const ROWS_AT_A_TIME: u64 = 800_000;
 
 /// A trace directory whose derived tables are to be made.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +38,32 @@ pub struct ToDerive<'a> {
     pub earlier: Option<(&'a Path, &'a BTreeSet<i64>)>,
 }
 
+/// What says which ranks of a trace are looked at together.
+#[derive(Debug)]
+pub struct Counts {
+    /// Its ranks, in their order.
+    pub ranks: Vec<RankCount>,
+    /// Rows of all its tables that are not derived.
+    pub rows: u64,
+}
+
+/// How much there is to look at of a rank.
+#[derive(Debug)]
+pub struct RankCount {
+    /// The rank.
+    pub rank: i64,
+    /// Events of communication on its devices.
+    pub calls: u64,
+    /// Events of its devices, and ranges of its host.
+    pub rows: u64,
+}
+
 /// Ranks that are looked at together, and the name of their files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Part {
     pub(super) ranks: Vec<i64>,
     pub(super) name: String,
-    pub(super) rows: i64,
+    pub(super) rows: u64,
     /// Whether the trace has few rows.
     pub(super) is_tiny: bool,
     /// Whether the first stage was taken over from an earlier ingest.
@@ -50,7 +73,7 @@ pub struct Part {
 impl Part {
     /// Device events and ranges of the host of its ranks.
     pub fn rows(&self) -> u64 {
-        self.rows.unsigned_abs()
+        self.rows
     }
 
     /// Whether its first stage is to be made.
@@ -77,14 +100,43 @@ impl Part {
     }
 }
 
+impl Counts {
+    /// Those of a trace directory.
+    pub(super) fn of(directory: &Path, connection: &Connection) -> Result<Self> {
+        show(directory, connection, &BTreeSet::from(COUNTED), None)?;
+        let mut statement = connection.prepare(
+            "SELECT r.rank, coalesce(d.calls, 0), coalesce(d.events, 0) + coalesce(h.ranges, 0)
+             FROM (SELECT DISTINCT rank FROM ranks) AS r
+             LEFT JOIN (
+                 SELECT rank, count(*) FILTER (WHERE class = 'comm') AS calls, count(*) AS events
+                 FROM device_events
+                 GROUP BY rank
+             ) AS d ON d.rank = r.rank
+             LEFT JOIN (SELECT rank, count(*) AS ranges FROM host_ranges GROUP BY rank) AS h
+                 ON h.rank = r.rank
+             ORDER BY r.rank",
+        )?;
+        let count = |row: &Row<'_>| {
+            Ok(RankCount { rank: row.get(0)?, calls: row.get(1)?, rows: row.get(2)? })
+        };
+        let ranks = statement.query_map([], count)?.collect::<duckdb::Result<_>>()?;
+        let is_read = |name: &str| schema::table(name).is_some_and(|t| t.made == Made::Ingest);
+        let rows = count_rows(directory)?.into_iter().filter(|(name, _)| is_read(name));
+        Ok(Self { ranks, rows: rows.map(|(_, rows)| rows).sum() })
+    }
+
+    /// Whether the trace has few rows.
+    pub(super) fn is_tiny(&self) -> bool {
+        self.rows < TINY_ROWS
+    }
+}
+
 /// The parts of a trace; those of which nothing has changed are taken over.
 pub(super) fn list(
     first: &Stage<'_>,
-    connection: &Connection,
     what: &ToDerive<'_>,
-    is_tiny: bool,
+    counts: &Counts,
 ) -> Result<Option<Vec<Part>>> {
-    show(what.directory, connection, &BTreeSet::from(COUNTED), None)?;
     // What is per rank is made for a few ranks at a time, so that memory does not grow with them,
     // and not at all where none of the few has changed.
     let names: Vec<&str> = first
@@ -93,11 +145,11 @@ pub(super) fn list(
         .map(|f| &*f.header.name)
         .chain(["busy_intervals", "host_times"])
         .collect();
-    let parts = ranks_together(connection, RANKS_AT_A_TIME.min(ranks_open()).max(1))?;
+    let parts = together(&counts.ranks, RANKS_AT_A_TIME.min(ranks_open()).max(1));
     if parts.is_empty() {
         return Ok(None);
     }
-    let part = |(ranks, rows): (Vec<i64>, i64)| {
+    let part = |(ranks, rows): (Vec<i64>, u64)| {
         let name = format!("part-{}-{}", ranks[0], ranks[ranks.len() - 1]);
         let mut is_made = false;
         if let Some((earlier, changed)) = what.earlier
@@ -107,7 +159,7 @@ pub(super) fn list(
             take_over(earlier, what.directory, &names, &name)?;
             is_made = true;
         }
-        Ok(Part { ranks, name, rows, is_tiny, is_made })
+        Ok(Part { ranks, name, rows, is_tiny: counts.is_tiny(), is_made })
     };
     parts.into_iter().map(part).collect::<Result<_>>().map(Some)
 }
@@ -120,40 +172,26 @@ fn has_part(directory: &Path, first: &Stage<'_>, part: &str) -> bool {
         && steps.all(|name| directory.join(name).join(format!("{part}.parquet")).exists())
 }
 
-/// The ranks of a trace, in parts that are looked at together, with their rows.
-fn ranks_together(connection: &Connection, most: usize) -> Result<Vec<(Vec<i64>, i64)>> {
-    let mut statement = connection.prepare(
-        "SELECT r.rank, coalesce(d.calls, 0), coalesce(d.events, 0) + coalesce(h.ranges, 0)
-         FROM (SELECT DISTINCT rank FROM ranks) AS r
-         LEFT JOIN (
-             SELECT rank, count(*) FILTER (WHERE class = 'comm') AS calls, count(*) AS events
-             FROM device_events
-             GROUP BY rank
-         ) AS d ON d.rank = r.rank
-         LEFT JOIN (SELECT rank, count(*) AS ranges FROM host_ranges GROUP BY rank) AS h
-             ON h.rank = r.rank
-         ORDER BY r.rank",
-    )?;
-    let mut parts: Vec<(Vec<i64>, i64)> = Vec::new();
+/// Ranks in parts that are looked at together, with their rows.
+fn together(ranks: &[RankCount], most: usize) -> Vec<(Vec<i64>, u64)> {
+    let mut parts: Vec<(Vec<i64>, u64)> = Vec::new();
     let mut calls = 0;
-    let mut ranks = statement.query([])?;
-    while let Some(row) = ranks.next()? {
-        let (rank, of_calls, of_rows): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    for of in ranks {
         match parts.last_mut() {
             Some((part, rows))
                 if part.len() < most
-                    && calls + of_calls <= CALLS_AT_A_TIME
-                    && *rows + of_rows <= ROWS_AT_A_TIME =>
+                    && calls + of.calls <= CALLS_AT_A_TIME
+                    && *rows + of.rows <= ROWS_AT_A_TIME =>
             {
-                calls += of_calls;
-                *rows += of_rows;
-                part.push(rank);
+                calls += of.calls;
+                *rows += of.rows;
+                part.push(of.rank);
             }
             _ => {
-                calls = of_calls;
-                parts.push((vec![rank], of_rows));
+                calls = of.calls;
+                parts.push((vec![of.rank], of.rows));
             }
         }
     }
-    Ok(parts)
+    parts
 }

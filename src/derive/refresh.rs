@@ -45,7 +45,8 @@ impl Derive<'_> {
                 std::fs::remove_dir_all(entry.path()).map_err(|e| io(&entry.path(), &e))?;
             }
         }
-        self.derive(&ToDerive { directory: &copy, into: &copy, work: &work.path, earlier: None })?;
+        let what = ToDerive { directory: &copy, into: &copy, work: &work.path, earlier: None };
+        self.derive(&what, &self.counts(&what)?)?;
         manifest.rows = count_rows(&copy)?;
         manifest.derived_sha256 = self.sha256();
         manifest.write(&copy)?;

@@ -8,6 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
+use crate::derive::{Counts, RankCount};
 use crate::error::{Result, io};
 use crate::ingest::card::fields::Card;
 use crate::ingest::card::torchtitan;
@@ -26,60 +29,197 @@ use crate::store::manifest::{self, SourceFile};
 /// Device events that go into one file.
 const FILE_ROWS: u64 = 4_000_000;
 
-/// Ranks that go into one file.
+/// Ranks that go into one file, and whose files are written together.
 const FILE_RANKS: usize = 64;
 
-/// Writes every ingested table of a trace under `directory`.
+/// Tables whose files hold many ranks, and host events.
+const JOINED: [&str; 16] = [
+    "device_events",
+    "flows",
+    "counters",
+    "metadata",
+    "launches",
+    "comm_args",
+    "step_ranges",
+    "host_ranges",
+    "et_nodes",
+    "memory_segments",
+    "memory_blocks",
+    "memory_events",
+    "memory_stacks",
+    "benchmarks",
+    "requests",
+    "expert_loads",
+];
+
+/// Ranks of one file of a table, with the files that each was read from.
+type Part = Vec<(Option<i64>, Vec<usize>)>;
+
+/// Ranks whose rows are put into their files together.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Block {
+    ranks: Part,
+    /// The files that come of it.
+    joined: Vec<Joined>,
+    /// Whether the files that were read before make a trace of the same ranks.
+    same_ranks: bool,
+}
+
+/// A file of many ranks.
+#[derive(Debug, Serialize, Deserialize)]
+struct Joined {
+    table: String,
+    /// Its name.
+    file: String,
+    ranks: Part,
+}
+
+impl Block {
+    /// The files that it is made of.
+    pub fn files(&self) -> impl Iterator<Item = usize> {
+        self.ranks.iter().flat_map(|(_, of)| of).copied()
+    }
+
+    /// The block with other numbers for its files.
+    pub fn renumbered(&self, number: impl Fn(usize) -> usize) -> Self {
+        let ranks = |part: &Part| {
+            let of =
+                |(rank, of): &(_, Vec<usize>)| (*rank, of.iter().map(|f| number(*f)).collect());
+            part.iter().map(of).collect()
+        };
+        let joined = |j: &Joined| {
+            let (table, file) = (j.table.clone(), j.file.clone());
+            Joined { table, file, ranks: ranks(&j.ranks) }
+        };
+        Self {
+            ranks: ranks(&self.ranks),
+            joined: self.joined.iter().map(joined).collect(),
+            same_ranks: self.same_ranks,
+        }
+    }
+
+    /// The least and the greatest rank; None where some of it is of no rank.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        Some((self.ranks.first()?.0?, self.ranks.last()?.0?))
+    }
+}
+
+/// Whether a table is one that blocks make.
+pub fn is_joined(table: &str) -> bool {
+    table == "host_events" || JOINED.contains(&table)
+}
+
+/// Says which ranks of a trace go into a file together.
 ///
-/// `files` are all files of the job root, `members` those of this trace with their ranks. `work` is
-/// the folder for files on the way, and says how many threads there are.
+/// `files` are all files of the job root, `members` those of this trace with their ranks.
 /// `same_ranks` says that the files that were read before make a trace of the same ranks.
+pub fn blocks(files: &[ReadFile], members: &[Member], same_ranks: bool) -> Vec<Block> {
+    let ranks = by_rank(members);
+    if let Some(joined) = same_ranks.then(|| as_before(files, &ranks)).flatten() {
+        return vec![Block { ranks, joined, same_ranks: true }];
+    }
+    let mut next = BTreeMap::new();
+    let of_block = |ranks: &[_]| {
+        let joined = JOINED.iter().flat_map(|name| filled(files, ranks, name, &mut next));
+        Block { joined: joined.collect(), ranks: ranks.to_vec(), same_ranks: false }
+    };
+    ranks.chunks(FILE_RANKS).map(of_block).collect()
+}
+
+/// The files of all tables as the earlier ingest had them, so that those without a changed rank
+/// can stay.
+fn as_before(files: &[ReadFile], ranks: &Part) -> Option<Vec<Joined>> {
+    let mut out = Vec::new();
+    for table in JOINED {
+        let mut of_name: BTreeMap<&String, Part> = BTreeMap::new();
+        for (rank, of) in ranks {
+            let name = files[of[0]].record.tables.get(&placed(table))?;
+            of_name.entry(name).or_default().push((*rank, of.clone()));
+        }
+        out.extend(of_name.into_iter().map(|(file, ranks)| Joined {
+            table: table.to_owned(),
+            file: file.clone(),
+            ranks,
+        }));
+    }
+    Some(out)
+}
+
+/// The files of a table for some ranks, filled up one after the other. `next` counts those of each
+/// table.
+fn filled<'t>(
+    files: &[ReadFile],
+    ranks: &[(Option<i64>, Vec<usize>)],
+    table: &'t str,
+    next: &mut BTreeMap<&'t str, usize>,
+) -> Vec<Joined> {
+    let mut out: Vec<Part> = Vec::new();
+    let mut rows = 0;
+    for (rank, of) in ranks {
+        let more = match table {
+            "device_events" => of.iter().map(|f| files[*f].record.totals.device_events).sum(),
+            _ => 0,
+        };
+        match out.last_mut() {
+            Some(part) if rows + more <= FILE_ROWS => {
+                rows += more;
+                part.push((*rank, of.clone()));
+            }
+            _ => {
+                rows = more;
+                out.push(vec![(*rank, of.clone())]);
+            }
+        }
+    }
+    let mut joined = |ranks| {
+        let n = next.entry(table).or_default();
+        *n += 1;
+        Joined { table: table.to_owned(), file: format!("part-{:04}.parquet", *n - 1), ranks }
+    };
+    out.into_iter().map(&mut joined).collect()
+}
+
+/// Writes the files of blocks under `directory`.
+///
+/// `work` is the folder for files on the way, and says how many threads there are.
 ///
 /// # Errors
 /// `io` when something cannot be read or written.
 pub fn write(
     directory: &Path,
     (work, threads): (&Path, usize),
-    files: &mut [ReadFile],
+    files: &[ReadFile],
+    blocks: &[&Block],
+) -> Result<()> {
+    let to_join: Vec<(&Joined, bool)> = blocks
+        .iter()
+        .flat_map(|block| block.joined.iter().map(|joined| (joined, block.same_ranks)))
+        .collect();
+    // Each holds some encoded rows: a small job has one thread's work.
+    let of_devices = to_join.iter().filter(|(j, _)| j.table == "device_events").count();
+    let at_a_time = threads.min(of_devices).max(1);
+    let ranks: Vec<_> = blocks.iter().flat_map(|block| &block.ranks).collect();
+    each(at_a_time, &ranks, |(rank, of)| {
+        of.iter().try_for_each(|f| host_events(directory, &files[*f], *rank))
+    })?;
+    each(at_a_time, &to_join, |(j, same_ranks)| join(directory, work, files, j, *same_ranks))?;
+    Ok(())
+}
+
+/// Writes the tables that say something of a whole trace, whose other rows are those of `blocks`.
+///
+/// # Errors
+/// `io` when something cannot be written.
+pub fn describe(
+    directory: &Path,
+    (files, blocks): (&mut [ReadFile], &[Block]),
     members: &[Member],
-    same_ranks: bool,
     card: Option<&Card>,
     log: &Log,
 ) -> Result<()> {
-    let ranks = by_rank(members);
-    // Each holds some encoded rows: a small job has one thread's work.
-    let files_of_devices = parts(files, &ranks, same_ranks, "device_events").len();
-    let at_a_time = threads.min(files_of_devices).max(1);
-    each(at_a_time, members, |m| host_events(directory, &files[m.file], m.rank))?;
-    let names = [
-        "device_events",
-        "flows",
-        "counters",
-        "metadata",
-        "launches",
-        "comm_args",
-        "step_ranges",
-        "host_ranges",
-        "et_nodes",
-        "memory_segments",
-        "memory_blocks",
-        "memory_events",
-        "memory_stacks",
-        "benchmarks",
-        "requests",
-        "expert_loads",
-    ];
-    let of_table = |name| parts(files, &ranks, same_ranks, name).into_iter().enumerate();
-    let to_join: Vec<(&str, usize, Part)> = names
-        .into_iter()
-        .flat_map(|name| of_table(name).map(move |(i, part)| (name, i, part)))
-        .collect();
-    let joined_files = each(at_a_time, &to_join, |(name, i, part)| {
-        joined(directory, work, files, part, same_ranks, name, *i)
-    })?;
-    for ((name, _, part), file_name) in to_join.iter().zip(joined_files) {
-        for f in part.iter().flat_map(|(_, of)| of) {
-            files[*f].record.tables.insert(placed(name), file_name.clone());
+    for joined in blocks.iter().flat_map(|block| &block.joined) {
+        for f in joined.ranks.iter().flat_map(|(_, of)| of) {
+            files[*f].record.tables.insert(placed(&joined.table), joined.file.clone());
         }
     }
     rank_rows(directory, files, members)?;
@@ -98,6 +238,32 @@ pub fn write(
     }
     let records: Vec<&Record> = members.iter().map(|m| &files[m.file].record).collect();
     records::write(directory, &records)
+}
+
+/// What says which ranks of a trace are looked at together.
+pub fn counts(files: &[ReadFile], members: &[Member]) -> Counts {
+    let record = |m: &Member| &files[m.file].record;
+    let mut ranks: BTreeMap<i64, RankCount> = BTreeMap::new();
+    for rank in with_row(files, members).filter_map(|m| m.rank) {
+        ranks.entry(rank).or_insert(RankCount { rank, calls: 0, rows: 0 });
+    }
+    for m in members {
+        let of = |table| record(m).rows.get(table).copied().unwrap_or_default();
+        if let Some(count) = m.rank.and_then(|rank| ranks.get_mut(&rank)) {
+            count.calls += record(m).totals.comm_events;
+            count.rows += of("device_events") + of("host_ranges");
+        }
+    }
+    let rows = members.iter().flat_map(|m| record(m).rows.values()).sum();
+    Counts { ranks: ranks.into_values().collect(), rows }
+}
+
+/// The files that have a row in `ranks`: an execution trace beside other traces is no rank of its
+/// own.
+fn with_row<'m>(files: &'m [ReadFile], members: &'m [Member]) -> impl Iterator<Item = &'m Member> {
+    let source = |m: &Member| files[m.file].record.source.source;
+    let is_beside = manifest::beside(members.iter().map(source));
+    members.iter().filter(move |m| m.rank.is_some() && !(is_beside && source(m) == Source::Et))
 }
 
 fn folder(directory: &Path, name: &str) -> Result<PathBuf> {
@@ -128,90 +294,42 @@ fn host_events(directory: &Path, file: &ReadFile, rank: Option<i64>) -> Result<(
 }
 
 /// The files of each rank.
-fn by_rank(members: &[Member]) -> BTreeMap<Option<i64>, Vec<usize>> {
+fn by_rank(members: &[Member]) -> Part {
     let mut out: BTreeMap<Option<i64>, Vec<usize>> = BTreeMap::new();
     for m in members {
         out.entry(m.rank).or_default().push(m.file);
     }
-    out
+    out.into_iter().collect()
 }
 
-/// Ranks of one file of a table, with the files that each was read from.
-type Part = Vec<(Option<i64>, Vec<usize>)>;
-
-/// The ranks of each file of a table: as the earlier ingest had them when the ranks are the same,
-/// so that the files without a changed rank can stay; else filled up one after the other.
-fn parts(
-    files: &[ReadFile],
-    ranks: &BTreeMap<Option<i64>, Vec<usize>>,
-    same_ranks: bool,
-    name: &str,
-) -> Vec<Part> {
-    let earlier: Option<Vec<&String>> =
-        ranks.values().map(|of| files[of[0]].record.tables.get(&placed(name))).collect();
-    let mut out: Vec<Part> = Vec::new();
-    if let (Some(earlier), true) = (earlier, same_ranks) {
-        let names: BTreeSet<&String> = earlier.iter().copied().collect();
-        for wanted in names {
-            let part = ranks.iter().zip(&earlier).filter(|(_, name)| **name == wanted);
-            out.push(part.map(|((rank, of), _)| (*rank, of.clone())).collect());
-        }
-        return out;
-    }
-    let mut rows = 0;
-    for (rank, of) in ranks {
-        let more = match name {
-            "device_events" => of.iter().map(|f| files[*f].record.totals.device_events).sum(),
-            _ => 0,
-        };
-        match out.last_mut() {
-            Some(part) if rows + more <= FILE_ROWS && part.len() < FILE_RANKS => {
-                rows += more;
-                part.push((*rank, of.clone()));
-            }
-            _ => {
-                rows = more;
-                out.push(vec![(*rank, of.clone())]);
-            }
-        }
-    }
-    out
-}
-
-/// Writes one file of a table that holds many ranks; its name.
-fn joined(
+/// Writes one file of a table that holds many ranks.
+fn join(
     directory: &Path,
     work: &Path,
     files: &[ReadFile],
-    part: &Part,
+    Joined { table: name, file: file_name, ranks }: &Joined,
     same_ranks: bool,
-    name: &str,
-    index: usize,
-) -> Result<String> {
-    let file_name = format!("part-{index:04}.parquet");
-    let all = || part.iter().flat_map(|(_, of)| of);
+) -> Result<()> {
+    let all = || ranks.iter().flat_map(|(_, of)| of);
+    if !all().any(|f| files[*f].record.tables.contains_key(name)) {
+        return Ok(());
+    }
     // Nothing changed: the file stays.
     let stays = same_ranks
         && all().all(|f| {
             matches!(files[*f].rows, Rows::Trace(_))
-                && files[*f].record.tables.get(&placed(name)) == Some(&file_name)
+                && files[*f].record.tables.get(&placed(name)) == Some(file_name)
         });
-    let has_rows = all().any(|f| files[*f].record.tables.contains_key(name));
-    if has_rows {
-        let target = folder(directory, name)?.join(&file_name);
-        match &files[part[0].1[0]].rows {
-            Rows::Trace(old) if stays => link(&old.join(name).join(&file_name), &target)?,
-            _ => {
-                let schema = table(name).expect("the table is in the schema").arrow();
-                let mut out = Splicer::new(target, schema);
-                for (rank, of) in part {
-                    rank_into(&mut out, work, files, *rank, of, name)?;
-                }
-                out.finish()?;
-            }
-        }
+    let target = folder(directory, name)?.join(file_name);
+    if let (Rows::Trace(old), true) = (&files[ranks[0].1[0]].rows, stays) {
+        return link(&old.join(name).join(file_name), &target);
     }
-    Ok(file_name)
+    let schema = table(name).expect("the table is in the schema").arrow();
+    let mut out = Splicer::new(target, schema);
+    for (rank, of) in ranks {
+        rank_into(&mut out, work, files, *rank, of, name)?;
+    }
+    out.finish().map(drop)
 }
 
 /// The rows of one rank.
@@ -266,12 +384,7 @@ fn writer(directory: &Path, name: &str) -> Result<TableWriter> {
 
 fn rank_rows(directory: &Path, files: &[ReadFile], members: &[Member]) -> Result<()> {
     let mut out = writer(directory, "ranks")?;
-    // An execution trace beside other traces is no rank of its own.
-    let is_beside = manifest::beside(members.iter().map(|m| files[m.file].record.source.source));
-    for m in members.iter().filter(|m| m.rank.is_some()) {
-        if is_beside && files[m.file].record.source.source == Source::Et {
-            continue;
-        }
+    for m in with_row(files, members) {
         let record = &files[m.file].record;
         let (row, totals) = (&record.row, &record.totals);
         let w = out.row();

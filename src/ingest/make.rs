@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::derive::{Derive, ToDerive};
+use crate::derive::{Counts, Derive, ToDerive};
 use crate::error::{Error, Result, io};
-use crate::ingest::assemble;
+use crate::ingest::assemble::{self, Block};
 use crate::ingest::card::beside::card_sources;
 use crate::ingest::card::fields::Card;
 use crate::ingest::find::labels::{Labels, file_label, root_is_one_file, run_label};
@@ -111,20 +111,30 @@ pub(crate) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Writes the tables that are read from files.
-    pub(crate) fn assemble(&mut self) -> Result<()> {
+    /// Which ranks go into a file together.
+    pub(crate) fn blocks(&self) -> Vec<Block> {
+        assemble::blocks(self.files, self.members, self.same_ranks)
+    }
+
+    /// Writes the tables that are read from files: those of all ranks, and some of the blocks.
+    pub(crate) fn assemble(
+        &mut self,
+        blocks: &[Block],
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<()> {
         self.watcher.tell(|w| w.phase("joining ranks"));
-        assemble::write(
-            self.directory,
-            (self.work, self.threads),
-            self.files,
-            self.members,
-            self.same_ranks,
-            self.card,
-            self.log,
-        )?;
+        let wanted = blocks.iter().enumerate().filter(|(n, _)| is_wanted(*n));
+        let wanted: Vec<&Block> = wanted.map(|(_, block)| block).collect();
+        assemble::write(self.directory, (self.work, self.threads), self.files, &wanted)?;
+        let of = (&mut *self.files, blocks);
+        assemble::describe(self.directory, of, self.members, self.card, self.log)?;
         self.watcher.tell(|w| w.phase("matching calls"));
         self.watcher.go_on()
+    }
+
+    /// What says which ranks are looked at together.
+    pub(crate) fn counts(&self) -> Counts {
+        assemble::counts(self.files, self.members)
     }
 
     /// The derived tables to make.
@@ -169,8 +179,9 @@ pub(crate) struct Alone;
 
 impl Hands for Alone {
     fn tables(&self, mut making: Making<'_>) -> Result<bool> {
-        making.assemble()?;
-        making.derive.derive(&making.to_derive())?;
+        let blocks = making.blocks();
+        making.assemble(&blocks, |_| true)?;
+        making.derive.derive(&making.to_derive(), &making.counts())?;
         Ok(true)
     }
 }

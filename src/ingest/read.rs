@@ -48,16 +48,8 @@ pub(crate) fn read_all(
         Some(pattern) => Some(Arc::new(StepPatterns::of_user(pattern)?)),
         None => None,
     };
-    let known_steps = own_steps.clone().unwrap_or_else(|| Arc::new(StepPatterns::known()));
-    let ask = Ask {
-        work,
-        options,
-        pool: &pool,
-        root,
-        own_steps,
-        known_steps,
-        many_ranks: AtomicBool::new(false),
-    };
+    let ask =
+        Ask { work, options, pool: &pool, root, own_steps, many_ranks: AtomicBool::new(false) };
     let read = || {
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
@@ -115,8 +107,6 @@ struct Ask<'a> {
     root: &'a Root,
     /// What marks steps, where the user says it.
     own_steps: Option<Arc<StepPatterns>>,
-    /// What marks steps in ranges that no profiler has a marker for.
-    known_steps: Arc<StepPatterns>,
     /// Whether a file of many ranks is being read: one at a time, with all threads.
     many_ranks: AtomicBool,
 }
@@ -177,7 +167,7 @@ impl Ask<'_> {
                     Some(member) => format!("{}/{member}", source.sha256),
                 },
             };
-            let record = Record::new(source, facts, share, self.options.asked.clone());
+            let record = Record::new(source, facts, share, self.options.asked.clone())?;
             let rows = Rows::Spool(self.spool(source_id, i));
             files.push(ReadFile { record, rows, read_now: true });
         }
@@ -246,7 +236,6 @@ impl Ask<'_> {
             keep_partial: self.options.asked.keep_partial,
             folder: &|share| self.fresh(source.source_id, share),
             pool: self.pool,
-            steps: &self.known_steps,
             own_steps: self.own_steps.as_ref(),
             watcher: &self.options.watcher,
         })

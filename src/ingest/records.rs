@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::ingest::ranks::facts::Facts;
 use crate::readers::log::Log;
 use crate::readers::share::{RankRow, Share};
+use crate::spool::parquet::count_rows;
 use crate::spool::totals::Totals;
 use crate::store::manifest::{Asked, SourceFile};
 use crate::store::workspace::RECORDS;
@@ -41,7 +42,7 @@ pub fn placed(name: &str) -> String {
 }
 
 /// Raised when a reader makes other rows of the same bytes: what it made before is then not used.
-const READER_VERSION: u32 = 6;
+const READER_VERSION: u32 = 7;
 
 /// One file that was read, or the share of one rank in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,13 +67,19 @@ pub struct Record {
     /// File of each table that has rows: its name in the folder of the record; for a table whose
     /// files hold many ranks, in a trace directory, its name in the folder of the table.
     pub tables: BTreeMap<String, String>,
+    /// Rows of each of them.
+    pub rows: BTreeMap<String, u64>,
 }
 
 impl Record {
     /// The record of a share that was read just now.
-    pub fn new(source: SourceFile, facts: Facts, share: Share, asked: Asked) -> Self {
+    ///
+    /// # Errors
+    /// `io` when its rows cannot be counted.
+    pub fn new(source: SourceFile, facts: Facts, share: Share, asked: Asked) -> Result<Self> {
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into();
-        Self {
+        let rows = |(table, path): (&&str, &PathBuf)| Ok(((*table).to_owned(), count_rows(path)?));
+        Ok(Self {
             reader_version: READER_VERSION,
             asked,
             source,
@@ -83,7 +90,8 @@ impl Record {
             bytes: share.bytes,
             pending_base_ns: share.pending_base_ns,
             tables: share.spool.iter().map(|(t, path)| ((*t).to_owned(), name(path))).collect(),
-        }
+            rows: share.spool.iter().map(rows).collect::<Result<_>>()?,
+        })
     }
 
     /// Whether it says what a reader of today would say of the same bytes.

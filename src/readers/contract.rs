@@ -30,12 +30,17 @@ pub struct Reading<'a> {
     pub folder: &'a dyn Fn(usize) -> Result<PathBuf>,
     /// Threads that share the work.
     pub pool: &'a Arc<Pool>,
-    /// Ranges that are steps: those that the user names, or else those that are known.
-    pub steps: &'a Arc<StepPatterns>,
     /// Ranges that are steps, where the user names them.
     pub own_steps: Option<&'a Arc<StepPatterns>>,
     /// The watcher that is told of progress.
     pub watcher: &'a Watcher,
+}
+
+impl Reading<'_> {
+    /// Ranges that are steps: those that the user names, or else those that are known.
+    pub fn steps(&self) -> Arc<StepPatterns> {
+        self.own_steps.cloned().unwrap_or_else(StepPatterns::known)
+    }
 }
 
 /// The words of flags and of the path about a file.

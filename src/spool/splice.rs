@@ -2,6 +2,7 @@
 //! what they lack is added (the rank, the source, the base of the clock).
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,11 +10,14 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArra
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{BatchCoalescer, filter_record_batch};
 use arrow::datatypes::{Int64Type, SchemaRef};
+use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::arrow::{ArrowSchemaConverter, ProjectionMask};
 use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 
@@ -28,6 +32,8 @@ const COPY_ROWS: i64 = 32_768;
 const COPY_BYTES: i64 = 8 << 20;
 /// The same of values of a column of lists, in however few bytes they are encoded.
 const COPY_VALUES: i64 = 1 << 20;
+/// Bytes of a file that is read at once.
+const SMALL: u64 = 1 << 20;
 /// Rows read at a time where rows are joined.
 const BATCH_ROWS: usize = 8192;
 
@@ -40,6 +46,62 @@ pub struct Lacks {
     pub source: &'static str,
     /// Added to relative `ts_ns`.
     pub base_ns: i64,
+}
+
+/// A file to read from: in memory where it is small, so that a page does not cost calls of the
+/// system.
+enum Input {
+    Small(Bytes),
+    Large(File),
+}
+
+impl Input {
+    fn open(path: &Path) -> Result<Self> {
+        let mut file = File::open(path).map_err(|e| io(path, &e))?;
+        let bytes = file.metadata().map_err(|e| io(path, &e))?.len();
+        if bytes > SMALL {
+            return Ok(Self::Large(file));
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(|e| io(path, &e))?;
+        Ok(Self::Small(text.into()))
+    }
+
+    fn again(&self) -> Result<Self> {
+        Ok(match self {
+            Self::Small(bytes) => Self::Small(bytes.clone()),
+            Self::Large(file) => Self::Large(file.try_clone().map_err(|e| {
+                Error::new("io", format!("cannot read a file of the workspace: {e}"))
+            })?),
+        })
+    }
+}
+
+impl Length for Input {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Small(bytes) => bytes.len() as u64,
+            Self::Large(file) => Length::len(file),
+        }
+    }
+}
+
+impl ChunkReader for Input {
+    type T = Box<dyn Read>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(match self {
+            Self::Small(bytes) => Box::new(bytes.get_read(start)?),
+            Self::Large(file) => Box::new(file.get_read(start)?),
+        })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        match self {
+            Self::Small(bytes) => bytes.get_bytes(start, length),
+            Self::Large(file) => file.get_bytes(start, length),
+        }
+    }
 }
 
 /// Writes one file of a table.
@@ -95,7 +157,7 @@ impl Splicer {
     /// # Errors
     /// `io` when a file cannot be read or written.
     pub fn add(&mut self, from: &Path, lacks: Lacks) -> Result<()> {
-        let file = File::open(from).map_err(|e| io(from, &e))?;
+        let file = Input::open(from)?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
             if is_copied(group) {
@@ -115,7 +177,7 @@ impl Splicer {
     /// # Errors
     /// As [`Splicer::add`].
     pub fn add_rank(&mut self, from: &Path, rank: Option<i64>) -> Result<()> {
-        let file = File::open(from).map_err(|e| io(from, &e))?;
+        let file = Input::open(from)?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
         let column = metadata.schema().index_of("rank")?;
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
@@ -197,7 +259,7 @@ impl Splicer {
     /// Copies a row group.
     fn copy(
         &mut self,
-        file: &File,
+        file: &Input,
         metadata: &ArrowReaderMetadata,
         index: usize,
         lacks: Lacks,
@@ -283,7 +345,7 @@ impl Splicer {
 
 /// A column of a row group: copied from a file, or encoded here.
 enum Column<'f> {
-    Old(&'f File, Box<ColumnCloseResult>),
+    Old(&'f Input, Box<ColumnCloseResult>),
     New(ArrayRef),
 }
 
@@ -302,15 +364,12 @@ fn constant(name: &str, rows: usize, lacks: Lacks) -> ArrayRef {
 
 /// The rows of one row group.
 fn read(
-    file: &File,
+    file: &Input,
     metadata: &ArrowReaderMetadata,
     group: usize,
     columns: ProjectionMask,
 ) -> Result<impl Iterator<Item = Result<RecordBatch, arrow::error::ArrowError>>> {
-    let file = file
-        .try_clone()
-        .map_err(|e| Error::new("io", format!("cannot read a file of the workspace: {e}")))?;
-    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
+    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file.again()?, metadata.clone())
         .with_row_groups(vec![group])
         .with_projection(columns)
         .with_batch_size(BATCH_ROWS)
@@ -322,7 +381,7 @@ fn read(
 /// # Errors
 /// `io` when a file cannot be read; what `take` returns.
 pub fn each_batch(from: &Path, mut take: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-    let file = File::open(from).map_err(|e| io(from, &e))?;
+    let file = Input::open(from)?;
     let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
     for group in 0..metadata.metadata().num_row_groups() {
         for batch in read(&file, &metadata, group, ProjectionMask::all())? {

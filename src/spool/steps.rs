@@ -2,6 +2,7 @@
 //! of their rank, and which of those that are found are kept.
 
 use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
@@ -60,10 +61,15 @@ pub struct StepPatterns {
 pub type Candidate = [i64; 5];
 
 impl StepPatterns {
-    /// The patterns of every profiler and framework that is known.
-    pub fn known() -> Self {
-        let patterns = DEFAULTS.iter().map(|(label, text)| ((*label).to_owned(), *text));
-        Self::new(patterns.collect(), true).expect("the patterns are regular expressions")
+    /// The patterns of every profiler and framework that is known. They are made once, where a
+    /// trace needs them: that costs as much as a small file.
+    pub fn known() -> Arc<Self> {
+        static KNOWN: LazyLock<Arc<StepPatterns>> = LazyLock::new(|| {
+            let patterns = DEFAULTS.iter().map(|(label, text)| ((*label).to_owned(), *text));
+            let patterns = StepPatterns::new(patterns.collect(), true);
+            Arc::new(patterns.expect("the patterns are regular expressions"))
+        });
+        KNOWN.clone()
     }
 
     /// The pattern that the user gave.

@@ -9,6 +9,8 @@ pub struct Totals {
     pub skipped: u64,
     /// Device events among them.
     pub device_events: u64,
+    /// Events of communication among those.
+    pub comm_events: u64,
     /// First start and last end over all events.
     pub span_ns: Option<(i64, i64)>,
     /// First start and last end over device events.
@@ -31,11 +33,18 @@ impl Totals {
         self.op_pid.or(self.host_pid)
     }
 
+    /// Counts a device event of a class.
+    pub fn count_device(&mut self, class: &str) {
+        self.device_events += 1;
+        self.comm_events += u64::from(class == "comm");
+    }
+
     /// Adds what a later run said.
     pub fn add(&mut self, later: Self) {
         self.events += later.events;
         self.skipped += later.skipped;
         self.device_events += later.device_events;
+        self.comm_events += later.comm_events;
         for (mine, theirs) in
             [(&mut self.span_ns, later.span_ns), (&mut self.device_span_ns, later.device_span_ns)]
         {

@@ -63,19 +63,3 @@ pub fn count_rows(directory: &Path) -> Result<BTreeMap<String, u64>> {
     }
     Ok(out)
 }
-
-/// Whether all tables in a trace directory together have fewer rows than this. What has more is not
-/// counted to the end.
-///
-/// # Errors
-/// `io` when a file cannot be read.
-pub fn has_fewer_rows(directory: &Path, rows: u64) -> Result<bool> {
-    let mut left = rows;
-    for file in TABLES.iter().flat_map(|table| schema::files(directory, table)) {
-        match left.checked_sub(parquet::count_rows(&file)?) {
-            None | Some(0) => return Ok(false),
-            Some(fewer) => left = fewer,
-        }
-    }
-    Ok(true)
-}

@@ -157,6 +157,7 @@ def planned(name: str, given: tuple[str, ...], done: int, last: World) -> Comman
 STEPS = (
     ("read", "0/1"),
     ("layout",),
+    ("join", "0/1"),
     ("derive", "0/1"),
     ("groups", "0/1"),
     ("place", "0/1"),
@@ -272,9 +273,10 @@ COMMANDS = (
     planned("plan", ("plan", "JOB"), -1, {}),
     planned("task read", ("task", "read", "PLAN", "0/1"), 0, {}),
     planned("task layout", ("task", "layout", "PLAN"), 1, {}),
-    planned("task derive", ("task", "derive", "PLAN", "0/1"), 2, {}),
-    planned("task collect", ("task", "collect", "PLAN", "0/1"), 6, {}),
-    planned("task finish", ("task", "finish", "PLAN"), 7, {"job": "two"}),
+    planned("task join", ("task", "join", "PLAN", "0/1"), 2, {}),
+    planned("task derive", ("task", "derive", "PLAN", "0/1"), 3, {}),
+    planned("task collect", ("task", "collect", "PLAN", "0/1"), 7, {}),
+    planned("task finish", ("task", "finish", "PLAN"), 8, {"job": "two"}),
     Command(
         "no sync",
         ("ingest", "JOB", "--no-sync"),

@@ -21,7 +21,6 @@ use ccl_sql::readers::contract::{Answer, Kind, Reading, Said};
 use ccl_sql::readers::kineto::{self, Kineto};
 use ccl_sql::readers::{self, bench, et, memory};
 use ccl_sql::registry;
-use ccl_sql::spool::steps::StepPatterns;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -84,7 +83,6 @@ fn read_as<T>(
         keep_partial: true,
         folder: &folder,
         pool: &Arc::new(Pool::new(1)),
-        steps: &Arc::new(StepPatterns::known()),
         own_steps: None,
         watcher: &Watcher::default(),
     })

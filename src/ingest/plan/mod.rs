@@ -4,15 +4,17 @@
 //! A plan is a folder. Steps follow each other:
 //! 1. every file is read (a task each);
 //! 2. the files are laid out as traces;
-//! 3. tables are derived, in stages: by turns of parts of the ranks (a task each) and over all
+//! 3. the rows of many ranks are put into their files (a task for each block of ranks);
+//! 4. tables are derived, in stages: by turns of parts of the ranks (a task each) and over all
 //!    ranks of a trace (a task each);
-//! 4. the traces are finished, with the last stage.
+//! 5. the traces are finished, with the last stage.
 //!
 //! A task works aside, in a folder of its own, and is done when that folder has its name: one that
 //! is killed leaves nothing that counts, and two of the same do no harm. Where and when tasks run,
 //! and how often they are tried, is the business of whoever runs them.
 
 mod folder;
+mod join;
 mod tasks;
 mod written;
 
@@ -57,8 +59,10 @@ pub struct Plan {
 pub enum Step {
     /// Files are read: a task each.
     Read,
-    /// Which files are a trace, and its tables: one task.
+    /// Which files are a trace: one task.
     Layout,
+    /// The rows of some ranks of a trace, in files of many ranks: a task each.
+    Join,
     /// Tables of some ranks of a trace, of their events: a task each.
     Derive,
     /// The groups and series of calls of a trace: a task each.
@@ -72,6 +76,10 @@ pub enum Step {
     /// Tables over all ranks, manifests, and the traces in their places: one task.
     Finish,
 }
+
+/// The steps between the layout and the end, in their order.
+const BETWEEN: [Step; 6] =
+    [Step::Join, Step::Derive, Step::Groups, Step::Place, Step::Match, Step::Collect];
 
 /// The steps that derive tables, each a stage; the stage after them is of the last step.
 const STAGES: [Step; 5] = [Step::Derive, Step::Groups, Step::Place, Step::Match, Step::Collect];
@@ -92,6 +100,7 @@ impl Step {
         match self {
             Self::Read => "read",
             Self::Layout => "layout",
+            Self::Join => "join",
             Self::Derive => "derive",
             Self::Groups => "groups",
             Self::Place => "place",
@@ -273,7 +282,7 @@ impl Plan {
             return Ok(one(Step::Layout));
         }
         let layout = self.laid_out()?;
-        for step in STAGES {
+        for step in BETWEEN {
             let open = self.open_tasks(step, &layout.sizes(step))?;
             if !open.tasks.is_empty() {
                 return Ok(open);

@@ -9,16 +9,18 @@ use serde::Serialize;
 
 use crate::derive::{Derive, Part, ToDerive};
 use crate::error::{Error, Result, io};
+use crate::ingest::assemble::{Block, is_joined};
 use crate::ingest::find::Root;
 use crate::ingest::find::walk::Candidate;
 use crate::ingest::kept::All;
 use crate::ingest::known::Known;
 use crate::ingest::make::{Hands, Making};
 use crate::ingest::options::{Options, Outcome};
+use crate::ingest::plan::join::{note, ranks_of_files};
 use crate::ingest::plan::written::{
-    DONE, DeriveDone, LayoutDone, OUTCOME, PartTask, ReadDone, ReadTask, get, put,
+    DONE, JoinTask, LayoutDone, OUTCOME, PartTask, Ranks, ReadDone, ReadTask, TablesDone, get, put,
 };
-use crate::ingest::plan::{Plan, STAGES, Step, early, now_s, planned, reads};
+use crate::ingest::plan::{BETWEEN, Plan, STAGES, Step, early, now_s, planned, reads};
 use crate::ingest::read::{Read, read_all};
 use crate::ingest::records::{self, ReadFile, Rows};
 use crate::ingest::{allow_files, ingest_jobs};
@@ -26,8 +28,6 @@ use crate::input::place::{Place, absolute};
 use crate::input::progress::Watcher;
 use crate::pool::lock;
 use crate::readers::contract::Kind;
-use crate::schema;
-use crate::spool::parquet;
 use crate::store::Store;
 use crate::store::files::link_tree;
 use crate::store::workspace;
@@ -57,6 +57,7 @@ impl Plan {
         let ran = match step {
             Step::Read => self.read(n, &options),
             Step::Layout => self.layout(&options, derive, store),
+            Step::Join => self.join(n, threads),
             Step::Finish => self.finish(&options, derive, store),
             step => self.derive(step, n, derive),
         };
@@ -105,8 +106,9 @@ impl Plan {
         self.all_done(Step::Read, self.written.reads.len())?;
         let aside = Aside::new(self, Step::Layout, 0)?;
         let layout = Layout {
-            reads: Reads::of(self, |_| true)?,
+            reads: Reads::of(self, is_record)?,
             folder: &aside.path,
+            plan: &self.folder.here,
             is_away: self.folder.is_away(),
             done: Mutex::default(),
         };
@@ -119,37 +121,58 @@ impl Plan {
         aside.done(&done)
     }
 
+    /// Puts the rows of a block of ranks into their files.
+    fn join(&self, n: usize, threads: usize) -> Result<()> {
+        let layout = self.laid_out()?;
+        let task = layout.joins.get(n).ok_or_else(|| no_task(n, layout.joins.len()))?;
+        self.tables(Step::Join, n, |into, work| {
+            let written = self.write_block(task, (into, work, threads))?;
+            let is_away = self.folder.is_away();
+            Ok(written.and_then(|()| if is_away { ranks_of_files(into) } else { Ok(Ranks::new()) }))
+        })
+    }
+
     /// Makes the tables of a stage: of a part of the ranks of a trace, or of a trace.
     fn derive(&self, step: Step, n: usize, derive: &Derive<'_>) -> Result<()> {
         let layout = self.laid_out()?;
         let stage = step.stage().unwrap_or_default();
         let task = layout.task(step, n)?;
+        self.tables(step, n, |into, work| {
+            let gathered = self.gather(&layout, &task, stage, derive, &work.join(MADE))?;
+            let made = gathered.and_then(|directory| {
+                let what = ToDerive { directory: &directory, into, work, earlier: None };
+                match task.part {
+                    Some(part) => derive.make_part(&what, stage, part),
+                    None => derive.make_over_ranks(&what, stage, layout.part_of(task.key)?),
+                }
+            });
+            Ok(made.map(|()| Ranks::new()))
+        })
+    }
+
+    /// Runs a task that makes tables into a folder, with another for files on the way. The inner
+    /// fault is what the tables came to; any other leaves the task open.
+    fn tables(
+        &self,
+        step: Step,
+        n: usize,
+        make: impl FnOnce(&Path, &Path) -> Result<Result<Ranks>>,
+    ) -> Result<()> {
         if !self.is_done(step, n)? {
             let aside = Aside::new(self, step, n)?;
             let (into, work) = (aside.path.join(TABLES), aside.path.join("work"));
             for folder in [&into, &work] {
                 std::fs::create_dir(folder).map_err(|e| io(folder, &e))?;
             }
-            let made = match task.part {
-                Some(part) if stage == 0 => Ok(self.tables_for(&layout, task.key, part)?),
-                _ => self.gather(&layout, &task, stage, derive, &work.join(MADE))?,
+            let done = match make(&into, &work)? {
+                Ok(ranks) => TablesDone { ranks, failed: None },
+                Err(error) if may_pass(&error) => return Err(error),
+                Err(error) => TablesDone { failed: Some(error), ..TablesDone::default() },
             };
-            let made = made.and_then(|directory| {
-                let (directory, into, work) = (&*directory, &*into, &*work);
-                let what = ToDerive { directory, into, work, earlier: None };
-                match task.part {
-                    Some(part) => derive.make_part(&what, stage, part),
-                    None => derive.make_over_ranks(&what, stage, layout.part_of(task.key)?),
-                }
-            });
-            let failed = made.err();
-            if let Some(error) = failed.as_ref().filter(|error| may_pass(error)) {
-                return Err(error.clone());
-            }
             std::fs::remove_dir_all(&work).map_err(|e| io(&work, &e))?;
-            aside.done(&DeriveDone { failed })?;
+            aside.done(&done)?;
         }
-        let done: DeriveDone = self.done(step, n)?;
+        let done: TablesDone = self.done(step, n)?;
         done.failed.map_or(Ok(()), Err)
     }
 
@@ -164,7 +187,11 @@ impl Plan {
         into: &Path,
     ) -> Result<Result<PathBuf>> {
         let reads = derive.reads(stage);
-        let names = |name: &str| name.split('/').next().is_some_and(|name| reads.contains(name));
+        let is_read = |name: &str| name.split('/').next().is_some_and(|name| reads.contains(name));
+        let is_near = |ranks: &Ranks, name: &str| {
+            let part = of.part.zip(ranks.get(name));
+            part.is_none_or(|(part, ranks)| part.overlaps(*ranks))
+        };
         let made = format!("{}/{MADE}/", of.key);
         // Parts that were taken over lie there, each in files of its name.
         let others: BTreeSet<String> = layout
@@ -173,27 +200,42 @@ impl Plan {
             .filter(|other| of.part.is_some_and(|part| !part.is_same(&other.part)))
             .map(|other| other.part.file())
             .collect();
+        let (none, ranks) = (Ranks::new(), layout.ranks.get(of.key));
         let is_wanted = |name: &str| {
             let is_others = name.rsplit('/').next().is_some_and(|file| others.contains(file));
-            !is_others && name.strip_prefix(&made).is_some_and(names)
+            let name = name.strip_prefix(&made).filter(|_| !is_others);
+            name.is_some_and(|name| is_read(name) && is_near(ranks.unwrap_or(&none), name))
         };
         let laid_out = self.bring(Step::Layout, &[0], is_wanted)?.remove(0);
         let mut folders = vec![laid_out.join(of.key).join(MADE)];
+        let joins = layout.joins.iter().enumerate().filter(|(_, join)| {
+            let is_near = of.part.zip(join.span).is_none_or(|(part, span)| part.overlaps(span));
+            join.key == of.key && is_near && reads.iter().any(|name| is_joined(name))
+        });
+        let mut before = vec![(Step::Join, joins.map(|(n, _)| n).collect::<Vec<usize>>())];
         for step in &STAGES[..stage] {
             let wanted = layout.tasks(*step).into_iter().enumerate().filter(|(_, task)| {
                 let is_part = of.part.zip(task.part).is_none_or(|(a, b)| a.is_same(b));
                 task.key == of.key && is_part
             });
-            let wanted: Vec<usize> = wanted.map(|(n, _)| n).collect();
-            self.need(*step, &wanted)?;
-            let is_wanted =
-                |name: &str| name == DONE || name.strip_prefix(TABLES_BELOW).is_some_and(names);
-            for folder in self.bring(*step, &wanted, is_wanted)? {
-                if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
+            before.push((*step, wanted.map(|(n, _)| n).collect()));
+        }
+        for (step, tasks) in before {
+            self.need(step, &tasks)?;
+            let mut ranks = Ranks::new();
+            for folder in self.bring(step, &tasks, |name| name == DONE)? {
+                let done: TablesDone = get(&folder.join(DONE))?;
+                if let Some(error) = done.failed {
                     return Ok(Err(error));
                 }
-                folders.push(folder.join(TABLES));
+                ranks.extend(done.ranks);
             }
+            let is_wanted = |name: &str| {
+                let name = name.strip_prefix(TABLES_BELOW);
+                name.is_some_and(|name| is_read(name) && is_near(&ranks, name))
+            };
+            let made = self.bring(step, &tasks, is_wanted)?;
+            folders.extend(made.into_iter().map(|folder| folder.join(TABLES)));
         }
         std::fs::create_dir(into).map_err(|e| io(into, &e))?;
         for (folder, name) in folders.iter().flat_map(|f| reads.iter().map(move |n| (f, n))) {
@@ -207,7 +249,7 @@ impl Plan {
     /// Finishes the traces, and says what the ingest did.
     fn finish(&self, options: &Options, derive: &Derive<'_>, store: &Store) -> Result<()> {
         let layout = self.laid_out()?;
-        for step in STAGES {
+        for step in BETWEEN {
             self.all_done(step, layout.sizes(step).len())?;
         }
         // Two that finish at once would only do the same twice; the second waits for no other.
@@ -219,7 +261,7 @@ impl Plan {
             plan: self,
             reads: Reads::of(self, is_record)?,
             tables: self.bring(Step::Layout, &[0], |_| true)?.remove(0),
-            derived: self.derived(&layout, derive)?,
+            made: self.made(&layout, derive)?,
             layout,
         };
         let outcome = self.jobs(options, derive, store, &finish)?;
@@ -231,41 +273,32 @@ impl Plan {
         Ok(())
     }
 
-    /// The folders of all tasks that derived tables, by the trace, with what is kept of them or is
+    /// The folders of all tasks that made tables, by the trace, with what is kept of them or is
     /// read by the last stage.
-    fn derived(
+    fn made(
         &self,
         layout: &LayoutDone,
         derive: &Derive<'_>,
     ) -> Result<BTreeMap<String, Vec<PathBuf>>> {
         let reads = derive.reads(STAGES.len());
         let mut out: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for step in STAGES {
+        for step in BETWEEN {
             let is_wanted = |name: &str| {
                 let table = name.strip_prefix(TABLES_BELOW).and_then(|name| name.split('/').next());
                 // Steps of the first stage are kept for the next ingest.
                 let is_kept = |name: &str| step == Step::Derive || !name.starts_with('_');
                 table.is_none_or(|name| is_kept(name) || reads.contains(name))
             };
-            let tasks = layout.tasks(step);
-            let all: Vec<usize> = (0..tasks.len()).collect();
-            for (task, folder) in tasks.iter().zip(self.bring(step, &all, is_wanted)?) {
-                out.entry(task.key.to_owned()).or_default().push(folder);
+            let keys: Vec<&str> = match step {
+                Step::Join => layout.joins.iter().map(|task| &*task.key).collect(),
+                step => layout.tasks(step).into_iter().map(|task| task.key).collect(),
+            };
+            let all: Vec<usize> = (0..keys.len()).collect();
+            for (key, folder) in keys.into_iter().zip(self.bring(step, &all, is_wanted)?) {
+                out.entry(key.to_owned()).or_default().push(folder);
             }
         }
         Ok(out)
-    }
-
-    /// The directory of a trace that was laid out, with the files at least that a part looks at.
-    fn tables_for(&self, layout: &LayoutDone, key: &str, part: &Part) -> Result<PathBuf> {
-        let made = format!("{key}/{MADE}/");
-        let ranks = layout.ranks.get(key);
-        let is_wanted = |name: &str| {
-            let Some(file) = name.strip_prefix(&made) else { return false };
-            ranks.and_then(|ranks| ranks.get(file)).is_none_or(|of| part.overlaps(*of))
-        };
-        let laid_out = self.bring(Step::Layout, &[0], is_wanted)?.remove(0);
-        Ok(laid_out.join(key).join(MADE))
     }
 
     /// Works on the jobs of the plan, once their files are what they were.
@@ -427,29 +460,36 @@ impl LayoutDone {
     }
 }
 
-/// Lays traces out, and lists the parts of their ranks.
+/// Lays traces out, and lists the blocks and the parts of their ranks.
 struct Layout<'a> {
     reads: Reads,
     folder: &'a Path,
+    /// The folder of the plan.
+    plan: &'a Path,
     /// Whether machines will fetch the files, so that it matters which of them hold which ranks.
     is_away: bool,
     done: Mutex<LayoutDone>,
 }
 
 impl Layout<'_> {
-    /// The ranks in the files of a trace, by their names, of those that hold some of the ranks.
-    fn ranks(directory: &Path) -> Result<BTreeMap<String, (i64, i64)>> {
-        let mut out = BTreeMap::new();
-        for file in schema::TABLES.iter().flat_map(|table| schema::files(directory, table)) {
-            let name = file.strip_prefix(directory).ok().and_then(Path::to_str);
-            let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
-            let of = match folder.and_then(|folder| folder.strip_prefix("rank=")) {
-                Some(rank) => rank.parse().ok().map(|rank| (rank, rank)),
-                None => parquet::ranks(&file)?,
+    /// Makes what there is to make of a trace: the tables that say something of all of it, and the
+    /// blocks with rows of an earlier ingest. The other blocks are noted.
+    fn lay_out(&self, making: &mut Making<'_>) -> Result<(Vec<JoinTask>, Option<Vec<Part>>)> {
+        let blocks = making.blocks();
+        let is_here = |block: &Block| {
+            let is_read = |n: usize| match &making.files[n].rows {
+                Rows::Spool(spool) => spool.starts_with(self.plan),
+                Rows::Trace(_) => false,
             };
-            out.extend(name.map(str::to_owned).zip(of));
-        }
-        Ok(out)
+            !block.files().all(is_read)
+        };
+        let (here, later): (Vec<_>, Vec<_>) =
+            blocks.iter().enumerate().partition(|(_, block)| is_here(block));
+        let here: BTreeSet<usize> = here.into_iter().map(|(n, _)| n).collect();
+        let later = later.into_iter();
+        let joins = later.map(|of| note(self.folder, making, of)).collect::<Result<_>>()?;
+        making.assemble(&blocks, |n| here.contains(&n))?;
+        Ok((joins, making.derive.parts(&making.to_derive(), &making.counts())?))
     }
 }
 
@@ -467,17 +507,18 @@ impl Hands for Layout<'_> {
     }
 
     fn tables(&self, mut making: Making<'_>) -> Result<bool> {
-        let parts = making.assemble().and_then(|()| making.derive.parts(&making.to_derive()));
+        let laid_out = self.lay_out(&mut making);
         let mut done = lock(&self.done);
-        match parts {
-            Ok(parts) => {
+        match laid_out {
+            Ok((joins, parts)) => {
                 let target = self.folder.join(&making.key).join(MADE);
                 link_tree(making.directory, &target)?;
+                done.joins.extend(joins);
                 for part in parts.iter().flatten() {
                     done.parts.push(PartTask { key: making.key.clone(), part: part.clone() });
                 }
                 if self.is_away {
-                    done.ranks.insert(making.key.clone(), Self::ranks(&target)?);
+                    done.ranks.insert(making.key.clone(), ranks_of_files(&target)?);
                 }
                 if parts.is_some() {
                     done.with_ranks.push(making.key);
@@ -497,8 +538,8 @@ struct Finish<'a> {
     layout: LayoutDone,
     /// The folder of the traces that were laid out.
     tables: PathBuf,
-    /// The folders of the tasks that derived tables, by the trace.
-    derived: BTreeMap<String, Vec<PathBuf>>,
+    /// The folders of the tasks that made tables, by the trace.
+    made: BTreeMap<String, Vec<PathBuf>>,
 }
 
 impl Hands for Finish<'_> {
@@ -520,8 +561,8 @@ impl Hands for Finish<'_> {
             return Err(error.clone());
         }
         link_tree(&self.tables.join(key).join(MADE), making.directory)?;
-        for folder in self.derived.get(key).into_iter().flatten() {
-            if let Some(error) = get::<DeriveDone>(&folder.join(DONE))?.failed {
+        for folder in self.made.get(key).into_iter().flatten() {
+            if let Some(error) = get::<TablesDone>(&folder.join(DONE))?.failed {
                 return Err(error);
             }
             // A store knows no empty folders.

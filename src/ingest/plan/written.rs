@@ -95,11 +95,12 @@ pub(super) struct LayoutDone {
     pub(super) with_ranks: Vec<String>,
     /// Traces whose tables could not be made, with the fault.
     pub(super) failed: BTreeMap<String, Error>,
+    /// Blocks of ranks whose rows are not in their files yet.
+    pub(super) joins: Vec<JoinTask>,
     /// Parts of the ranks.
     pub(super) parts: Vec<PartTask>,
-    /// By folder and file of a trace the least and the greatest rank; of a plan in a store, and of
-    /// files that hold some of the ranks.
-    pub(super) ranks: BTreeMap<String, BTreeMap<String, (i64, i64)>>,
+    /// By folder of a trace the ranks of those of its files that are there.
+    pub(super) ranks: BTreeMap<String, Ranks>,
 }
 
 impl LayoutDone {
@@ -110,6 +111,9 @@ impl LayoutDone {
 
     /// How much each task of a step has to do.
     pub(super) fn sizes(&self, step: Step) -> Vec<u64> {
+        if step == Step::Join {
+            return self.joins.iter().map(|task| task.rows).collect();
+        }
         if step.stage().is_some_and(|stage| stage % 2 == 0) {
             return self.parts(step).iter().map(|task| task.part.rows()).collect();
         }
@@ -120,6 +124,19 @@ impl LayoutDone {
     }
 }
 
+/// A block, as the plan lists it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct JoinTask {
+    /// Folder of the trace.
+    pub(super) key: String,
+    /// The file of the layout that says what it is made of.
+    pub(super) file: String,
+    /// The least and the greatest rank; None where some of it is of no rank.
+    pub(super) span: Option<(i64, i64)>,
+    /// Rows of the tables that it is made of.
+    pub(super) rows: u64,
+}
+
 /// A part of the ranks of a trace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PartTask {
@@ -128,11 +145,17 @@ pub(super) struct PartTask {
     pub(super) part: Part,
 }
 
-/// What tables that were to be derived came to.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct DeriveDone {
+/// By name the least and the greatest rank of files of a trace that hold some of its ranks; of a
+/// plan in a store.
+pub(super) type Ranks = BTreeMap<String, (i64, i64)>;
+
+/// What the tables of a task came to.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct TablesDone {
     /// The fault, where they could not be made.
     pub(super) failed: Option<Error>,
+    /// The ranks of its files, of a block.
+    pub(super) ranks: Ranks,
 }
 
 /// Reads a file of a plan.

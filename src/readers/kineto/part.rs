@@ -389,7 +389,7 @@ impl<'p> Part<'p> {
         if row.class == "comm" {
             comm_args::add(&mut self.rows[COMM_ARGS], row.event_id, &e.arguments);
         }
-        self.totals.device_events += 1;
+        self.totals.count_device(row.class);
         self.totals.device = self.totals.device.or(row.device);
         let end = row.ts_ns + row.dur_ns.unwrap_or(0);
         widen(&mut self.totals.device_span_ns, row.ts_ns, end);

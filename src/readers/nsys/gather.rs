@@ -130,7 +130,7 @@ impl<'a> Gather<'a> {
             );
         }
         let base_ns = target.base_ns.unwrap_or(0);
-        let mut context = Context::read(database, &plans, base_ns, reading.steps.clone())?;
+        let mut context = Context::read(database, &plans, base_ns, reading.steps())?;
         context.layout =
             Layout::read(&context.database, &plans, context.by_process, &shown, partial)?;
         if context.layout.stray > 0 {
@@ -367,12 +367,8 @@ impl<'a> Gather<'a> {
         let mut places: Vec<usize> = (0..self.shares.len()).collect();
         places.sort_by_key(|i| (order(&self.shares[*i]), *i));
         let target = self.target;
-        let shared = Arc::new(Shared {
-            target,
-            steps: self.reading.steps.clone(),
-            metadata,
-            is_only: ranks == 1,
-        });
+        let shared =
+            Arc::new(Shared { target, steps: self.reading.steps(), metadata, is_only: ranks == 1 });
         let (rest, of_all) = (self.rest, shared.clone());
         let finished =
             self.reading.pool.map(self.shares.into_iter().enumerate(), move |(index, of)| {

@@ -222,7 +222,7 @@ impl Reader<'_> {
         let to = self.context.layout.device(process, device.unwrap_or(0));
         let bundle = self.bundle(to);
         bundle.base.totals.events += 1;
-        bundle.base.totals.device_events += 1;
+        bundle.base.totals.count_device(class);
         let end = ts + dur.unwrap_or(0);
         widen(&mut bundle.base.totals.span_ns, ts, end);
         widen(&mut bundle.base.totals.device_span_ns, ts, end);

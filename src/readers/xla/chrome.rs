@@ -94,7 +94,7 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
     let context = Arc::new(Context {
         programs: Arc::default(),
         ranks,
-        steps: reading.steps.clone(),
+        steps: reading.steps(),
         host_computes,
         says_root: false,
         meetings: std::mem::take(&mut known.meetings),

@@ -162,8 +162,7 @@ impl<'a> Gather<'a> {
                 "the trace has no events: only its header was read".to_owned()
             });
         }
-        let (context, steps, facts) =
-            (self.context.clone(), self.reading.steps.clone(), facts.clone());
+        let (context, steps, facts) = (self.context.clone(), self.reading.steps(), facts.clone());
         let bytes = facts.bytes;
         let finished =
             self.reading.pool.map(self.shares.into_iter().enumerate(), move |(place, of)| {

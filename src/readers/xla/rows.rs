@@ -460,7 +460,7 @@ impl Outcome {
         let mut args = std::mem::take(&mut self.args);
         let bundle = self.bundle(To::Device(device));
         let dur = dur_ps / 1000;
-        bundle.count(ts, Some(dur), false);
+        bundle.count(ts, Some(dur), None);
         HostEvent {
             source: "xla",
             event_id: place as i64,
@@ -494,7 +494,7 @@ impl Outcome {
             self.call(context, device, &row, op, run);
         }
         let bundle = self.bundle(To::Device(device));
-        bundle.count(ts, dur, true);
+        bundle.count(ts, dur, Some(class));
         if let Some(correlation) = row.correlation {
             bundle.launches.devices.push([correlation, place, ts]);
         }
@@ -612,7 +612,7 @@ impl Outcome {
             _ => by_name,
         };
         let bundle = self.bundle(of_rank.map_or(To::Host, To::Device));
-        bundle.count(ts, dur, false);
+        bundle.count(ts, dur, None);
         if let (Some((pattern, step)), Some(dur)) = (marks, dur) {
             bundle.steps.push([pattern, ts, -ts.saturating_add(dur), place, step]);
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::support::runs::step_of_rank;
 use crate::support::{Place, STEPS, command, files, project};
 
 /// The bytes of every file of a trace, by its path there.
@@ -61,12 +62,16 @@ fn tasks_make_the_files_of_one_ingest() {
     assert!(task(&two, &["read", plan_of, "4"], 2).contains("no task 4"));
     assert_eq!(next(&two, plan_of), ("layout".into(), 1));
     task(&two, &["layout", plan_of], 0);
+    assert_eq!(next(&two, plan_of), ("join".into(), 1));
+    assert!(task(&two, &["derive", plan_of], 75).contains("task join 0 is not done"));
+    assert!(task(&two, &["join", plan_of, "1"], 2).contains("no task 1"));
+    task(&two, &["join", plan_of], 0);
     assert_eq!(next(&two, plan_of), ("derive".into(), 1));
     // What a killed task leaves does not count.
     std::fs::create_dir(Path::new(plan_of).join(".derive-0-1-0")).expect("a folder");
     task(&two, &["derive", plan_of, "0"], 0);
     assert!(task(&two, &["match", plan_of], 75).contains("task groups 0 is not done"));
-    for step in &STEPS[3..7] {
+    for step in &STEPS[4..8] {
         assert_eq!(next(&two, plan_of), ((*step).into(), 1));
         task(&two, &[step, plan_of], 0);
     }
@@ -109,7 +114,7 @@ fn a_file_that_cannot_be_read_stops_its_job_alone() {
     let plan = place.run(&["plan", &input]).done().trim().to_owned();
     let said = task(&place, &["read", &plan], 1);
     assert!(said.contains("rank1.json"), "{said}");
-    for step in &STEPS[1..7] {
+    for step in &STEPS[1..8] {
         task(&place, &[step, &plan], 0);
     }
     let said = task(&place, &["finish", &plan], 1);
@@ -210,7 +215,7 @@ fn a_part_that_stays_is_not_derived_again() {
         }
         tasks
     };
-    assert_eq!(all(&place), [2, 1, 2, 1, 2, 1, 2, 1]);
+    assert_eq!(all(&place), [2, 1, 1, 2, 1, 2, 1, 2, 1]);
     let one = Place::new();
     one.run(&["ingest", &input]).done();
     let tables = |place: &Place| bytes(&place.data().join("trace=job"));
@@ -221,7 +226,8 @@ fn a_part_that_stays_is_not_derived_again() {
     }
     // One call more: the calls of both ranks are other ones now.
     place.write("job/rank1.json", rank(1, 50_001));
-    assert_eq!(all(&place), [1, 1, 1, 1, 2, 1, 2, 1]);
+    // The rows of both go into their files in the layout: the next open task is one that derives.
+    assert_eq!(all(&place), [1, 1, 1, 1, 1, 2, 1, 2, 1]);
     let fresh = Place::new();
     fresh.run(&["ingest", &input]).done();
     let matched = |place: &Place| {
@@ -229,4 +235,37 @@ fn a_part_that_stays_is_not_derived_again() {
     };
     assert_eq!(matched(&place), matched(&fresh));
     assert_eq!(matched(&place)[0], "0 50001 50001");
+}
+
+#[test]
+fn blocks_of_ranks_are_put_into_the_files_of_one_ingest() {
+    let place = Place::new();
+    for rank in 0..70 {
+        place.write(&format!("job/rank{rank}.json"), step_of_rank(rank, 70, 400, 1200));
+    }
+    let input = place.input().join("job").display().to_string();
+    let plan = place.run(&["plan", &input]).done().trim().to_owned();
+    let mut tasks = Vec::new();
+    for step in STEPS {
+        tasks.push(next(&place, &plan).1);
+        task(&place, &[step, &plan], 0);
+    }
+    // Files of 64 ranks; all ranks are looked at together.
+    assert_eq!(tasks, [70, 1, 2, 1, 1, 1, 1, 1, 1]);
+    let one = Place::new();
+    one.run(&["ingest", &input]).done();
+    let tables = |place: &Place| bytes(&place.data().join("trace=job"));
+    let (alone, planned) = (tables(&one), tables(&place));
+    assert_eq!(alone.keys().collect::<Vec<_>>(), planned.keys().collect::<Vec<_>>());
+    for (file, bytes) in alone {
+        assert!(planned[&file] == bytes, "{} differs", file.display());
+    }
+    // With one rank another, the files of the others stay.
+    place.write("job/rank69.json", step_of_rank(69, 70, 400, 1300));
+    let said = place.run(&["ingest", &input]);
+    assert!(said.stderr.contains("70 ranks (1 read)"), "{}", said.stderr);
+    let fresh = Place::new();
+    fresh.run(&["ingest", &input]).done();
+    let rows = |place: &Place| place.lines("SELECT * FROM device_events ORDER BY ALL");
+    assert_eq!(rows(&place), rows(&fresh));
 }

@@ -93,6 +93,8 @@ fn machines_without_a_disk_in_common_make_the_tables_of_one() {
     task(&s3, &["read", &url, "0/2"]).done();
     task(&s3, &["read", &url]).done();
     task(&s3, &["layout", &url]).done();
+    assert_eq!(next(&s3, &url), ("join".into(), 1));
+    task(&s3, &["join", &url]).done();
     assert_eq!(next(&s3, &url), ("derive".into(), 3));
     // A machine fetches the events of its own ranks alone.
     s3.requests();
@@ -138,6 +140,7 @@ fn a_store_that_is_busy_or_breaks_off_changes_nothing() {
     for (step, fault) in [
         ("read", Fault::Cut(3, 100)),
         ("layout", Fault::Busy(3)),
+        ("join", Fault::Cut(3, 100)),
         ("derive", Fault::Slow),
         ("groups", Fault::Cut(2, 40)),
         ("place", Fault::Busy(2)),

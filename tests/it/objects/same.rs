@@ -127,7 +127,9 @@ fn tasks_of_a_plan_read_objects() {
     let url = "s3://traces/runs/fsdp2-cpu-2";
     s3.run(&one, &["ingest", url]).done();
     s3.run(&tasks, &["plan", url, "-o", "plan"]).done();
-    for task in [&["read", "plan", "0"][..], &["read", "plan", "1"], &["layout", "plan"]] {
+    let begin: [&[&str]; 4] =
+        [&["read", "plan", "0"], &["read", "plan", "1"], &["layout", "plan"], &["join", "plan"]];
+    for task in begin {
         s3.run(&tasks, &[&["task"], task].concat()).done();
     }
     let listing = s3.run(&tasks, &["task", "list", "plan", "--format", "json"]).done();
@@ -137,7 +139,7 @@ fn tasks_of_a_plan_read_objects() {
     for n in 0..total {
         s3.run(&tasks, &["task", "derive", "plan", &n.to_string()]).done();
     }
-    for step in &STEPS[3..] {
+    for step in &STEPS[4..] {
         s3.run(&tasks, &["task", step, "plan"]).done();
     }
     assert_same(&tasks, &one, url, Path::new(url));

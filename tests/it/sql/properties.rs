@@ -13,7 +13,6 @@ use ccl_sql::input::progress::Watcher;
 use ccl_sql::pool::Pool;
 use ccl_sql::readers::contract::{Kind, Reading, Said};
 use ccl_sql::readers::kineto;
-use ccl_sql::spool::steps::StepPatterns;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -254,7 +253,6 @@ fn read_by(name: &str, reader: Box<dyn Read + Send>, segment_bytes: usize) -> Wh
         keep_partial: true,
         folder: &folder,
         pool: &pool,
-        steps: &Arc::new(StepPatterns::known()),
         own_steps: None,
         watcher: &Watcher::default(),
     };

@@ -28,5 +28,5 @@ pub use program::{command_of_cargo, command_with_few_files};
 pub use tables::{Operator, Tables, registry};
 
 /// The steps of a plan, in their order.
-pub const STEPS: [&str; 8] =
-    ["read", "layout", "derive", "groups", "place", "match", "collect", "finish"];
+pub const STEPS: [&str; 9] =
+    ["read", "layout", "join", "derive", "groups", "place", "match", "collect", "finish"];

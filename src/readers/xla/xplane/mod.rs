@@ -185,7 +185,7 @@ impl Reader<'_> {
         let context = Arc::new(Context {
             programs: Arc::new(std::mem::take(&mut known.programs)),
             ranks,
-            steps: self.reading.steps.clone(),
+            steps: self.reading.steps(),
             host_computes: known.local == 0 || known.devices.is_empty() || host.computes,
             says_root: true,
             meetings: host.meetings,
@@ -362,11 +362,11 @@ impl Reader<'_> {
         let (stats, broken) = self.source.stats(plane)?;
         let mut metas = Ids::default();
         let mut args = Args::default();
+        let patterns = self.reading.steps();
         let mut failed = None;
         let more = self.source.events(plane, |id, message| {
             args.clear();
-            let meta =
-                Meta::of_message(id, message, &stats, programs, self.reading.steps, &mut args);
+            let meta = Meta::of_message(id, message, &stats, programs, &patterns, &mut args);
             if meta.has_row {
                 // Already closed when it is looked at.
                 let text = meta_json(message, &mut args, &stats);

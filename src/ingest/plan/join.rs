@@ -1,0 +1,114 @@
+//! The blocks of a plan: ranks whose rows are put into their files together, a task each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::ingest::assemble::{self, Block};
+use crate::ingest::make::Making;
+use crate::ingest::plan::written::{JoinTask, Ranks, get, put};
+use crate::ingest::plan::{Plan, Step};
+use crate::ingest::records::{ReadFile, Record, Rows};
+use crate::schema;
+use crate::spool::parquet;
+
+/// What a block is made of.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    block: Block,
+    files: Vec<Share>,
+}
+
+/// A file of a block, or the share of a rank in it.
+#[derive(Serialize, Deserialize)]
+struct Share {
+    /// The task that read it, and the folder of its rows there.
+    task: String,
+    spool: String,
+    record: Record,
+}
+
+/// Notes a block of a trace in the folder of a layout.
+pub(super) fn note(
+    folder: &Path,
+    making: &Making<'_>,
+    (n, block): (usize, &Block),
+) -> Result<JoinTask> {
+    let numbers: BTreeSet<usize> = block.files().collect();
+    let numbers: Vec<usize> = numbers.into_iter().collect();
+    let share = |n: &usize| {
+        let file = &making.files[*n];
+        let Rows::Spool(spool) = &file.rows else { return None };
+        let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
+        let (task, spool) = (name(spool.parent()?)?, name(spool)?);
+        Some(Share { task, spool, record: file.record.clone() })
+    };
+    let files: Option<Vec<Share>> = numbers.iter().map(share).collect();
+    let files = files.ok_or_else(|| invalid("a block of ranks is not of the plan"))?;
+    let rows = files.iter().flat_map(|share| share.record.rows.values()).sum();
+    let renumbered =
+        block.renumbered(|file| numbers.binary_search(&file).expect("it is one of them"));
+    let file = format!("block-{n}.json");
+    std::fs::create_dir_all(folder.join(&making.key))
+        .map_err(|e| crate::error::io(&folder.join(&making.key), &e))?;
+    let written = Written { block: renumbered, files };
+    put(&folder.join(&making.key).join(&file), &written, false)?;
+    Ok(JoinTask { key: making.key.clone(), file, span: block.span(), rows })
+}
+
+impl Plan {
+    /// Writes the files of a block into a folder. The inner fault is that of the writing.
+    pub(super) fn write_block(
+        &self,
+        task: &JoinTask,
+        (into, work, threads): (&Path, &Path, usize),
+    ) -> Result<Result<()>> {
+        let name = format!("{}/{}", task.key, task.file);
+        let laid_out = self.bring(Step::Layout, &[0], |file| file == name)?.remove(0);
+        let Written { block, files } = get(&laid_out.join(&name))?;
+        let names = || files.iter().flat_map(|of| [&of.task, &of.spool]);
+        if !names().all(|name| is_name(name)) || block.files().any(|n| n >= files.len()) {
+            return Err(invalid("a block of ranks cannot be understood"));
+        }
+        let tasks: BTreeSet<&String> = files.iter().map(|of| &of.task).collect();
+        let tasks: Vec<String> = tasks.into_iter().cloned().collect();
+        let spools: BTreeSet<&str> = files.iter().map(|of| &*of.spool).collect();
+        let is_wanted = |name: &str| name.split('/').next().is_some_and(|n| spools.contains(n));
+        let folders = self.folder.bring(&tasks, is_wanted)?;
+        let folders: BTreeMap<&String, PathBuf> = tasks.iter().zip(folders).collect();
+        let file = |of: &Share| {
+            let rows = Rows::Spool(folders[&of.task].join(&of.spool));
+            ReadFile { record: of.record.clone(), rows, read_now: true }
+        };
+        let files: Vec<ReadFile> = files.iter().map(file).collect();
+        Ok(assemble::write(into, (work, threads), &files, &[&block]))
+    }
+}
+
+/// The ranks in the files of a trace, by their names, of those that hold some of the ranks.
+pub(super) fn ranks_of_files(directory: &Path) -> Result<Ranks> {
+    let mut out = Ranks::new();
+    for file in schema::TABLES.iter().flat_map(|table| schema::files(directory, table)) {
+        let name = file.strip_prefix(directory).ok().and_then(Path::to_str);
+        let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+        let of = match folder.and_then(|folder| folder.strip_prefix("rank=")) {
+            Some(rank) => rank.parse().ok().map(|rank| (rank, rank)),
+            None => parquet::ranks(&file)?,
+        };
+        out.extend(name.map(str::to_owned).zip(of));
+    }
+    Ok(out)
+}
+
+/// Whether a name is that of one file or folder.
+fn is_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+}
+
+fn invalid(why: &str) -> Error {
+    Error::new("plan-invalid", why).hint("remove the folder, and plan again")
+}
