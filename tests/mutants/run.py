@@ -5,7 +5,8 @@
 
 A mutant is killed where a known answer changes or an error comes while it runs, refused where
 DuckDB cannot bind it (those do not count), and lives where every case gives its answer. The cases
-of a file are its own, then those of what reads it, the nearest first. What lives is the same query
+of a file are its own, then those of what reads it, the nearest first; then the answers on the
+examples, of the file and of all that reads it, as they were before (`tests/pinned`). What lives is the same query
 in other words, which `equivalent.txt` says with a reason, or wants a case that kills it.
 
 It needs sqlglot, and the tests that `cargo test --release --no-run` built. Start it in the root.
@@ -254,6 +255,15 @@ class Tree:
             waiting = following
         return out[:MOST_SUBJECTS]
 
+    def readers_of(self, file):
+        """The file and all that reads it, as folders of pinned answers."""
+        waiting, seen = [self.files[file]], set()
+        while waiting:
+            at = waiting.pop()
+            seen.add(at)
+            waiting += self.readers[at] - seen
+        return [f"/{name}/" for name in sorted(seen)]
+
 
 def newest(pattern, folder):
     """The newest program that a pattern finds."""
@@ -263,7 +273,7 @@ def newest(pattern, folder):
     return max(found, key=lambda f: f.stat().st_mtime)
 
 
-def run(mutant, cases, folder, made, tests, program):
+def run(mutant, cases, pinned, folder, made, tests, program):
     """What becomes of a mutant: killed, refused or lives."""
     tree = Path(tempfile.mkdtemp(dir=folder))
     shutil.copytree(ROOT / "sql", tree / "sql", copy_function=os.link)
@@ -276,12 +286,17 @@ def run(mutant, cases, folder, made, tests, program):
     # Tables of the cases are the same for all mutants that no table is made by.
     if mutant.file.relative_to(ROOT / "sql").parts[0] in ("metrics", "views", "diagnoses"):
         env["CCL_SQL_FIXTURES"] = str(made)
-    command = [tests, "sql::golden::every_case_gives_its_known_answer", "--exact"]
+    golden, examples = (f"sql::{name}" for name in (
+        "golden::every_case_gives_its_known_answer",
+        "pinned::answers_on_the_examples_are_as_they_were"))
     try:
         # The cases of the file itself kill most, and are few.
-        for some in filter(None, (cases[:1], cases[1:])):
-            done = subprocess.run(command, env={**env, "CCL_SQL_CASE": ",".join(some)}, cwd=ROOT,
-                                  capture_output=True, text=True, timeout=PATIENCE)
+        for test, some in ((golden, cases[:1]), (golden, cases[1:]), (examples, pinned)):
+            if not some:
+                continue
+            done = subprocess.run([tests, test, "--exact"], cwd=ROOT, capture_output=True,
+                                  env={**env, "CCL_SQL_CASE": ",".join(some)}, text=True,
+                                  timeout=PATIENCE)
             if "1 failed" in done.stdout:
                 is_refused = re.search(r"(Binder|Parser|Catalog) Error", done.stdout)
                 return "refused" if is_refused else "killed"
@@ -332,8 +347,8 @@ def main():
         made.mkdir()
 
         def one(m):
-            cases = tree.cases(m.file, golden)
-            return m, run(m, cases, folder, made, tests, program) if cases else "lives"
+            cases, pinned = tree.cases(m.file, golden), tree.readers_of(m.file)
+            return m, run(m, cases, pinned, folder, made, tests, program)
 
         for m, outcome in pool.map(one, mutants):
             if outcome == "lives" and m.id in known:

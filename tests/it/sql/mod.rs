@@ -11,6 +11,7 @@ mod jobs;
 mod kernel_classes;
 mod known;
 mod parts;
+mod pinned;
 mod properties;
 mod reads;
 mod scale;

@@ -42,7 +42,7 @@ const MADE: &str = "CCL_SQL_FIXTURES";
 /// # Panics
 /// When the fixture is no fixture, or cannot be turned into tables.
 pub fn build(case: &str, data: &Path) {
-    let Some(made) = std::env::var_os(MADE).map(PathBuf::from) else { return make(case, data) };
+    let Some(made) = made() else { return make(case, data) };
     let place = made.join(case);
     if !place.is_dir() {
         let aside = tempfile::tempdir_in(&made).expect("the folder can be written");
@@ -52,6 +52,11 @@ pub fn build(case: &str, data: &Path) {
     }
     let trace = format!("trace={case}");
     copy(&place.join(&trace), &data.join(&trace)).expect("the trace can be copied");
+}
+
+/// The folder of traces that were made before, where there is one.
+pub fn made() -> Option<PathBuf> {
+    std::env::var_os(MADE).map(PathBuf::from)
 }
 
 /// Copies a folder and what lies below.
