@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes one thing of a SQL file at a time, and says whether a golden case sees it.
 
-    tests/mutants/run.py [--only WORD] [--sample SHARE] [--seed N] [--jobs N] [--out FILE]
+    tests/mutants/run.py [--only WORD] [--again FILE] [--sample SHARE] [--seed N] [--jobs N]
 
 A mutant is killed where a known answer changes or an error comes while it runs, refused where
 DuckDB cannot bind it (those do not count), and lives where every case gives its answer. The cases
@@ -288,7 +288,7 @@ def run(mutant, cases, pinned, folder, made, tests, program):
         env["CCL_SQL_FIXTURES"] = str(made)
     golden, examples = (f"sql::{name}" for name in (
         "golden::every_case_gives_its_known_answer",
-        "pinned::answers_on_the_examples_are_as_they_were"))
+        "pinned::answers_are_as_they_were"))
     try:
         # The cases of the file itself kill most, and are few.
         for test, some in ((golden, cases[:1]), (golden, cases[1:]), (examples, pinned)):
@@ -312,6 +312,7 @@ def run(mutant, cases, pinned, folder, made, tests, program):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="files whose path holds this word")
+    parser.add_argument("--again", type=Path, help="what an earlier run said: what lived there")
     parser.add_argument("--sample", type=float, default=1.0, help="share of the mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -335,6 +336,9 @@ def main():
             mutants += [Mutant(file, text, change) for change in Text(text).mutants()]
     chosen = random.Random(options.seed)
     mutants = [m for m in mutants if chosen.random() < options.sample]
+    if options.again:
+        lived = {line.split()[0] for line in options.again.read_text().splitlines() if line.strip()}
+        mutants = [m for m in mutants if m.id in lived]
     if options.list:
         for m in mutants:
             print(m.id, m.file.relative_to(ROOT), m.line, m.kind, m.before, "->", m.after)

@@ -106,7 +106,7 @@ fn lines(example: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn answers_on_the_examples_are_as_they_were() {
+fn answers_are_as_they_were() {
     let examples = folders(&examples());
     let all = subjects();
     let failures = in_parallel(&examples, |example| {
