@@ -13,7 +13,6 @@ use crate::derive::stages::{COUNTED, Stage};
 use crate::derive::visible::show;
 use crate::engine::TINY_ROWS;
 use crate::error::Result;
-use crate::schema::{self, Made};
 use crate::store::files::count_rows;
 
 /// Ranks whose events are looked at together, at most: each has a file of its own, and planning
@@ -43,7 +42,7 @@ pub struct ToDerive<'a> {
 pub struct Counts {
     /// Its ranks, in their order.
     pub ranks: Vec<RankCount>,
-    /// Rows of all its tables that are not derived.
+    /// All events, and ranges of the hosts.
     pub rows: u64,
 }
 
@@ -120,9 +119,9 @@ impl Counts {
             Ok(RankCount { rank: row.get(0)?, calls: row.get(1)?, rows: row.get(2)? })
         };
         let ranks = statement.query_map([], count)?.collect::<duckdb::Result<_>>()?;
-        let is_read = |name: &str| schema::table(name).is_some_and(|t| t.made == Made::Ingest);
-        let rows = count_rows(directory)?.into_iter().filter(|(name, _)| is_read(name));
-        Ok(Self { ranks, rows: rows.map(|(_, rows)| rows).sum() })
+        let counted = ["host_events", "device_events", "host_ranges"];
+        let rows = count_rows(directory)?;
+        Ok(Self { ranks, rows: counted.iter().filter_map(|name| rows.get(*name)).sum() })
     }
 
     /// Whether the trace has few rows.

@@ -32,7 +32,7 @@ const FILE_ROWS: u64 = 4_000_000;
 /// Ranks that go into one file, and whose files are written together.
 const FILE_RANKS: usize = 64;
 
-/// Tables whose files hold many ranks, and host events.
+/// Tables whose files hold many ranks; those of host events hold one.
 const JOINED: [&str; 16] = [
     "device_events",
     "flows",
@@ -96,6 +96,15 @@ impl Block {
             joined: self.joined.iter().map(joined).collect(),
             same_ranks: self.same_ranks,
         }
+    }
+
+    /// Whether it can be made of so many files: it may come from a file that is damaged.
+    pub fn is_of(&self, files: usize) -> bool {
+        let is_name = |name: &str| Path::new(name).file_name().is_some_and(|file| file == name);
+        let has = |of: &Vec<usize>| !of.is_empty() && of.iter().all(|n| *n < files);
+        let is_whole = |ranks: &Part| !ranks.is_empty() && ranks.iter().all(|(_, of)| has(of));
+        let is_joined = |j: &Joined| JOINED.contains(&&*j.table) && is_name(&j.file);
+        is_whole(&self.ranks) && self.joined.iter().all(|j| is_joined(j) && is_whole(&j.ranks))
     }
 
     /// The least and the greatest rank; None where some of it is of no rank.
@@ -248,13 +257,12 @@ pub fn counts(files: &[ReadFile], members: &[Member]) -> Counts {
         ranks.entry(rank).or_insert(RankCount { rank, calls: 0, rows: 0 });
     }
     for m in members {
-        let of = |table| record(m).rows.get(table).copied().unwrap_or_default();
         if let Some(count) = m.rank.and_then(|rank| ranks.get_mut(&rank)) {
             count.calls += record(m).totals.comm_events;
-            count.rows += of("device_events") + of("host_ranges");
+            count.rows += record(m).totals.device_events + record(m).host_ranges;
         }
     }
-    let rows = members.iter().flat_map(|m| record(m).rows.values()).sum();
+    let rows = members.iter().map(|m| record(m).rows()).sum();
     Counts { ranks: ranks.into_values().collect(), rows }
 }
 

@@ -67,19 +67,20 @@ pub struct Record {
     /// File of each table that has rows: its name in the folder of the record; for a table whose
     /// files hold many ranks, in a trace directory, its name in the folder of the table.
     pub tables: BTreeMap<String, String>,
-    /// Rows of each of them.
-    pub rows: BTreeMap<String, u64>,
+    /// Ranges of the host.
+    pub host_ranges: u64,
 }
 
 impl Record {
     /// The record of a share that was read just now.
     ///
     /// # Errors
-    /// `io` when its rows cannot be counted.
+    /// `io` when its ranges cannot be counted.
     pub fn new(source: SourceFile, facts: Facts, share: Share, asked: Asked) -> Result<Self> {
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into();
-        let rows = |(table, path): (&&str, &PathBuf)| Ok(((*table).to_owned(), count_rows(path)?));
+        let host_ranges = share.spool.get("host_ranges").map(|path| count_rows(path));
         Ok(Self {
+            host_ranges: host_ranges.transpose()?.unwrap_or(0),
             reader_version: READER_VERSION,
             asked,
             source,
@@ -90,8 +91,12 @@ impl Record {
             bytes: share.bytes,
             pending_base_ns: share.pending_base_ns,
             tables: share.spool.iter().map(|(t, path)| ((*t).to_owned(), name(path))).collect(),
-            rows: share.spool.iter().map(rows).collect::<Result<_>>()?,
         })
+    }
+
+    /// Its events, and ranges of the host.
+    pub fn rows(&self) -> u64 {
+        self.totals.events + self.host_ranges
     }
 
     /// Whether it says what a reader of today would say of the same bytes.

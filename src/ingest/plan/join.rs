@@ -48,7 +48,7 @@ pub(super) fn note(
     };
     let files: Option<Vec<Share>> = numbers.iter().map(share).collect();
     let files = files.ok_or_else(|| invalid("a block of ranks is not of the plan"))?;
-    let rows = files.iter().flat_map(|share| share.record.rows.values()).sum();
+    let rows = files.iter().map(|share| share.record.rows()).sum();
     let renumbered =
         block.renumbered(|file| numbers.binary_search(&file).expect("it is one of them"));
     let file = format!("block-{n}.json");
@@ -70,7 +70,7 @@ impl Plan {
         let laid_out = self.bring(Step::Layout, &[0], |file| file == name)?.remove(0);
         let Written { block, files } = get(&laid_out.join(&name))?;
         let names = || files.iter().flat_map(|of| [&of.task, &of.spool]);
-        if !names().all(|name| is_name(name)) || block.files().any(|n| n >= files.len()) {
+        if !names().all(|name| is_name(name)) || !block.is_of(files.len()) {
             return Err(invalid("a block of ranks cannot be understood"));
         }
         let tasks: BTreeSet<&String> = files.iter().map(|of| &of.task).collect();
