@@ -200,7 +200,7 @@ def compared(
     while True:
         code, read = watched(command, environment)
         most = max(most, read)
-        if not code or tries == 20:
+        if not code or tries == 10:
             break
         tries += 1
     killer.stop.set()

@@ -100,7 +100,6 @@ impl Block {
 
     /// Whether it can be made of so many files: it may come from a file that is damaged.
     pub fn is_of(&self, files: usize) -> bool {
-        let is_name = |name: &str| Path::new(name).file_name().is_some_and(|file| file == name);
         let has = |of: &Vec<usize>| !of.is_empty() && of.iter().all(|n| *n < files);
         let is_whole = |ranks: &Part| !ranks.is_empty() && ranks.iter().all(|(_, of)| has(of));
         let is_joined = |j: &Joined| JOINED.contains(&&*j.table) && is_name(&j.file);
@@ -111,6 +110,11 @@ impl Block {
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((self.ranks.first()?.0?, self.ranks.last()?.0?))
     }
+}
+
+/// Whether a name is that of one file or folder, and leads nowhere else.
+pub fn is_name(name: &str) -> bool {
+    Path::new(name).file_name().is_some_and(|file| file == name)
 }
 
 /// Whether a table is one that blocks make.

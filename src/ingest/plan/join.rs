@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::ingest::assemble::{self, Block};
+use crate::error::{Error, Result, io};
+use crate::ingest::assemble::{self, Block, is_name};
 use crate::ingest::make::Making;
 use crate::ingest::plan::written::{JoinTask, Ranks, get, put};
 use crate::ingest::plan::{Plan, Step};
@@ -17,7 +17,7 @@ use crate::spool::parquet;
 
 /// What a block is made of.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct Contents {
     block: Block,
     files: Vec<Share>,
 }
@@ -52,10 +52,10 @@ pub(super) fn note(
     let renumbered =
         block.renumbered(|file| numbers.binary_search(&file).expect("it is one of them"));
     let file = format!("block-{n}.json");
-    std::fs::create_dir_all(folder.join(&making.key))
-        .map_err(|e| crate::error::io(&folder.join(&making.key), &e))?;
-    let written = Written { block: renumbered, files };
-    put(&folder.join(&making.key).join(&file), &written, false)?;
+    let of_trace = folder.join(&making.key);
+    std::fs::create_dir_all(&of_trace).map_err(|e| io(&of_trace, &e))?;
+    let contents = Contents { block: renumbered, files };
+    put(&of_trace.join(&file), &contents, false)?;
     Ok(JoinTask { key: making.key.clone(), file, span: block.span(), rows })
 }
 
@@ -68,7 +68,7 @@ impl Plan {
     ) -> Result<Result<()>> {
         let name = format!("{}/{}", task.key, task.file);
         let laid_out = self.bring(Step::Layout, &[0], |file| file == name)?.remove(0);
-        let Written { block, files } = get(&laid_out.join(&name))?;
+        let Contents { block, files } = get(&laid_out.join(&name))?;
         let names = || files.iter().flat_map(|of| [&of.task, &of.spool]);
         if !names().all(|name| is_name(name)) || !block.is_of(files.len()) {
             return Err(invalid("a block of ranks cannot be understood"));
@@ -101,12 +101,6 @@ pub(super) fn ranks_of_files(directory: &Path) -> Result<Ranks> {
         out.extend(name.map(str::to_owned).zip(of));
     }
     Ok(out)
-}
-
-/// Whether a name is that of one file or folder.
-fn is_name(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
 }
 
 fn invalid(why: &str) -> Error {

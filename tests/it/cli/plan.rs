@@ -18,6 +18,16 @@ fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files(directory).into_iter().map(of).collect()
 }
 
+/// A trace has the same files, byte for byte, in both places.
+fn assert_same(alone: &Place, planned: &Place, trace: &str) {
+    let files = |place: &Place| bytes(&place.data().join(format!("trace={trace}")));
+    let (alone, planned) = (files(alone), files(planned));
+    assert_eq!(alone.keys().collect::<Vec<_>>(), planned.keys().collect::<Vec<_>>());
+    for (file, bytes) in alone {
+        assert!(planned[&file] == bytes, "{} differs", file.display());
+    }
+}
+
 fn example() -> String {
     project().join("trace_collection/llama-tiny-fsdp2-tp2-4").display().to_string()
 }
@@ -79,12 +89,7 @@ fn tasks_make_the_files_of_one_ingest() {
     let said = task(&two, &["finish", plan_of], 0);
     assert!(said.contains("4 ranks, 1340 events"), "{said}");
     assert_eq!(next(&two, plan_of), (Value::Null, 0));
-    let name = "trace=llama-tiny-fsdp2-tp2-4";
-    let (one, two) = (bytes(&one.data().join(name)), bytes(&two.data().join(name)));
-    assert_eq!(one.keys().collect::<Vec<_>>(), two.keys().collect::<Vec<_>>());
-    for (file, bytes) in one {
-        assert!(two[&file] == bytes, "{} differs", file.display());
-    }
+    assert_same(&one, &two, "llama-tiny-fsdp2-tp2-4");
 }
 
 #[test]
@@ -218,12 +223,7 @@ fn a_part_that_stays_is_not_derived_again() {
     assert_eq!(all(&place), [2, 1, 1, 2, 1, 2, 1, 2, 1]);
     let one = Place::new();
     one.run(&["ingest", &input]).done();
-    let tables = |place: &Place| bytes(&place.data().join("trace=job"));
-    let (alone, planned) = (tables(&one), tables(&place));
-    assert_eq!(alone.keys().collect::<Vec<_>>(), planned.keys().collect::<Vec<_>>());
-    for (file, bytes) in alone {
-        assert!(planned[&file] == bytes, "{} differs", file.display());
-    }
+    assert_same(&one, &place, "job");
     // One call more: the calls of both ranks are other ones now.
     place.write("job/rank1.json", rank(1, 50_001));
     // The rows of both go into their files in the layout: the next open task is one that derives.
@@ -254,12 +254,7 @@ fn blocks_of_ranks_are_put_into_the_files_of_one_ingest() {
     assert_eq!(tasks, [70, 1, 2, 1, 1, 1, 1, 1, 1]);
     let one = Place::new();
     one.run(&["ingest", &input]).done();
-    let tables = |place: &Place| bytes(&place.data().join("trace=job"));
-    let (alone, planned) = (tables(&one), tables(&place));
-    assert_eq!(alone.keys().collect::<Vec<_>>(), planned.keys().collect::<Vec<_>>());
-    for (file, bytes) in alone {
-        assert!(planned[&file] == bytes, "{} differs", file.display());
-    }
+    assert_same(&one, &place, "job");
     // With one rank another, the files of the others stay.
     place.write("job/rank69.json", step_of_rank(69, 70, 400, 1300));
     let said = place.run(&["ingest", &input]);
