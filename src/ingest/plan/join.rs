@@ -47,7 +47,7 @@ pub(super) fn note(
         Some(Share { task, spool, record: file.record.clone() })
     };
     let files: Option<Vec<Share>> = numbers.iter().map(share).collect();
-    let files = files.ok_or_else(|| invalid("a block of ranks is not of the plan"))?;
+    let files = files.ok_or_else(|| invalid("a block of ranks is not of the plan", folder))?;
     let rows = files.iter().map(|share| share.record.rows()).sum();
     let renumbered =
         block.renumbered(|file| numbers.binary_search(&file).expect("it is one of them"));
@@ -68,10 +68,11 @@ impl Plan {
     ) -> Result<Result<()>> {
         let name = format!("{}/{}", task.key, task.file);
         let laid_out = self.bring(Step::Layout, &[0], |file| file == name)?.remove(0);
-        let Contents { block, files } = get(&laid_out.join(&name))?;
+        let place = laid_out.join(&name);
+        let Contents { block, files } = get(&place)?;
         let names = || files.iter().flat_map(|of| [&of.task, &of.spool]);
         if !names().all(|name| is_name(name)) || !block.is_of(files.len()) {
-            return Err(invalid("a block of ranks cannot be understood"));
+            return Err(invalid("a block of ranks cannot be understood", &place));
         }
         let tasks: BTreeSet<&String> = files.iter().map(|of| &of.task).collect();
         let tasks: Vec<String> = tasks.into_iter().cloned().collect();
@@ -103,6 +104,8 @@ pub(super) fn ranks_of_files(directory: &Path) -> Result<Ranks> {
     Ok(out)
 }
 
-fn invalid(why: &str) -> Error {
-    Error::new("plan-invalid", why).hint("remove the folder, and plan again")
+fn invalid(why: &str, place: &Path) -> Error {
+    Error::new("plan-invalid", why)
+        .at(place.display().to_string())
+        .hint("remove the folder, and plan again")
 }
