@@ -166,9 +166,10 @@ fn at_one_moment(one: &str, other: &str) -> bool {
         let [year, month, day, hour, minute, second] = parts?[..] else { return None };
         let plausible = (1970..10_000).contains(&year)
             && [month, day, hour, minute, second].iter().all(|n| (0..100).contains(n));
-        // Months are as long as the longest: only differences of less than a day matter.
-        plausible
-            .then_some(((((year * 12 + month) * 31 + day) * 24 + hour) * 60 + minute) * 60 + second)
+        // Years from March on: the day of a leap year is their last.
+        let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
+        plausible.then_some(((days * 24 + hour) * 60 + minute) * 60 + second)
     };
     matches!((seconds(one), seconds(other)), (Some(a), Some(b)) if (a - b).abs() <= RUN_SECONDS)
 }
@@ -243,6 +244,75 @@ mod tests {
     }
 
     #[test]
+    fn a_host_joins_all_that_joined_before() {
+        let host = |path: &str, run: &str, ranks: [i64; 2], span: (i64, i64)| {
+            let mut files = file(path, run, &ranks.map(Some), 6);
+            files.iter_mut().for_each(|f| f.span_ns = Some((EPOCH + span.0, EPOCH + span.1)));
+            files
+        };
+        let first = host("t/a.xplane.pb", "t", [0, 1], (0, 100));
+        let second = host("t/b.xplane.pb", "u", [2, 3], (50, 200));
+        // By the run of the second host, and by its time.
+        let third = host("t/c.xplane.pb", "u", [4, 5], (900, 999));
+        assert_eq!(ranks(&[&first[..], &second, &third].concat()), [[0, 1, 2, 3, 4, 5]]);
+        let third = host("t/c.xplane.pb", "v", [4, 5], (150, 300));
+        assert_eq!(ranks(&[&first[..], &second, &third].concat()), [[0, 1, 2, 3, 4, 5]]);
+        // Not with the ranks of the second host.
+        let third = host("t/c.xplane.pb", "u", [2, 3], (150, 300));
+        let found = ranks(&[&first[..], &second, &third].concat());
+        assert_eq!(found, [vec![0, 1, 2, 3], vec![2, 3]]);
+        // Nor of another world, though of the same run.
+        let mut third = host("t/c.xplane.pb", "t", [4, 5], (0, 100));
+        third.iter_mut().for_each(|f| f.world_size = Some(8));
+        assert_eq!(ranks(&[first, third].concat()), [[0, 1], [4, 5]]);
+    }
+
+    #[test]
+    fn stated_ranks_stay_as_they_are() {
+        let of = |path: &str, ranks: [i64; 2], world: Option<i64>| {
+            let mut files = file(path, "t", &ranks.map(Some), 0);
+            files.iter_mut().for_each(|f| f.world_size = world);
+            files
+        };
+        for world in [Some(4), None] {
+            let files =
+                [of("t/a.xplane.pb", [2, 3], world), of("t/b.xplane.pb", [0, 1], world)].concat();
+            assert_eq!(ranks(&files), [[0, 1, 2, 3]]);
+            let (traces, ..) = ranks::split(&files);
+            assert_eq!(files[traces[0][0].file].path, "t/b.xplane.pb");
+        }
+    }
+
+    #[test]
+    fn ranks_that_a_name_says_join_within_one_stem() {
+        let of = |stem: &str, rank: i64| {
+            let mut files = file(&format!("{stem}_{rank}.xplane.pb"), "", &[None], 0);
+            let f = &mut files[0];
+            (f.name_rank, f.world_size, f.span_ns) = (Some(rank), None, None);
+            f.stem = stem.to_owned();
+            files
+        };
+        assert_eq!(ranks(&[of("job", 0), of("job", 1)].concat()), [[0, 1]]);
+        assert_eq!(ranks(&[of("job", 0), of("other", 1)].concat()), [[0], [1]]);
+    }
+
+    #[test]
+    fn hosts_without_ranks_join_as_many_as_the_job_has() {
+        let host = |process: &str, world: Option<i64>| {
+            let run = "2026_11_22_14_36_54";
+            let path = format!("two/{process}/plugins/profile/{run}/vm.trace.json.gz");
+            let mut files = file(&path, run, &[None, None], 0);
+            files.iter_mut().for_each(|f| (f.world_size, f.span_ns) = (world, Some((0, 100))));
+            files
+        };
+        let of =
+            |world| [host("proc0", world), host("proc1", world), host("proc2", world)].concat();
+        assert_eq!(ranks(&of(None)), [[0, 1, 2, 3, 4, 5]]);
+        assert_eq!(ranks(&of(Some(6))), [[0, 1, 2, 3, 4, 5]]);
+        assert_eq!(ranks(&of(Some(4))), [vec![0, 1, 2, 3], vec![0, 1]]);
+    }
+
+    #[test]
     fn what_states_no_rank_is_a_trace_of_its_own() {
         let files = [
             file("t/a.xplane.pb", "t", &[None, None], 4),
@@ -283,6 +353,22 @@ mod tests {
         assert_eq!(named(&soon).len(), 1);
         let late = [on("proc0", run, [0, 1]), on("proc1", "2026_11_22_15_37_01", [0, 1])].concat();
         assert_eq!(named(&late).len(), 2);
+        // A second profile of a process is of another run, whichever process joined before.
+        let again = on("proc1", "2026_11_22_14_37_30", [0, 1]);
+        let all = [&soon[..], &again].concat();
+        assert_eq!(named(&all).iter().map(Vec::len).collect::<Vec<_>>(), [4, 2]);
+        let one = [on("proc1", run, [0, 1]), again].concat();
+        assert_eq!(named(&one).len(), 2);
+        // Without a folder of a process, only an equal name of the run says so.
+        let no_process = |host: &str, run: &str| {
+            let mut files = on(host, run, [0, 1]);
+            let path = format!("two/plugins/profile/{run}/{host}.trace.json.gz");
+            files.iter_mut().for_each(|f| f.path.clone_from(&path));
+            files
+        };
+        let other = "2026_11_22_14_36_55";
+        assert_eq!(named(&[no_process("a", run), no_process("b", run)].concat()).len(), 1);
+        assert_eq!(named(&[no_process("a", run), no_process("b", other)].concat()).len(), 2);
         // Processes without devices are ranks too, whatever the form.
         let idle = |path: &str| {
             let mut files = file(path, run, &[None], 0);
@@ -301,6 +387,37 @@ mod tests {
             f.world_size = Some(2);
         }
         assert_eq!(named(&whole).len(), 2);
+    }
+
+    #[test]
+    fn moments_are_near_over_the_end_of_any_month() {
+        for (one, other) in [
+            ("2026_11_30_23_59_30", "2026_12_01_00_00_30"),
+            ("2026_10_31_23_59_30", "2026_11_01_00_00_30"),
+            ("2026_02_28_23_59_30", "2026_03_01_00_00_30"),
+            ("2024_02_28_23_59_30", "2024_02_29_00_00_30"),
+            ("2024_02_29_23_59_30", "2024_03_01_00_00_30"),
+            ("2100_02_28_23_59_30", "2100_03_01_00_00_30"),
+            ("2000_02_29_23_59_30", "2000_03_01_00_00_30"),
+            ("2026_12_31_23_59_30", "2027_01_01_00_00_30"),
+            ("2027_01_31_23_59_30", "2027_02_01_00_00_30"),
+            ("2026_11_22_14_59_30", "2026_11_22_15_00_30"),
+            ("1970_01_01_00_00_00", "1970_01_01_00_01_00"),
+        ] {
+            assert!(at_one_moment(one, other) && at_one_moment(other, one), "{one} {other}");
+        }
+        for (one, other) in [
+            ("2026_11_22_14_59_30", "2026_11_22_15_00_31"),
+            ("2026_11_22_14_59_30", "2026_11_23_14_59_30"),
+            ("2026_11_22_14_59_30", "2026_12_22_14_59_30"),
+            ("2026_11_22_14_59_30", "2027_11_22_14_59_30"),
+        ] {
+            assert!(!at_one_moment(one, other), "{one} {other}");
+        }
+        // What only looks like a moment is none.
+        for name in ["2026", "run_1_2_3_4_5", "1969_01_01_00_00_00", "2026_100_01_00_00_00"] {
+            assert!(!at_one_moment(name, name), "{name}");
+        }
     }
 
     #[test]
