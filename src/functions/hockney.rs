@@ -256,6 +256,7 @@ mod tests {
         let one = fit(&[(8.0, 1.0), (8.0, 2.0)]);
         assert_eq!((one.beta_s_per_byte, one.samples, one.sizes), (None, 2, 1));
         assert_eq!(one.flag.as_deref(), Some("few_calls, one_size"));
+        assert_eq!(fit(&[(8.0, 1.0)]).flag.as_deref(), Some("few_calls, one_size"));
         assert_eq!(fit(&[(8.0, 1.0); 5]).flag.as_deref(), Some("one_size"));
     }
 
@@ -323,6 +324,13 @@ mod tests {
     }
 
     #[test]
+    fn what_rounding_puts_below_the_origin_is_not_said() {
+        let f = fit(&exact(0.0, 0.1, &[1.0, 2.0, 3.0, 4.0, 5.0]));
+        assert!(near(f.beta_s_per_byte, 0.1), "{f:?}");
+        assert_eq!((f.alpha_s, f.flag.as_deref()), (Some(0.0), None));
+    }
+
+    #[test]
     fn times_that_do_not_grow_give_their_mean() {
         let f = fit(&[(1.0, 3.0), (2.0, 1.0)]);
         assert_eq!((f.alpha_s, f.beta_s_per_byte, f.r2), (Some(2.0), Some(0.0), Some(0.0)));
@@ -346,6 +354,12 @@ mod tests {
         assert_eq!(f.sizes, 3);
         let tiny = fit(&exact(1e-7, 1e-13, &[1.0, 2.0, 3.0]));
         assert!((tiny.alpha_s.unwrap_or_default() - 1e-7).abs() < 1e-15, "{tiny:?}");
+        // Sizes 0, 1 and 3 beyond a megabyte take 0, 2 and 3 units beyond a second: squares of the
+        // deviations 14/3 and 14/3, products 13/3. Squares less the square of the mean lose them.
+        let unit = 2f64.powi(-21);
+        let times = [(1e6, 1.0), (1e6 + 1.0, 1.0 + 2.0 * unit), (1e6 + 3.0, 1.0 + 3.0 * unit)];
+        let f = fit(&times);
+        assert!(near(f.beta_s_per_byte, 13.0 / 14.0 * unit) && near(f.r2, 169.0 / 196.0), "{f:?}");
     }
 
     #[test]
@@ -355,6 +369,10 @@ mod tests {
         let f = fit(&[(f64::MIN_POSITIVE, 1.0), (2.0 * f64::MIN_POSITIVE, f64::MAX)]);
         let flags = Some("few_calls, two_sizes, out_of_range");
         assert_eq!((f.alpha_s, f.flag.as_deref(), f.sizes), (None, flags, 2));
+        // Six of ten slopes are beyond all doubles, that of the line is not.
+        let steep = [1.0, 2.0, 3.0, 4.0].map(|i| (i * 1e-300, i * 1e10));
+        let f = fit(&[&steep[..], &[(1.0, 5e10)]].concat());
+        assert_eq!((f.alpha_s, f.flag.as_deref()), (None, Some("out_of_range")));
     }
 
     #[test]
@@ -369,6 +387,9 @@ mod tests {
         // Residuals 0.6, 0, -0.6, -1.2, 1.2 of deviations -2.6, -1.6, -0.6, 0.4, 4.4.
         assert!(near(f.r2, 1.0 - 3.6 / 29.2), "{f:?}");
         assert_eq!(f.flag.as_deref(), Some("theil_sen_differs"));
+        // It is a share of the slope, in whatever unit.
+        let quick: Vec<Sample> = points.iter().map(|(x, y)| (*x, y * 1e-6)).collect();
+        assert_eq!(fit(&quick).flag.as_deref(), Some("theil_sen_differs"));
         // Further off the line falls below the origin, which says more.
         points[4].1 = 60.0;
         assert_eq!(fit(&points).flag.as_deref(), Some("low_r2, alpha_clamped"));
@@ -389,6 +410,9 @@ mod tests {
             assert_eq!((f.alpha_s, f.samples, f.sizes), (None, 3, 3));
             assert_eq!(f.flag.as_deref(), Some("group_too_small"));
         }
+        // Two ranks are a ring: 2 steps, each of a half.
+        let two = fit_ring(&[(2.0, 4.0), (4.0, 6.0), (6.0, 8.0)], 2);
+        assert!(near(two.alpha_s, 1.0) && near(two.beta_s_per_byte, 1.0), "{two:?}");
     }
 
     #[test]
@@ -398,5 +422,10 @@ mod tests {
         assert_eq!((f.samples, f.sizes, f.flag.as_deref()), (100_000, 100_000, None));
         assert!(near(f.beta_s_per_byte, 1e-6), "{f:?}");
         assert!(f.theil_sen_beta_s_per_byte.is_some_and(|b| (b - 1e-6).abs() < 1e-15), "{f:?}");
+        // Of 1,999 sizes every second one is taken. The slope from a to b is a + b.
+        let square = |x: u32| (f64::from(x), f64::from(x * x));
+        let all: Vec<Sample> = (1..=1_999).map(square).collect();
+        let every_second: Vec<Sample> = (1..=1_999).step_by(2).map(square).collect();
+        assert_eq!(theil_sen(&all), theil_sen(&every_second));
     }
 }

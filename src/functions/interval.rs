@@ -130,6 +130,15 @@ mod tests {
     }
 
     #[test]
+    fn no_interval_without_length_is_left() {
+        let a = [(0, 10)];
+        assert_eq!(intersect(&a, &[(10, 20)]), []);
+        assert_eq!(subtract(&a, &[(0, 5)]), [(5, 10)]);
+        assert_eq!(subtract(&a, &[(5, 10)]), [(0, 5)]);
+        assert_eq!(subtract(&a, &a), []);
+    }
+
+    #[test]
     fn whole_range_does_not_overflow() {
         assert_eq!(length(&set(&[(i64::MIN, i64::MAX)])), i64::MAX);
     }

@@ -404,3 +404,110 @@ impl VArrowScalar for FoldStacks {
         vec![ArrowFunctionSignature::exact(vec![list_of(frames)], list_of(node_fields()))]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVALS: &str = "STRUCT(start_ns BIGINT, end_ns BIGINT)[]";
+
+    /// The texts of an expression over rows of arguments, each with its type.
+    fn said(expression: &str, arguments: &[(&str, &str)], rows: &[&str]) -> Vec<String> {
+        let connection = Connection::open_in_memory().expect("a database");
+        register(&connection).expect("nothing has these names");
+        let names: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+        let of_type = |(name, ty): &(&str, &str)| format!("CAST({name} AS {ty}) AS {name}");
+        let typed: Vec<String> = arguments.iter().map(of_type).collect();
+        let numbered = |(n, row): (usize, &&str)| format!("({n}, {row})");
+        let rows: Vec<String> = rows.iter().enumerate().map(numbered).collect();
+        let query = format!(
+            "SELECT coalesce(CAST({expression} AS VARCHAR), 'NULL') FROM (SELECT n, {} FROM \
+             (VALUES {}) AS given(n, {})) ORDER BY n",
+            typed.join(", "),
+            rows.join(", "),
+            names.join(", ")
+        );
+        let mut statement = connection.prepare(&query).expect("a query");
+        let found = statement.query_map([], |row| row.get(0)).expect("it runs");
+        found.map(|row| row.expect("a text")).collect()
+    }
+
+    #[test]
+    fn intervals_of_each_row() {
+        let rows = ["[(0, 10), (5, 20), NULL, (50, NULL), (NULL, 60)]", "NULL", "[]", "[(1, 3)]"];
+        let of = |function: &str| said(&format!("{function}(l)"), &[("l", INTERVALS)], &rows);
+        let (first, last) = ("[{'start_ns': 0, 'end_ns': 20}]", "[{'start_ns': 1, 'end_ns': 3}]");
+        assert_eq!(of("interval_union"), [first, "NULL", "[]", last]);
+        assert_eq!(of("interval_union_ns"), ["20", "NULL", "0", "2"]);
+        let rows = ["[(0, 10)], [(4, 20)]", "NULL, [(4, 20)]", "[(0, 10)], NULL", "[(1, 3)], []"];
+        let arguments = [("a", INTERVALS), ("b", INTERVALS)];
+        let of = |function: &str| said(&format!("{function}(a, b)"), &arguments, &rows);
+        let both = "[{'start_ns': 4, 'end_ns': 10}]";
+        assert_eq!(of("interval_intersect"), [both, "NULL", "NULL", "[]"]);
+        assert_eq!(of("interval_overlap_ns"), ["6", "NULL", "NULL", "0"]);
+        let rest = "[{'start_ns': 0, 'end_ns': 4}]";
+        assert_eq!(of("interval_subtract"), [rest, "NULL", "NULL", last]);
+        assert_eq!(of("interval_subtract_ns"), ["4", "NULL", "NULL", "2"]);
+    }
+
+    #[test]
+    fn fits_of_each_row() {
+        // 4 s for a byte and 8 s for three: alpha 2, beta 2. As a ring of 2: 2 s for half a byte,
+        // 4 s for one and a half.
+        let rows =
+            ["[(1, 4), (3, 8)], 2", "NULL, 2", "[(1, 4), (3, 8)], NULL", "[NULL, (NULL, 1)], 2"];
+        let arguments = [("l", "STRUCT(bytes DOUBLE, seconds DOUBLE)[]"), ("ranks", "BIGINT")];
+        let of = |fit: &str| {
+            let names = fit_fields();
+            let parts: Vec<String> = names.iter().map(|f| format!("{fit}.{}", f.name())).collect();
+            said(&format!("concat_ws(' ', {})", parts.join(", ")), &arguments, &rows)
+        };
+        let line = "2.0 2.0 0.5 1.0 1.0 2.0 2 2 few_calls, two_sizes";
+        assert_eq!(of("hockney_fit(l)"), [line, "", line, "0 0 no_samples"]);
+        let ring = "1.0 2.0 0.5 1.0 1.0 2.0 2 2 few_calls, two_sizes";
+        assert_eq!(of("hockney_fit_ring(l, ranks)"), [ring, "", "", "0 0 no_samples"]);
+        let found = said("hockney_fit_ring(l, ranks) IS NULL", &arguments, &rows);
+        assert_eq!(found, ["false", "true", "true", "false"]);
+    }
+
+    #[test]
+    fn fits_of_the_rings_of_each_row() {
+        // Of 4 ranks: 6 steps, each of a quarter.
+        let rows = [
+            "[(4, 8, 12), (4, 16, 18), NULL, (2, NULL, 1), (NULL, 1, 1)]",
+            "NULL",
+            "[]",
+            "[(1, 1, 1)]",
+        ];
+        let arguments = [("l", "STRUCT(group_size BIGINT, bytes DOUBLE, seconds DOUBLE)[]")];
+        let of = |part: &str| {
+            let each = format!("list_transform(hockney_fit_rings(l), lambda ring: ring.{part})");
+            said(&each, &arguments, &rows)
+        };
+        assert_eq!(of("group_size"), ["[2, 4]", "NULL", "[]", "[1]"]);
+        assert_eq!(of("fit.alpha_s"), ["[NULL, 1.0]", "NULL", "[]", "[NULL]"]);
+        assert_eq!(of("fit.beta_s_per_byte"), ["[NULL, 0.5]", "NULL", "[]", "[NULL]"]);
+        assert_eq!(of("fit.samples"), ["[0, 2]", "NULL", "[]", "[1]"]);
+        let first = "[no_samples, 'few_calls, two_sizes']";
+        assert_eq!(of("fit.flag"), [first, "NULL", "[]", "[group_too_small]"]);
+    }
+
+    #[test]
+    fn stacks_of_each_row() {
+        let rows = [
+            "[(1, 0, 10, 2, 5), NULL, (NULL, 0, 5, 1, 7), (8, NULL, 5, 1, 7), (8, 0, NULL, 1, 7), \
+             (3, 2, 6, NULL, NULL)]",
+            "NULL",
+            "[]",
+            "[(7, 1, 3, 1, 4)]",
+        ];
+        let frame = "STRUCT(name BIGINT, start_ns BIGINT, end_ns BIGINT, calls BIGINT, \
+            device_ns BIGINT)[]";
+        let names = node_fields();
+        let parts: Vec<String> = names.iter().map(|f| format!("node.{}", f.name())).collect();
+        let stack = format!("list_transform(fold_stacks(l), lambda node: [{}])", parts.join(", "));
+        let folded = "[[0, NULL, 1, 1, 2, 10, 6, 5, 5], [1, 0, 3, 2, 0, 4, 4, 0, 0]]";
+        let last = "[[0, NULL, 7, 1, 1, 2, 2, 4, 4]]";
+        assert_eq!(said(&stack, &[("l", frame)], &rows), [folded, "NULL", "[]", last]);
+    }
+}

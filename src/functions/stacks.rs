@@ -191,6 +191,18 @@ mod tests {
         assert_eq!((nodes[0].device_total_ns, nodes[1].device_total_ns), (2000, 1999));
     }
 
+    #[test]
+    fn too_many_are_time_of_the_caller() {
+        let most = MOST_NODES as i64;
+        let of = |i| Frame { device_ns: 1, ..frame(i, i, i + 1) };
+        let mut frames: Vec<Frame> = (1..=most).map(of).collect();
+        frames.insert(0, frame(0, 0, most + 1));
+        let nodes = fold(&mut frames);
+        assert_eq!(nodes.len(), MOST_NODES);
+        assert_eq!((nodes[0].self_ns, nodes[0].device_ns), (2, 1));
+        assert_eq!(nodes[0].device_total_ns, most);
+    }
+
     proptest! {
         #[test]
         fn own_times_add_up_to_the_time_that_is_covered(

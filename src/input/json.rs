@@ -608,6 +608,14 @@ mod tests {
         assert_eq!(skip("[\"\u{1}\"]"), Err(Stop::Invalid(2)));
         assert_eq!(skip(r#"["\ud800x"]"#), Err(Stop::Invalid(8)));
         assert_eq!(skip(r#"["\ud83d\ude00"]"#), Ok(16));
+        // The first and the last of either half.
+        assert_eq!(skip(r#"["\ud800\udc00"]"#), Ok(16));
+        assert_eq!(skip(r#"["\udbff\udfff"]"#), Ok(16));
+        assert_eq!(skip(r#"["\ud800\udbff"]"#), Err(Stop::Invalid(8)));
+        assert_eq!(skip(r#"["\ud800\ue000"]"#), Err(Stop::Invalid(8)));
+        assert_eq!(skip(r#"["\udc00"]"#), Err(Stop::Invalid(2)));
+        assert_eq!(skip(r#"["\udfff\ud800"]"#), Err(Stop::Invalid(2)));
+        assert_eq!(skip(r#"["\ud7ff\ue000"]"#), Ok(16));
     }
 
     #[test]

@@ -129,6 +129,13 @@ mod tests {
     use super::{micros_to_nanos as ns, micros_to_picos as ps};
 
     #[test]
+    fn times_of_the_epoch_are_not_shifted() {
+        use super::{EPOCH_FROM_NS, shifted};
+        assert_eq!(shifted(EPOCH_FROM_NS, 5), EPOCH_FROM_NS);
+        assert_eq!(shifted(EPOCH_FROM_NS - 1, 5), EPOCH_FROM_NS + 4);
+    }
+
+    #[test]
     fn picoseconds_of_what_converters_print() {
         for (text, value) in [
             ("62.372999999999998", 62_373_000),
@@ -192,6 +199,13 @@ mod tests {
         assert_eq!(ns(b"1.00050000001"), Some(1_001));
         assert_eq!(ns(b"0.05501"), Some(55));
         assert_eq!(ns(b"1.0004999999999999999999999999999999999999"), Some(1_000));
+        // Beyond what 128 bits keep, a digit still says that a half is more.
+        let zeros = "0".repeat(40);
+        assert_eq!(ns(format!("1.0005{zeros}").as_bytes()), Some(1_000));
+        assert_eq!(ns(format!("1.0005{zeros}1").as_bytes()), Some(1_001));
+        // So many digits before the point count too.
+        assert_eq!(ns(format!("1{zeros}e-36").as_bytes()), Some(10_000_000));
+        assert_eq!(ns(format!("1{zeros}.{zeros}e-36").as_bytes()), Some(10_000_000));
     }
 
     #[test]
@@ -206,6 +220,10 @@ mod tests {
             "1e300",
             "1180591620717411303424",
             "1x",
+            "1.2.3",
+            ".5",
+            "e5",
+            "1e",
             "{}",
         ] {
             assert_eq!(ns(bad.as_bytes()), None, "{bad}");

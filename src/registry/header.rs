@@ -530,6 +530,31 @@ mod tests {
         assert_eq!(h.params[1].default, None);
         assert_eq!(h.unit(), Some("ratio"));
         assert_eq!(h.columns[1].better.as_deref(), Some("higher"));
+        assert_eq!(h.columns.iter().map(|c| c.dim).collect::<Vec<_>>(), [true, false]);
+        let heading = METRIC.replace("-- @source", "-- @heading x_ratio | Ratio\n-- @source");
+        let h = parse("x.sql", &heading).expect("the heading is of a column");
+        assert_eq!(h.headings[0].right, "Ratio");
+    }
+
+    #[test]
+    fn a_view_says_little() {
+        let h = parse("v.sql", "-- @view v\n-- @summary S.\nSELECT 1\n").expect("it is enough");
+        assert_eq!(
+            (h.version, h.profilers.as_slice()),
+            (1, ["kineto", "nsys", "xla"].map(String::from).as_slice())
+        );
+        assert!(h.is_data() && !h.by_rank && !h.materialize);
+        let tags = "-- @requires steps\n-- @partition rank\n-- @materialize session\n";
+        let h = parse("v.sql", &format!("-- @view v\n-- @summary S.\n{tags}SELECT 1\n"));
+        let h = h.expect("it is right");
+        assert!(!h.is_data() && h.by_rank && h.materialize);
+        let derived = "-- @derived d\n-- @summary S.\n-- @partition rank\nSELECT 1\n";
+        let h = parse("d.sql", derived).expect("it is right");
+        assert!(!h.is_data() && h.by_rank);
+        // A text of several lines is one line more each time.
+        let several =
+            "-- @view v\n-- @summary S\n--           and\n--           so on.\nSELECT 1\n";
+        assert_eq!(super::tags(several).map(|tags| tags[1].lines), Ok(3));
     }
 
     #[test]
@@ -556,6 +581,42 @@ mod tests {
             let error = parse("x.sql", &METRIC.replace(from, to)).expect_err("the header is wrong");
             assert_eq!((error.place.as_deref(), error.message.as_str()), (Some(place), message));
         }
+        for (from, to, message) in [
+            ("-- @area a\n", "-- @area a\n-- @area b\n", "@area comes twice"),
+            ("-- @area a\n", "-- @area a\n-- @shown x\n", "@shown is for diagnoses"),
+            ("-- @area a\n", "-- @area a\n-- @area\n", "@area has no text"),
+            ("@metric x_ratio", "@metric X_ratio", "`X_ratio` is no snake-case name"),
+            ("| Least.", "|", "@param needs `left | right`"),
+            ("min BIGINT 3 |", "|", "@param needs `left | right`"),
+            (
+                "-- @source here",
+                "-- @partition rank",
+                "@partition is `rank`, and for derived tables and views",
+            ),
+            (
+                "-- @source here",
+                "-- @materialize session",
+                "@materialize is `session`, and for views",
+            ),
+            (
+                "-- @source here",
+                "-- @source here\n-- @heading y | Y",
+                "@heading: there is no @column `y`",
+            ),
+        ] {
+            let error = parse("x.sql", &METRIC.replace(from, to)).expect_err("the header is wrong");
+            assert_eq!(error.message, message);
+        }
+        for (tag, message) in [
+            ("answer 'x'", "@answer is for metrics"),
+            ("partition step", "@partition is `rank`, and for derived tables and views"),
+            ("materialize always", "@materialize is `session`, and for views"),
+        ] {
+            let text = format!("-- @view v\n-- @summary S.\n-- @{tag}\nSELECT 1\n");
+            assert_eq!(parse("v.sql", &text).expect_err("it is wrong").message, message);
+        }
+        let none = parse("x.sql", "SELECT 1").expect_err("no header");
+        assert_eq!(none.place.as_deref(), Some("x.sql:1"));
         assert_eq!(
             parse("x.sql", "SELECT 1").expect_err("no header").message,
             "the file has no header"

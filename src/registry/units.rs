@@ -25,7 +25,7 @@
 //!    largest step that does not exceed this; below the smallest step the smallest, above the
 //!    largest the largest. The step moves the decimal point only.
 //! 2. Where the integer part is longer than `D` digits, all of it is shown, rounded to an integer.
-//! 3. With 15 and more digits before the point, or less than 0.0001, the form is `1.23e15`,
+//! 3. With more than 15 digits before the point, or less than 0.0001, the form is `1.23e15`,
 //!    `1.23e-5`: no plus sign, no leading zero.
 //! 4. The integer part has commas by thousands; not for values without a unit (ranks, steps, ids).
 //! 5. In the steps ns, B and FLOP (with what follows the slash), a fraction of zeros alone is cut:
@@ -233,6 +233,10 @@ mod tests {
             (json!(12345.2), "tokens_per_s", "12,345 tokens/s"),
             (json!(2.5), "per_s", "2.5/s"),
             (json!(99999.9), "tokens", "100,000 tokens"),
+            (json!(99996), "tokens", "99,996 tokens"),
+            (json!(123_456_789_012_345_u64), "count", "123,456,789,012,345"),
+            (json!(1_234_567_890_123_456_u64), "count", "1.235e15"),
+            (json!(0.00123), "ratio", "0.00123"),
             (json!(0.00001234), "ratio", "1.23e-5"),
             (json!(7), "furlongs", "7 furlongs"),
         ] {

@@ -112,6 +112,37 @@ mod tests {
     }
 
     #[test]
+    fn a_line_has_100_columns_and_no_more() {
+        // The margin has 13 columns, words and the blanks between them 87.
+        let text = |last: &str| {
+            format!("-- @view     v\n-- @summary  {} {last}\nSELECT 1\n", "a".repeat(80))
+        };
+        assert_eq!(wrapped(&text("bbbbbb")), text("bbbbbb"));
+        assert_eq!(wrapped(&text("bbbbbbb")).lines().nth(2), Some("--           bbbbbbb"));
+        // What has to go on below fills the line above too.
+        let long = wrapped(&text("bbbbbb cccccc"));
+        let lines: Vec<&str> = long.lines().collect();
+        assert_eq!((width(lines[1]), lines[2]), (100, "--           cccccc"));
+        // A line that fits keeps its blanks.
+        let own = format!("-- @view v\n-- @summary {}\nSELECT 1\n", "a".repeat(88));
+        assert_eq!(wrapped(&own), own);
+    }
+
+    #[test]
+    fn lines_end_at_single_blanks() {
+        let text = |summary: &str| format!("-- @view     v\n-- @summary  {summary}\nSELECT 1\n");
+        let long = "b".repeat(90);
+        let second = |summary: &str| {
+            let wrapped = wrapped(&text(summary));
+            wrapped.lines().nth(2).unwrap_or_default().trim_start_matches(['-', ' ']).to_owned()
+        };
+        assert_eq!(second(&format!("a {long}")), long);
+        assert_eq!(second(&format!("{long} a")), "a");
+        let apart = text(&format!("{long}  {long}"));
+        assert_eq!(wrapped(&apart), apart);
+    }
+
+    #[test]
     fn what_cannot_be_broken_stays_long() {
         let text = format!("-- @view     v\n-- @summary  {}\nSELECT 1\n", "x".repeat(200));
         assert_eq!(wrapped(&text), text);

@@ -362,6 +362,135 @@ mod tests {
         Open { end, event_id, kind }
     }
 
+    /// Keeps what is found.
+    #[derive(Default)]
+    struct Kept {
+        launches: Vec<Launch>,
+        ranges: Vec<HostRange>,
+    }
+
+    impl Found for Kept {
+        fn launch(&mut self, row: Launch) -> Result<()> {
+            self.launches.push(row);
+            Ok(())
+        }
+
+        fn range(&mut self, row: HostRange) -> Result<()> {
+            self.ranges.push(row);
+            Ok(())
+        }
+    }
+
+    /// What is found in runs of events, each with the number of its first event.
+    fn found(runs: &[(Parts, i64)], base_ns: i64) -> Kept {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut launches = Launches::new(folder.path(), 1 << 20);
+        for (parts, first) in runs {
+            launches.add(parts.clone(), *first).expect("it fits in memory");
+        }
+        let mut kept = Kept::default();
+        launches.finish(folder.path(), base_ns, &mut kept).expect("it fits in memory");
+        kept
+    }
+
+    #[test]
+    fn kinds_of_host_events() {
+        for (class, name, wanted) in [
+            ("host_op", "record_param_comms", Some(RECORD)),
+            ("host_op", "c10d::allreduce_", Some(COMM_OP)),
+            ("host_op", "fsdp::all_gather_copy_in", Some(RANGE_OP)),
+            ("host_op", "FSDP::pre_forward", Some(RANGE_LIKE_OP)),
+            ("host_op", "## forward", Some(RANGE_LIKE_OP)),
+            ("host_op", "aten::mm", Some(OP)),
+            ("host_annotation", "nccl:all_reduce", Some(ANNOTATION)),
+            ("host_annotation", "## forward", Some(RANGE)),
+            ("host_runtime", "record_param_comms", None),
+        ] {
+            assert_eq!(kind(class, name), wanted, "{class} {name}");
+        }
+    }
+
+    #[test]
+    fn a_launch_has_its_call_and_what_is_around_it() {
+        // Thread 2 of process 1: a range, in it an operator, in that two calls. Thread 3: a call in
+        // another operator. The first event of the run is 100.
+        let parts = Parts {
+            around: vec![[1, 2, 20, 50, 1, OP], [1, 2, 0, 100, 0, RANGE], [1, 3, 0, 100, 2, OP]],
+            calls: vec![
+                [7, 3, 13, 1, 2, 30],
+                [8, 3, 11, 1, 2, 60],
+                [9, 3, 12, 1, 3, 40],
+                // Of two calls with one correlation the longer one counts; without a length none.
+                [7, 2, 10, 1, 3, 31],
+                [9, NONE, 9, 1, 2, 41],
+                // Of no device event, and of no thread.
+                [5, 3, 15, 1, 2, 45],
+                [10, 3, 16, NONE, NONE, 47],
+                [12, 3, 17, NONE, 2, 48],
+            ],
+            devices: vec![
+                [9, 23, 45],
+                [7, 20, 35],
+                [7, 21, 36],
+                [8, 22, 55],
+                // Of no call.
+                [6, 24, 70],
+                [11, 25, 70],
+                [10, 26, 50],
+                [12, 27, 50],
+            ],
+        };
+        let n = NONE;
+        let kept = found(&[(parts.clone(), 100)], 0);
+        let expected: [Launch; 6] = [
+            [120, 101, 113, 5, 30, n, n, n, 1, 2, 100],
+            [121, 101, 113, 6, 30, n, n, n, 1, 2, 100],
+            [122, n, 111, -5, 60, n, n, n, 1, 2, 100],
+            [123, 102, 112, 5, 40, n, n, n, 1, 3, n],
+            // Nobody knows the thread of its call.
+            [126, n, 116, 3, 47, n, n, n, n, n, n],
+            [127, n, 117, 2, 48, n, n, n, n, n, n],
+        ];
+        assert_eq!(kept.launches, expected);
+        let ranges: [HostRange; 3] =
+            [[100, 0, n, 1, 2, 0, 100], [101, 1, 100, 1, 2, 20, 30], [102, 1, n, 1, 3, 0, 100]];
+        assert_eq!(kept.ranges, ranges);
+        // Relative times, with their base: the same, so much later.
+        let base = 1_000_000;
+        let later = found(&[(parts, 100)], base);
+        assert_eq!(
+            later.launches,
+            expected.map(|mut row| {
+                row[4] += base;
+                row
+            })
+        );
+        assert_eq!(
+            later.ranges,
+            ranges.map(|mut row| {
+                row[5] += base;
+                row
+            })
+        );
+    }
+
+    #[test]
+    fn parts_of_a_launch_come_in_any_run() {
+        let around = Parts { around: vec![[1, 2, 0, 10, 0, OP]], ..Parts::default() };
+        let calls = Parts { calls: vec![[7, 1, 0, 1, 2, 5]], ..Parts::default() };
+        let devices = Parts { devices: vec![[7, 1, 6]], ..Parts::default() };
+        let kept = found(&[(devices, 10), (calls, 20), (around, 30)], 0);
+        let expected: [Launch; 1] = [[11, 30, 20, 1, 5, NONE, NONE, NONE, 1, 2, NONE]];
+        assert_eq!(kept.launches, expected);
+        // Times further apart than an integer holds have no delay.
+        let far = Parts {
+            calls: vec![[7, 1, 0, 1, 2, i64::MIN + 1]],
+            devices: vec![[7, 1, i64::MAX]],
+            ..Parts::default()
+        };
+        assert_eq!(found(&[(far, 0)], 0).launches[0][3], NONE);
+    }
+
     #[test]
     fn innermost_of_each_kind() {
         let mut s = Sweep::default();
@@ -372,6 +501,27 @@ mod tests {
         assert_eq!(s.around(80), [Some(2), Some(2), None, Some(1), None]);
         assert_eq!(s.around(95), [Some(1), None, None, Some(1), None]);
         assert_eq!(s.around(200), [None; 5]);
+        // What has ended is around nothing, and no annotation ends as an operator does.
+        let mut s = Sweep::default();
+        s.enter(0, open(100, 1, RANGE));
+        s.enter(10, open(30, 2, RANGE));
+        s.enter(10, open(30, 3, ANNOTATION));
+        assert_eq!(s.around(30), [None, None, None, None, Some(1)]);
+        // Of two operators that end with the call the inner one counts.
+        let mut s = Sweep::default();
+        s.enter(0, open(30, 1, OP));
+        s.enter(10, open(30, 2, OP));
+        assert_eq!(s.around(30)[0], Some(2));
+        // One that ended counts though an annotation has begun.
+        let mut s = Sweep::default();
+        s.enter(0, open(10, 1, OP));
+        s.enter(10, open(20, 2, ANNOTATION));
+        assert_eq!(s.around(10), [Some(1), None, Some(2), None, None]);
+        // What ends below one that goes on is over.
+        let mut s = Sweep::default();
+        s.enter(0, open(10, 1, RECORD));
+        s.enter(5, open(20, 2, ANNOTATION));
+        assert_eq!(s.around(10)[1..], [None, Some(2), None, None]);
     }
 
     #[test]

@@ -248,3 +248,68 @@ impl PartialOrd for Next {
         Some(self.cmp(other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    /// Rows of scattered keys, some NULL, each with its number.
+    fn batch(from: i64, rows: i64) -> RecordBatch {
+        let column = |of: &dyn Fn(i64) -> Option<i64>| -> ArrayRef {
+            Arc::new((from..from + rows).map(of).collect::<Int64Array>())
+        };
+        let key = column(&|i| (i % 13 > 0).then_some(i * 7919 % 1009));
+        let columns = [("number", column(&Some), true), ("key", key, true)];
+        RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length")
+    }
+
+    /// Keys and numbers as they come back, and the rows of each batch.
+    fn sorted(batches: &[RecordBatch], run_bytes: usize) -> (Vec<(Option<i64>, i64)>, Vec<usize>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let sorter = Sorter::new(folder.path(), batch(0, 0).schema(), &["key", "number"]);
+        let mut sorter = sorter.with_run_bytes(run_bytes);
+        assert!(sorter.is_empty());
+        for batch in batches {
+            sorter.push(batch.clone()).expect("the folder can be written");
+            assert!(!sorter.is_empty());
+        }
+        let (mut out, mut sizes) = (Vec::new(), Vec::new());
+        let mut take = |batch: RecordBatch| {
+            let of = |at: usize| batch.column(at).as_primitive::<Int64Type>();
+            let key = |row: usize| of(1).is_valid(row).then(|| of(1).value(row));
+            out.extend((0..batch.num_rows()).map(|row| (key(row), of(0).value(row))));
+            sizes.push(batch.num_rows());
+            Ok(())
+        };
+        sorter.finish(&mut take).expect("the runs can be read");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
+        (out, sizes)
+    }
+
+    #[test]
+    fn runs_on_disk_change_nothing() {
+        // More runs than are merged at a time; two of them of several batches.
+        let mut batches = vec![batch(0, 2500), batch(2500, 2 * RUN_BATCH_ROWS as i64)];
+        let mut from = 2500 + 2 * RUN_BATCH_ROWS as i64;
+        for rows in (0..2 * MERGE_RUNS as i64 + 5).map(|i| 50 + i) {
+            batches.push(batch(from, rows));
+            from += rows;
+        }
+        let key = |i: i64| (i % 13 > 0).then_some(i * 7919 % 1009);
+        let mut expected: Vec<(Option<i64>, i64)> = (0..from).map(|i| (key(i), i)).collect();
+        expected.sort_unstable();
+        for run_bytes in [1, 10_000, usize::MAX] {
+            let (found, sizes) = sorted(&batches, run_bytes);
+            assert!(found == expected, "{run_bytes} bytes in memory");
+            assert!(sizes.iter().all(|rows| (1..=BATCH_ROWS).contains(rows)), "{sizes:?}");
+        }
+        let (_, sizes) = sorted(&batches, usize::MAX);
+        assert_eq!(sizes[0], BATCH_ROWS);
+        assert_eq!(sorted(&[], 1).0, []);
+    }
+}

@@ -262,6 +262,7 @@ mod tests {
         assert_eq!(group.find("epoch 1 batch 17"), Some((0, 17)));
         assert_eq!(StepPatterns::of_user("(").map(|_| ()).map_err(|e| e.code), Err("usage"));
         assert!(StepPatterns::of_user(r"(\w{500}){500}").is_err());
+        assert_eq!(StepPatterns::of_user("").map(|_| ()).map_err(|e| e.code), Err("usage"));
     }
 
     /// Rows as (step, start, length).
@@ -297,5 +298,14 @@ mod tests {
         assert_eq!(found, Some(("train_step".to_owned(), 1)));
         assert_eq!(rows, [(0, 0, 1000)]);
         assert_eq!(steps(&[]), (None, vec![]));
+        // The same range on two threads is one step.
+        let (found, rows) = steps(&[[2, 10, -100, 1, 5], [2, 10, -100, 2, 5], candidates[3]]);
+        assert_eq!(found, Some(("step N".to_owned(), 2)));
+        assert_eq!(rows, [(5, 10, 90), (6, 100, 100)]);
+        // What the profiler of XLA says itself is surer than a name.
+        let own = [STEP_NUMBER, 0, -10, 0, 3];
+        assert_eq!(steps(&[own, own]).0, Some(("step_num".to_owned(), 1)));
+        let own = [STEP_LINE, 0, -10, 0, 3];
+        assert_eq!(steps(&[own]).0, Some(("Steps".to_owned(), 1)));
     }
 }

@@ -230,6 +230,8 @@ mod tests {
         assert_eq!(found(vec![seen("a", 0, 10), seen("b", 5, 10)]), ["leaf a", "leaf b"]);
         assert_eq!(found(vec![seen("a", 0, 10), seen("b", 5, 0)]), ["leaf a", "leaf b"]);
         assert_eq!(found(vec![seen("a", 0, 10), seen("b", 0, 10)]), ["leaf b", "parent a"]);
+        // Of what starts together the longest encloses, in whatever order it comes.
+        assert_eq!(found(vec![seen("a", 0, 5), seen("b", 0, 10)]), ["leaf a", "parent b"]);
     }
 
     #[test]

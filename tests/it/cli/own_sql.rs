@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::cli::shown::{ingested, shown};
-use crate::support::{Place, command, files, project};
+use crate::support::{Place, command, files, project, run};
 
 /// A metric of the user's own, whose one number is an SQL expression.
 fn own_metric(place: &Place, name: &str, expression: &str) {
@@ -57,6 +57,13 @@ fn check_does_not_pass_over_a_file_of_the_project() {
         assert!(run.stderr.contains("CCL_SQL_TREE=sql"), "{}", run.stderr);
         assert!(!place.input().join("sql/metrics.lock").exists(), "nothing is written");
     }
+}
+
+/// The SQL of the project keeps to the rules, and the files that are made of it are those of now.
+#[test]
+fn check_finds_nothing_wrong_in_the_project() {
+    let found = run(project(), &["check"]);
+    assert_eq!((found.code, found.errors()), (0, vec![]), "{}", found.stderr);
 }
 
 #[test]

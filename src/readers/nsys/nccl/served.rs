@@ -145,6 +145,48 @@ mod tests {
     use crate::readers::nsys::nccl::calls::{FIRST, OTHER};
 
     #[test]
+    fn bytes_in_and_out_of_each_operation() {
+        for (code, sizes) in [
+            (ALL_GATHER, (Some(8), Some(32))),
+            (REDUCE_SCATTER, (Some(32), Some(8))),
+            (ALL_TO_ALL, (Some(32), Some(32))),
+            (GATHER, (Some(8), None)),
+            (SCATTER, (None, Some(8))),
+            (SEND, (Some(8), None)),
+            (RECV, (None, Some(8))),
+            (FIRST, (Some(8), Some(8))),
+        ] {
+            assert_eq!(Served::one(code, 1, 8, NONE).sizes(Some(4)), sizes, "{code}");
+        }
+        assert_eq!(Served::one(ALL_GATHER, 1, 8, NONE).sizes(None), (Some(8), None));
+        assert_eq!(Served::one(SEND, 1, NONE, 2).sizes(Some(4)), (None, None));
+    }
+
+    #[test]
+    fn calls_of_one_launch_add_up() {
+        let mut both = Served::one(SEND, 1, 8, 2);
+        both.add(RECV, 5, 3);
+        assert_eq!((both.code, both.sizes(Some(4))), (SEND_RECV, (Some(8), Some(5))));
+        assert_eq!((both.other_rank, both.alike, both.calls), (NONE, None, 2));
+        let splits = Some(["[0,0,8,0]", "[0,0,0,5]"].map(String::from));
+        assert_eq!(both.splits(Some(4)), splits);
+        assert_eq!((both.splits(None), both.splits(Some(3))), (splits, None));
+        both.add(FIRST, 8, NONE);
+        assert_eq!((both.sizes(Some(4)), both.splits(Some(4))), ((None, None), None));
+        // Of as many alike calls on each device one has its part.
+        let mut alike = Served::one(SEND, 1, 8, 2);
+        alike.add(SEND, 8, 2);
+        assert_eq!((alike.code, alike.bytes, alike.alike), (SEND, Some(16), Some(8)));
+        assert_eq!(
+            (alike.other_rank, alike.splits(None)),
+            (2, Some(["[0,0,16]", "[0,0,0]"].map(String::from)))
+        );
+        let of = |devices| alike.clone().of_one_device(devices);
+        assert_eq!((of(1).bytes, of(2).bytes, of(3).bytes), (Some(16), Some(8), None));
+        assert!(of(1).peers.is_some() && of(2).peers.is_none());
+    }
+
+    #[test]
     fn names_of_kernels_tell_communicators_apart() {
         let part = |code| Served {
             code,
