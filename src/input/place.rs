@@ -200,11 +200,7 @@ fn plain_or_gzip(reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read 
 /// # Errors
 /// `file-unreadable` when it cannot be opened, `io` when its first bytes cannot be read.
 pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
-    let unreadable = |e: &dyn std::fmt::Display| {
-        Error::new("file-unreadable", format!("cannot open the file: {e}"))
-            .at(place.display())
-            .hint("check that it exists and that you may read it")
-    };
+    let unreadable = |e: &dyn std::fmt::Display| unreadable(place, e);
     if remote::is_url(&place.file) {
         let stream = remote::open(&place.file)?;
         return match &place.member {
@@ -215,21 +211,33 @@ pub fn open(place: &Place, watcher: &Watcher) -> Result<Opened> {
             }
         };
     }
-    // Asked before it is opened: opening a pipe waits for somebody who writes into it.
-    let metadata = std::fs::metadata(&place.file).map_err(|e| unreadable(&e))?;
-    if !metadata.is_file() {
-        let is_folder = metadata.is_dir();
-        return Err(unreadable(&match is_folder {
-            true => "it is a directory",
-            false => "it is a pipe or a device, which cannot be read twice",
-        }));
-    }
-    let file = File::open(&place.file).map_err(|e| unreadable(&e))?;
+    let file = on_disk(place)?;
     match &place.member {
         Some(member) => of_archive(file, member),
         None => plain(Bytes::File(file), watcher),
     }
     .map_err(|e| unreadable(&e))
+}
+
+/// A file on a disk.
+fn on_disk(place: &Place) -> Result<File> {
+    // Asked before it is opened: opening a pipe waits for somebody who writes into it.
+    let metadata = std::fs::metadata(&place.file).map_err(|e| unreadable(place, &e))?;
+    if !metadata.is_file() {
+        let is_folder = metadata.is_dir();
+        let why = match is_folder {
+            true => "it is a directory",
+            false => "it is a pipe or a device, which cannot be read twice",
+        };
+        return Err(unreadable(place, &why));
+    }
+    File::open(&place.file).map_err(|e| unreadable(place, &e))
+}
+
+fn unreadable(place: &Place, e: &dyn std::fmt::Display) -> Error {
+    Error::new("file-unreadable", format!("cannot open the file: {e}"))
+        .at(place.display())
+        .hint("check that it exists and that you may read it")
 }
 
 /// A member of an archive, unpacked.
@@ -261,6 +269,10 @@ pub fn peek(place: &Place) -> Result<Box<dyn Read + Send>> {
         let bytes = remote::first_bytes(&place.file, SNIFFED)?;
         return plain_or_gzip(io::Cursor::new(bytes))
             .map_err(|e| crate::error::io(&place.file, &e));
+    }
+    if place.member.is_none() {
+        // Nobody asks for the hash.
+        return plain_or_gzip(on_disk(place)?).map_err(|e| unreadable(place, &e));
     }
     Ok(open(place, &Watcher::default())?.reader)
 }
