@@ -51,6 +51,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("sql-file", "there is no SQL file of that name"),
     ("store-conflict", "another writer was first in an object store; try again"),
     ("strict", "there are warnings or lost data, and --strict was given"),
+    ("table-away", "a table of a trace in an object store was not fetched; try again"),
     ("task-early", "a task of a plan needs others that are not done; try again later"),
     ("trace-truncated", "a file ends before its end"),
     ("trace-unknown", "there is no trace of that name"),

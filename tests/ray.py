@@ -5,7 +5,7 @@ machine; metrics asked on Ray are those of one machine too.
 
 Needs Ray. TRACES is a folder with many files (benches/make.py makes one), WORK an empty folder.
 With `store` the data directory and the plan lie in an object store, moto's, which must be there
-too; metrics are then asked on one machine.
+too.
 """
 
 import hashlib
@@ -79,11 +79,11 @@ class Moto:
         return [found["Key"] for page in pages for found in page.get("Contents", [])]
 
     def digests(self) -> dict[str, str]:
-        """The hash of every table of the traces, by its path as on a disk."""
+        """The hash of every table of the traces, by its path as on a disk; not of what is kept."""
         out = {}
         for key in self.keys():
             trace, at, file = key.removeprefix("ccl-data/").partition("/v=")
-            if at and file.endswith(".parquet"):
+            if at and file.endswith(".parquet") and "/.partials/" not in file:
                 body = self.s3.get_object(Bucket="lake", Key=key)["Body"].read()
                 out[f"{trace}/{file.split('/', 1)[1]}"] = hashlib.sha256(body).hexdigest()
         return out
@@ -218,8 +218,7 @@ def compared(
         print(f"left in the store: {left}")
     differ = sorted(k for k in here.keys() | there.keys() if here.get(k) != there.get(k))
     answers = []
-    engine = [] if moto else ["--engine", "ray"]
-    for options in (["--data", one, "--no-cache"], [*place, *engine]):
+    for options in (["--data", one, "--no-cache"], [*place, "--engine", "ray"]):
         ask = [program, "metric", "--all", "--format", "json", *options]
         asked = subprocess.run(ask, stdout=subprocess.PIPE, env=environment, check=False)
         answers.append(json.loads(asked.stdout))
@@ -228,11 +227,12 @@ def compared(
     same = not differ and answers[0] == answers[1]
     if moto:
         same = same and not left
+        kept = [key for key in moto.keys() if "/.partials/" in key]
     else:
         kept = [p.name for p in many.rglob(".partials/*.parquet")]
-        shares = {name.split(".")[-2].split("-")[1] for name in kept}
-        print(f"{len(kept)} files of what is of each rank, as shares of {sorted(shares)}")
-        same = same and any(int(of) > 1 for of in shares)
+    shares = {name.split(".")[-2].split("-")[1] for name in kept}
+    print(f"{len(kept)} files of what is of each rank, as shares of {sorted(shares)}")
+    same = same and any(int(of) > 1 for of in shares)
     return int(not (here and same and killer.killed and killer.copies and most < size / 4))
 
 

@@ -14,7 +14,7 @@ use crate::engine::diagnose::Diagnosed;
 use crate::engine::kept::{self, Answer};
 use crate::engine::metric::{MetricResult, Params};
 use crate::engine::rows::Rows;
-use crate::engine::{Engine, Selection, Settings, Share, interrupt, key};
+use crate::engine::{Engine, Own, Selection, Settings, Share, Tables, interrupt, is_small, key};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
 use crate::report::diagnosis::Diagnosis;
@@ -23,11 +23,14 @@ use crate::report::metric::Metric;
 use crate::report::sheet::Sheet;
 use crate::schema::source::{Source, joined};
 use crate::store::cache::Cache;
-use crate::store::manifest::{self, Manifest};
+use crate::store::manifest::{self, Away, Manifest};
 
 /// The reason why execution traces alone have no measured values.
 const ET_ALONE: &str = "the trace holds execution traces alone, which record no times and nothing \
                         of devices; ingest them together with the Kineto traces of the run";
+
+/// The code of the error of a question that needs a table that was not fetched.
+const AWAY: &str = "table-away";
 
 /// The metrics and views that every trace is asked for, and the database that answers.
 pub struct Batch<'a, 'c> {
@@ -43,6 +46,8 @@ pub struct Batch<'a, 'c> {
     engine: Option<Engine<'c>>,
     /// Whether the database gets little memory: no question was in need of more yet.
     is_modest: bool,
+    /// Whether tables are fetched for views whose rows are kept, too: those were not there.
+    is_whole: bool,
     steps: Steps,
 }
 
@@ -67,6 +72,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             directories,
             engine: None,
             is_modest: context.global.memory_limit.is_empty(),
+            is_whole: false,
             steps,
         }
     }
@@ -123,8 +129,77 @@ impl<'a, 'c> Batch<'a, 'c> {
     /// # Errors
     /// `sql`, and faults of the trace as a whole.
     pub fn keep_share(&self, directory: &Path, level: usize, share: Share) -> Result<()> {
-        let selection = selection(directory, &Manifest::read(directory)?, self.mode);
+        let manifest = Manifest::read(directory)?;
+        let selection = selection(directory, &manifest, self.mode);
+        if let Some(own) = self.fetch_share(&manifest, level, share)? {
+            match self.show(None, &selection)?.of_share(Some(own)).keep_share(level, share) {
+                Err(e) if e.code == AWAY => {}
+                outcome => return outcome,
+            }
+        }
+        let files: Vec<&SqlFile> = self.asked().collect();
+        self.fetch(&manifest, &Tables::of(&self.context.registry, &files, false))?;
         self.show(None, &selection)?.keep_share(level, share)
+    }
+
+    /// Fetches of a trace in a store what a share of its ranks is computed of; None where nothing
+    /// is to be fetched, or the trace is not to be cut.
+    fn fetch_share(&self, manifest: &Manifest, level: usize, share: Share) -> Result<Option<Own>> {
+        let ranks: Vec<i64> = manifest.ranks().into_iter().collect();
+        let mine = &ranks[share.of_many(ranks.len())];
+        let (true, [first, ..], [.., last]) = (self.context.store.mirror.is_some(), mine, mine)
+        else {
+            return Ok(None);
+        };
+        let files: Vec<&SqlFile> = self.asked().collect();
+        let tables = Tables::of_share(&self.context.registry, &files, level);
+        let own = Own {
+            share,
+            ranks: (*first, *last),
+            tables: tables.own.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        self.context.store.fetch_some(&manifest.trace, &|file: &Away| {
+            let is_own = tables.own.contains(file.table()) && file.overlaps(own.ranks);
+            is_own || tables.whole.contains(file.table())
+        })?;
+        Ok(Some(own))
+    }
+
+    /// Fetches tables of a trace, where it lies in a store.
+    fn fetch(&self, manifest: &Manifest, tables: &Tables<'_>) -> Result<()> {
+        let is_wanted = |file: &Away| tables.whole.contains(file.table());
+        self.context.store.fetch_some(&manifest.trace, &is_wanted)
+    }
+
+    /// Takes over what other machines have kept of the traces in a store.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn bring_kept(&self) -> Result<()> {
+        if self.context.store.mirror.is_none() {
+            return Ok(());
+        }
+        let bring = |directory: &PathBuf| {
+            let Some(name) = manifest::name_of(directory) else { return Ok(()) };
+            self.context.store.bring_kept(&name, &mut self.context.cache(directory))
+        };
+        self.directories.iter().try_for_each(bring)
+    }
+
+    /// Hands what is kept of a trace in a store on to other machines: rows of views, and the
+    /// answers of some files.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn send_kept(&self, directory: &Path, files: &[&SqlFile]) -> Result<()> {
+        if self.context.store.mirror.is_none() {
+            return Ok(());
+        }
+        let manifest = Manifest::read(directory)?;
+        let selection = selection(directory, &manifest, self.mode);
+        let keys: Vec<String> = files.iter().map(|file| self.key(&selection, file)).collect();
+        let answers = self.context.cache(directory).text_of(&keys);
+        self.context.store.send_kept(&manifest.trace, answers)
     }
 
     /// The result of each metric on a trace, and the rows of each view.
@@ -134,11 +209,16 @@ impl<'a, 'c> Batch<'a, 'c> {
     pub fn trace(&mut self, directory: &Path) -> Result<Answers> {
         loop {
             let stamp = manifest::stamp(directory);
-            if let Some((out, mut cache)) = self.answers(directory, stamp.as_deref())? {
-                if manifest::stamp(directory) == stamp {
-                    cache.save();
+            match self.answers(directory, stamp.as_deref()) {
+                Ok(Some((out, mut cache))) => {
+                    if manifest::stamp(directory) == stamp {
+                        cache.save();
+                    }
+                    return Ok(out);
                 }
-                return Ok(out);
+                Ok(None) => {}
+                Err(e) if e.code == AWAY && !self.is_whole => self.is_whole = true,
+                Err(e) => return Err(e),
             }
             self.engine = None;
         }
@@ -179,8 +259,14 @@ impl<'a, 'c> Batch<'a, 'c> {
         if manifest::stamp(directory).as_deref() != stamp {
             return Ok(None);
         }
+        let new = self.asked().zip(&trace.keys);
+        let new = new.filter(|(_, key)| trace.cache.get(key).is_none());
+        let new: Vec<&SqlFile> = new.map(|(file, _)| file).collect();
         // It is held before anything is computed: from here on nothing takes its place.
-        if trace.keys.iter().any(|key| trace.cache.get(key).is_none()) {
+        if !new.is_empty() {
+            // Of a large trace what is of each rank may be kept.
+            let is_kept = !self.is_whole && !is_small(trace.selection.rows);
+            self.fetch(&manifest, &Tables::of(&self.context.registry, &new, is_kept))?;
             let engine = self.shown(&mut trace)?;
             self.engine = Some(engine);
         }
@@ -321,6 +407,10 @@ impl<'a, 'c> Batch<'a, 'c> {
                 kept::put(&mut trace.cache, key, answer);
             }
             Err(_) if self.context.interrupt.asked() => return Err(interrupt::error()),
+            Err(e) if e.code == AWAY && !self.is_whole => {
+                self.steps.back(trace.place);
+                return Err(e.clone());
+            }
             // A database that failed once may be of no more use: the next question opens another.
             Err(_) => trace.shown = false,
         }

@@ -60,7 +60,7 @@ pub fn run(context: &Context, args: &CompareArgs, wanted: &str) -> Result<(), Er
     let (series, before) = baseline(context, args, wanted, &names)?;
 
     let all: Vec<String> = before.iter().chain(&tests).cloned().collect();
-    let directories = context.directories(&all)?;
+    let directories = context.directories_to_ask(&all)?;
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories);
     let asked = Asked { files: &files, ..Asked::default() };
     let (mut results, mut errors) = (Vec::new(), Vec::new());

@@ -41,7 +41,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
     check_params(&files, &params)?;
     let views = views(registry, Format::Html)?;
     let traces = traces(context, &args.wanted(), &args.reading)?;
-    let directories = context.directories(&traces)?;
+    let directories = context.directories_to_ask(&traces)?;
     let diagnoses: Vec<&SqlFile> = registry.diagnoses().collect();
     let asked = Asked { files: &files, views: &views, diagnoses: &diagnoses };
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)

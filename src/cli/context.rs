@@ -1,6 +1,5 @@
 //! The context that every command runs in.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::engine::{Settings, directories};
 use crate::error::{Error, Result};
 use crate::input::place::is_remote;
 use crate::input::progress::Watcher;
-use crate::registry::{Registry, SqlFile};
+use crate::registry::Registry;
 use crate::store::Store;
 use crate::store::cache::Cache;
 use crate::store::manifest::{self, Manifest};
@@ -132,39 +131,31 @@ impl Context {
     /// # Errors
     /// `trace-unknown`, and those of making derived tables.
     pub fn directories(&self, traces: &[String]) -> Result<Vec<PathBuf>> {
-        self.directories_with(traces, None)
+        self.directories_with(traces, true)
     }
 
-    /// The same for some files alone: of a data directory in a store only the tables are fetched
-    /// that they read.
+    /// The same for a [`Batch`](crate::cli::answers::Batch), which fetches the tables that it reads
+    /// of a data directory in a store.
     ///
     /// # Errors
     /// Those of [`Self::directories`].
-    pub fn directories_for(&self, traces: &[String], files: &[&SqlFile]) -> Result<Vec<PathBuf>> {
-        self.directories_with(traces, Some(&self.registry.tables_below(files)))
+    pub fn directories_to_ask(&self, traces: &[String]) -> Result<Vec<PathBuf>> {
+        self.directories_with(traces, false)
     }
 
-    fn directories_with(
-        &self,
-        traces: &[String],
-        tables: Option<&BTreeSet<&str>>,
-    ) -> Result<Vec<PathBuf>> {
-        let is_known = |name: &&String| self.store.directory(name).is_dir();
-        let known: Vec<String> = traces.iter().filter(is_known).cloned().collect();
+    fn directories_with(&self, traces: &[String], fetched: bool) -> Result<Vec<PathBuf>> {
         let derive = self.derive();
         // Of what is to be derived anew everything is read.
         let is_derived = |name: &String| {
             let manifest = Manifest::parse(&self.store.directory(name));
             manifest.is_ok_and(|manifest| manifest.derived_sha256 == derive.sha256())
         };
-        match tables {
-            Some(tables) if self.store.mirror.is_some() => {
-                let (some, all) = known.into_iter().partition::<Vec<_>, _>(is_derived);
-                self.store.fetch_tables(&some, tables)?;
-                self.store.fetch(&all)?;
-            }
-            _ => self.store.fetch(&known)?,
-        }
+        let is_away = self.store.mirror.is_some();
+        let is_fetched = |name: &&String| {
+            is_away && self.store.directory(name).is_dir() && (fetched || !is_derived(name))
+        };
+        let known: Vec<String> = traces.iter().filter(is_fetched).cloned().collect();
+        self.store.fetch(&known)?;
         // Who asks need not be allowed to write into a store.
         let here = self.store.here();
         for directory in traces.iter().map(|trace| self.store.directory(trace)) {
@@ -174,21 +165,6 @@ impl Context {
             }
         }
         directories(&self.store, traces)
-    }
-
-    /// Refuses a data directory in an object store, for what several machines do on one disk.
-    ///
-    /// # Errors
-    /// `usage`.
-    pub fn on_disk(&self) -> Result<()> {
-        match self.store.mirror {
-            None => Ok(()),
-            Some(_) => {
-                Err(Error::new("usage", "machines that answer share a data directory on a disk")
-                    .at(self.store.shown())
-                    .hint("give a folder that all machines have with --data DIR"))
-            }
-        }
     }
 }
 

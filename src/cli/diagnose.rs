@@ -82,7 +82,7 @@ pub fn diagnosed(
     let params: Params = report.param.iter().cloned().collect();
     check_params(&diagnoses, &params)?;
     let views = diagnosis_views(&context.registry)?;
-    let directories = context.directories(&traces)?;
+    let directories = context.directories_to_ask(&traces)?;
     let mut batch = Batch::new(context, &[], &params, report.profile_mode, &directories)
         .with_views(&views)
         .with_diagnoses(&diagnoses);

@@ -85,7 +85,7 @@ fn history(
     params: &Params,
     errors: &mut Vec<Error>,
 ) -> Result<History> {
-    let directories = context.directories_for(&series.traces, files)?;
+    let directories = context.directories_to_ask(&series.traces)?;
     let mut batch = Batch::new(context, files, params, args.profile_mode, &directories);
     let asked = Asked { files, ..Asked::default() };
     let (mut members, mut results) = (Vec::new(), Vec::new());

@@ -192,7 +192,6 @@ pub(crate) fn prepare(context: &Context, command: &Command) -> Result<()> {
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Task(_) => Ok(()),
-        Command::Answer(_) => context.on_disk(),
         _ => context.store.sync(),
     }
 }

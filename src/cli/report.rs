@@ -60,7 +60,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<(), Errors> {
     let params: Params = args.param.iter().cloned().collect();
     check_params(&[&files[..], &diagnoses[..]].concat(), &params)?;
     let views = views(&context.registry, format)?;
-    let directories = context.directories(&traces)?;
+    let directories = context.directories_to_ask(&traces)?;
     let asked = Asked { files: &files, views: &views, diagnoses: &diagnoses };
     let mut batch = Batch::new(context, &files, &params, args.profile_mode, &directories)
         .with_views(&views)

@@ -105,7 +105,7 @@ pub fn compute<'c>(context: &'c Context, args: &MetricArgs) -> Result<Results<'c
         check_params(&files, &params)?;
     }
     let traces = traces(context, &args.trace, &args.reading)?;
-    let directories = context.directories_for(&traces, &files)?;
+    let directories = context.directories_to_ask(&traces)?;
     let cluster = args.engine.as_ref();
     let mut out = computed(context, files, &params, args.profile_mode, &directories, cluster)?;
     if !args.all {

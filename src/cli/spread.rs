@@ -35,14 +35,18 @@ const ROWS_OF_MB: u64 = 8_000;
 /// `usage` where nothing is to be kept, `engine-failed`, and faults of a trace as a whole.
 pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>) -> Result<()> {
     let Some(engine) = engine else { return Ok(()) };
-    context.on_disk()?;
     if context.global.no_cache {
         return Err(Error::new("usage", "--engine hands answers over as they are kept")
             .hint("leave --no-cache out; `ccl-sql remove` or a new ingest forgets them"));
     }
-    let Some(data) = absolute(&context.store.path).to_str().map(str::to_owned) else {
+    let data = match &context.store.mirror {
+        Some(_) => context.store.given().to_owned(),
+        None => absolute(&context.store.path),
+    };
+    let Some(data) = data.to_str().map(str::to_owned) else {
         return Err(Error::new("usage", "a data directory that is no UTF-8 cannot be handed over"));
     };
+    batch.bring_kept()?;
     let mut asked = Vec::new();
     for directory in batch.directories() {
         let (manifest, files) = batch.lacking(directory)?;
@@ -69,7 +73,8 @@ pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>)
             parts.push(Part { size, memory_mb: LEAST_MB + rows / ROWS_OF_MB, words });
         }
     }
-    run_all(context, engine, "answer", &parts)
+    run_all(context, engine, "answer", &parts)?;
+    batch.bring_kept()
 }
 
 /// A trace, and what is not answered of it yet.
@@ -128,10 +133,11 @@ fn partials(
     Ok(())
 }
 
-/// Computes answers, and keeps them: one of the parts.
+/// Computes answers, and keeps them: one of the parts. Machines that share no disk take over what
+/// others have kept, and hand on what is new.
 ///
 /// # Errors
-/// `usage` for a file that there is not; those of the trace.
+/// `usage` for a file that there is not; those of the trace, and of the store.
 pub fn answer(context: &Context, args: &AnswerArgs) -> Result<(), Errors> {
     let registry = &context.registry;
     let (mut metrics, mut views, mut diagnoses) = (Vec::new(), Vec::new(), Vec::new());
@@ -147,15 +153,18 @@ pub fn answer(context: &Context, args: &AnswerArgs) -> Result<(), Errors> {
         }
     }
     let params: Params = args.param.iter().cloned().collect();
-    let directories = context.directories(std::slice::from_ref(&args.trace))?;
+    let directories = context.directories_to_ask(std::slice::from_ref(&args.trace))?;
     let mut batch = Batch::new(context, &metrics, &params, args.profile_mode, &directories)
         .with_views(&views)
         .with_diagnoses(&diagnoses);
+    batch.bring_kept()?;
     for directory in &directories {
+        let (_, new) = batch.lacking(directory)?;
         match args.share {
             Some(share) => batch.keep_share(directory, args.level, share)?,
             None => batch.trace(directory).map(|_| ())?,
         }
+        batch.send_kept(directory, &new)?;
     }
     Ok(())
 }

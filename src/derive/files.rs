@@ -8,7 +8,7 @@ use duckdb::Connection;
 use crate::error::{Result, io};
 use crate::registry::header::Header;
 use crate::schema::{self, TABLES, Table};
-use crate::spool::parquet::ranks;
+use crate::spool::parquet::rows_and_ranks;
 use crate::sql_text::{sql_name, sql_string};
 
 /// Options of `COPY` for derived tables.
@@ -72,7 +72,7 @@ impl RankFiles {
         let mut out = BTreeMap::new();
         for table in TABLES.iter().filter(several).filter(has_ranks) {
             let files = schema::files(directory, table).into_iter();
-            let files = files.map(|file| ranks(&file).map(|of| (file, of)));
+            let files = files.map(|file| rows_and_ranks(&file).map(|(_, ranks)| (file, ranks)));
             out.insert(table.name, files.collect::<Result<_>>()?);
         }
         Ok(Self(out))

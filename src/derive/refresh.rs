@@ -55,7 +55,7 @@ impl Derive<'_> {
             drop(turn);
             return self.refresh(store, directory, Manifest::read(directory)?);
         }
-        store.publish(&copy, &manifest.trace)?;
+        store.publish(&copy, &manifest.trace, &[])?;
         Ok(manifest)
     }
 }

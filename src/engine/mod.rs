@@ -36,6 +36,7 @@ use self::interrupt::Interrupt;
 use self::lacking::without_files;
 pub use self::partials::Share;
 use self::partials::folder as partials_of;
+pub use self::parts::Tables;
 use self::parts::{EVENTS_AT_A_TIME, Partial};
 pub use self::probe::lint_probe;
 use self::tables::empty_table;
@@ -46,7 +47,7 @@ use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
 use crate::sql_text::{sql_name, sql_path, sql_string};
 use crate::store::held::hold;
-use crate::store::manifest::{Manifest, identity, stamp};
+use crate::store::manifest::{Away, Manifest, PARTIAL, identity, stamp};
 use crate::store::scratch::Scratch;
 
 /// A connection whose tables hold some traces.
@@ -72,6 +73,8 @@ pub struct Engine<'r> {
     interrupt: Interrupt,
     /// Longest that a statement may take.
     timeout: Option<Duration>,
+    /// The ranks of which some tables have rows, where those of others are in an object store.
+    own: Option<Own>,
     /// The traces whose tables were made, as they were then: where, and of which identity.
     held: RefCell<BTreeMap<PathBuf, Held>>,
     /// The folder for rows that queries cannot hold in memory, and for the traces that are held;
@@ -86,6 +89,31 @@ struct Held {
     identity: Option<(u64, u64)>,
     /// The stamp of its manifest, where it was asked for.
     stamp: Option<String>,
+    /// Its files that are in an object store alone.
+    away: Vec<Away>,
+}
+
+/// A share of the ranks of a trace, of which some tables have the files here.
+#[derive(Debug, Clone)]
+pub struct Own {
+    /// The share.
+    pub share: Share,
+    /// Its least and its greatest rank.
+    pub ranks: (i64, i64),
+    /// The tables that lack files of other ranks.
+    pub tables: BTreeSet<String>,
+}
+
+impl Own {
+    /// Whether some ranks, from the first to the last, are of the share.
+    fn has(&self, (first, last): (i64, i64)) -> bool {
+        self.ranks.0 <= first && last <= self.ranks.1
+    }
+
+    /// Whether a file of a table is of no use for the share.
+    fn spares(&self, table: &str, file: &Away) -> bool {
+        self.tables.contains(table) && !file.overlaps(self.ranks)
+    }
 }
 
 /// A trace whose rows the tables hold.
@@ -164,6 +192,7 @@ impl<'r> Engine<'r> {
             locked: Cell::new(false),
             interrupt: settings.interrupt.clone(),
             timeout: settings.timeout,
+            own: None,
             held: RefCell::default(),
             scratch,
         })
@@ -192,6 +221,7 @@ impl<'r> Engine<'r> {
             locked: self.locked.clone(),
             interrupt: self.interrupt.clone(),
             timeout: self.timeout,
+            own: self.own.clone(),
             held: self.held.clone(),
             scratch: self.scratch.clone(),
         })
@@ -204,6 +234,12 @@ impl<'r> Engine<'r> {
     pub fn keeping(self, files: &[&SqlFile]) -> Self {
         let (shared, partial) = (shared(self.registry, files), Partial::of(self.registry, files));
         Self { shared, partial, ..self }
+    }
+
+    /// With the rows of a share of the ranks alone, of some tables: nothing is computed of others.
+    #[must_use]
+    pub fn of_share(self, own: Option<Own>) -> Self {
+        Self { own, ..self }
     }
 
     /// How often all parts of a large trace are gone through for `files`, each time for what reads
@@ -256,11 +292,15 @@ impl<'r> Engine<'r> {
             return held.path.clone();
         }
         let now = identity(directory);
+        // What is fetched meanwhile counts as away: the next one who asks has it.
+        let is_partial = directory.join(PARTIAL).exists();
         let parent = self.scratch.as_ref().map(|scratch| scratch.path.join(HELD));
         let held = parent.and_then(|parent| hold(directory, &parent));
         let (path, identity) =
             held.map_or_else(|| (directory.to_owned(), now), |(path, of)| (path, Some(of)));
-        let held = Held { path: path.clone(), identity, stamp: None };
+        let manifest = is_partial.then(|| Manifest::parse(&path).ok()).flatten();
+        let away = manifest.map(|manifest| manifest.away(&path)).unwrap_or_default();
+        let held = Held { path: path.clone(), identity, stamp: None, away };
         self.held.borrow_mut().insert(directory.to_owned(), held);
         path
     }
@@ -446,6 +486,14 @@ impl<'r> Engine<'r> {
         let shown = self.shown.borrow();
         let files: Vec<PathBuf> =
             shown.iter().flat_map(|s| schema::files(&self.held(&s.directory), table)).collect();
+        for s in shown.iter() {
+            let (all, own) = (self.held.borrow(), self.own.as_ref());
+            let mut away = all.get(&s.directory).into_iter().flat_map(|held| &held.away);
+            let is_needed = |file: &&Away| own.is_none_or(|own| !own.spares(table.name, file));
+            if away.any(|file| file.table() == table.name && is_needed(&file)) {
+                return Err(table_away(table.name));
+            }
+        }
         let mut query = select(table, &files);
         // Rows of memory snapshots stand beside those of any profiler.
         if table.columns.iter().any(|c| c.name == "source") && !table.name.starts_with("memory_") {
@@ -550,6 +598,12 @@ impl<'r> Engine<'r> {
         self.locked.set(true);
         Ok(())
     }
+}
+
+/// The fault of a question that needs a table whose files are in an object store alone.
+fn table_away(what: &str) -> Error {
+    Error::new("table-away", format!("files of {what} are in the object store, and not here"))
+        .hint("try again")
 }
 
 /// The tables and views that at least two files need: two of `files`, or of the views that these

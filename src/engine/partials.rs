@@ -16,9 +16,8 @@ use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::sql_text::{sql_name, sql_path, sql_string};
 use crate::store::aside;
+use crate::store::shared::PARTIALS;
 
-/// The folder in the directory of a trace.
-const FOLDER: &str = ".partials";
 /// The beginning of the names of files that are being written.
 const ASIDE: &str = ".aside-";
 /// The type that stands for whole numbers of 128 bits, which Parquet lacks.
@@ -41,7 +40,7 @@ impl Share {
     pub(super) const ALL: Self = Self { place: 0, of: 1 };
 
     /// The places of its ranks among all.
-    pub(super) fn of_many(self, ranks: usize) -> Range<usize> {
+    pub fn of_many(self, ranks: usize) -> Range<usize> {
         let until = |place: usize| {
             let before = (ranks as u128 * place as u128).div_ceil(self.of.max(1) as u128);
             usize::try_from(before).map_or(ranks, |before| before.min(ranks))
@@ -103,7 +102,7 @@ impl Kept {
 pub(super) fn folder(data: &Path, directory: &Path) -> PathBuf {
     // What is held of a trace has its name, and what is kept lies beside the trace itself.
     let named = directory.file_name().map(|name| data.join(name)).filter(|place| place.is_dir());
-    named.unwrap_or_else(|| directory.to_owned()).join(FOLDER)
+    named.unwrap_or_else(|| directory.to_owned()).join(PARTIALS)
 }
 
 impl Engine<'_> {

@@ -13,9 +13,9 @@ use std::thread::scope;
 
 use duckdb::Connection;
 
-use crate::engine::Engine;
 use crate::engine::admit::explained;
 use crate::engine::partials::Share;
+use crate::engine::{Engine, table_away};
 use crate::error::Result;
 use crate::pool::lock;
 use crate::registry::{Registry, SqlFile};
@@ -27,6 +27,8 @@ pub(super) const EVENTS_AT_A_TIME: i64 = 100_000;
 const MOST_SIDE_BY_SIDE: usize = 8;
 /// Tables of few rows that say something of all ranks: these are read whole.
 const WHOLE: [&str; 3] = ["metadata", "ranks", "steps"];
+/// The tables that say which ranks are looked at together.
+const OF_PARTS: [&str; 2] = ["ranks", "device_events"];
 
 /// The views of some files that are computed in parts.
 #[derive(Debug, Clone, Default)]
@@ -97,6 +99,58 @@ impl Partial {
     /// The level of a view that is computed in parts.
     pub(super) fn level(&self, name: &str) -> Option<usize> {
         self.levels.get(name).copied()
+    }
+}
+
+/// The tables that are read of a trace, where it lies elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct Tables<'r> {
+    /// Those that are read whole.
+    pub whole: BTreeSet<&'r str>,
+    /// Those of which the rows of some ranks suffice.
+    pub own: BTreeSet<&'r str>,
+}
+
+impl<'r> Tables<'r> {
+    /// What files read. Where `is_kept` says so, the rows of views that are computed in parts are
+    /// kept, and need no table.
+    pub fn of(registry: &'r Registry, files: &[&'r SqlFile], is_kept: bool) -> Self {
+        let partial = if is_kept { Partial::of(registry, files) } else { Partial::default() };
+        let views = files.iter().map(|file| file.header.name.as_str());
+        let views = views.filter(|name| registry.view(name).is_some());
+        let inputs = files.iter().flat_map(|file| file.header.inputs());
+        let is_there = |name: &str| partial.level(name).is_some();
+        let mut whole = registry.tables_below(views.chain(inputs), is_there);
+        if !is_kept {
+            whole.extend(OF_PARTS);
+        }
+        Self { whole, own: BTreeSet::new() }
+    }
+
+    /// What the rows of a share of the ranks are computed of, for the views in parts on a level of
+    /// `files`, where those on lower levels are kept.
+    pub fn of_share(registry: &'r Registry, files: &[&'r SqlFile], level: usize) -> Self {
+        let partial = Partial::of(registry, files);
+        let is_there = |name: &str| partial.level(name).is_some_and(|of| of < level);
+        let on_level = partial.levels.iter().filter(|(_, of)| **of == level);
+        let names = on_level.filter_map(|(name, _)| registry.view(name));
+        let mut left: Vec<&str> = names.map(|view| view.header.name.as_str()).collect();
+        let (mut seen, mut crossing) = (BTreeSet::new(), Vec::new());
+        let mut own = BTreeSet::from(OF_PARTS);
+        while let Some(name) = left.pop() {
+            if !seen.insert(name) || is_there(name) {
+                continue;
+            }
+            match registry.view(name) {
+                Some(view) if is_by_rank(view) => left.extend(view.header.inputs()),
+                Some(_) => crossing.push(name),
+                None => _ = own.insert(name),
+            }
+        }
+        let mut whole = registry.tables_below(crossing, is_there);
+        whole.extend(WHOLE);
+        own.retain(|name| !whole.contains(name));
+        Self { whole, own }
     }
 }
 
@@ -216,8 +270,16 @@ impl<'r> Engine<'r> {
         if views.is_empty() {
             return Ok(Vec::new());
         }
+        if self.own.as_ref().is_some_and(|own| own.share != share) {
+            return Err(table_away("other ranks"));
+        }
         let plan = self.plan(views)?;
         let parts = self.parts(share)?;
+        if let Some(own) = &self.own
+            && !parts.iter().all(|part| part.ranks.is_some_and(|ranks| own.has(ranks)))
+        {
+            return Err(table_away("other ranks"));
+        }
         let setting = "SELECT current_setting('threads')";
         let threads: usize = self.connection.query_row(setting, [], |row| row.get(0))?;
         let side_by_side = threads.min(parts.len()).clamp(1, MOST_SIDE_BY_SIDE);

@@ -25,7 +25,7 @@ use crate::readers::log::{Log, Severity};
 use crate::schema::SCHEMA_VERSION;
 use crate::schema::source::Source;
 use crate::store::Store;
-use crate::store::files::count_rows;
+use crate::store::files::{RemoteFile, count_rows};
 use crate::store::manifest::{Manifest, Stored};
 use crate::store::names::Wish;
 
@@ -170,19 +170,20 @@ pub(crate) trait Hands: Sync {
         0.0
     }
 
-    /// Makes tables of a trace; whether it has all of them now, and lacks its manifest alone.
-    fn tables(&self, making: Making<'_>) -> Result<bool>;
+    /// Makes tables of a trace. Where it has all of them now, and lacks its manifest alone: those
+    /// of its files that lie elsewhere in the object store.
+    fn tables(&self, making: Making<'_>) -> Result<Option<Vec<RemoteFile>>>;
 }
 
 /// One process, which makes everything.
 pub(crate) struct Alone;
 
 impl Hands for Alone {
-    fn tables(&self, mut making: Making<'_>) -> Result<bool> {
+    fn tables(&self, mut making: Making<'_>) -> Result<Option<Vec<RemoteFile>>> {
         let blocks = making.blocks();
         making.assemble(&blocks, |_| true)?;
         making.derive.derive(&making.to_derive(), &making.counts())?;
-        Ok(true)
+        Ok(Some(Vec::new()))
     }
 }
 
@@ -279,7 +280,7 @@ impl Maker<'_> {
         let changed = members.iter().filter(is_new).filter_map(|m| m.rank).collect();
         let directory = self.work.join(format!("made-{}", trace.index)).join("trace=made");
         std::fs::create_dir_all(&directory).map_err(|e| io(&directory, &e))?;
-        let is_complete = self.hands.tables(Making {
+        let made = self.hands.tables(Making {
             key: format!("{}-{}", self.number, trace.index),
             directory: &directory,
             work: self.work,
@@ -296,10 +297,9 @@ impl Maker<'_> {
             watcher: &self.job.options.watcher,
             threads: self.job.options.threads(),
         })?;
-        if !is_complete {
-            return Ok(None);
-        }
-        let name = self.publish(trace, &directory, files, names, &mut log, outcome)?;
+        let Some(elsewhere) = made else { return Ok(None) };
+        let tables = (&*directory, elsewhere);
+        let name = self.publish(trace, tables, files, names, &mut log, outcome)?;
         Ok(Some(summary(name, trace, &files.files, &log)))
     }
 
@@ -307,7 +307,7 @@ impl Maker<'_> {
     fn publish(
         &self,
         trace: &Trace<'_>,
-        directory: &Path,
+        (directory, mut elsewhere): (&Path, Vec<RemoteFile>),
         files: &JobFiles,
         names: &mut Names,
         log: &mut Log,
@@ -326,8 +326,10 @@ impl Maker<'_> {
         if log.findings.len() > said {
             assemble::findings(directory, &files.files, trace.members, log)?;
         }
+        // What was made anew stands for what lies elsewhere.
+        elsewhere.retain(|file| !directory.join(&file.name).exists());
         self.manifest(&name, trace, directory, files, log)?.write(directory)?;
-        self.store.publish(directory, &name)?;
+        self.store.publish(directory, &name, &elsewhere)?;
         drop(turn);
         names.given.insert(name.clone());
         Ok(name)
@@ -419,6 +421,7 @@ impl Maker<'_> {
             findings,
             derived_sha256: self.derive.sha256(),
             files: BTreeMap::new(),
+            spans: BTreeMap::new(),
             at: None,
         })
     }

@@ -286,13 +286,17 @@ impl Registry {
         self.views.get(name)
     }
 
-    /// The tables that files read, also through views; what is looked at in parts, rank by rank,
-    /// reads two more.
-    pub fn tables_below<'r>(&'r self, files: &[&'r SqlFile]) -> BTreeSet<&'r str> {
-        let (mut seen, mut tables) = (BTreeSet::new(), BTreeSet::from(["ranks", "device_events"]));
-        let mut left: Vec<&str> = files.iter().flat_map(|file| file.header.inputs()).collect();
+    /// The tables behind some names of tables and views. What views read is not looked at of those
+    /// that are `there`.
+    pub fn tables_below<'r>(
+        &'r self,
+        names: impl IntoIterator<Item = &'r str>,
+        there: impl Fn(&str) -> bool,
+    ) -> BTreeSet<&'r str> {
+        let (mut seen, mut tables) = (BTreeSet::new(), BTreeSet::new());
+        let mut left: Vec<&str> = names.into_iter().collect();
         while let Some(name) = left.pop() {
-            if !seen.insert(name) {
+            if !seen.insert(name) || there(name) {
                 continue;
             }
             match self.view(name) {
@@ -413,6 +417,79 @@ mod tests {
     fn layout_and_comments_do_not_count() {
         assert_eq!(plain("SELECT  1 -- one\n  AS x"), "SELECT 1 AS x");
         assert_eq!(plain("SELECT '--  a'"), "SELECT '--  a'");
+        assert_eq!(plain("SELECT 'a  b'  AS \"c  d\"  -- e"), "SELECT 'a  b' AS \"c  d\"");
+        assert_eq!(plain("a -- b\n-- c\n d"), "a d");
+        assert_eq!(plain("a-- b\nc - d"), "a c - d");
+    }
+
+    #[test]
+    fn a_query_begins_after_the_header() {
+        let text = "-- @view v\n-- @summary S.\nSELECT 1\n-- no header\n";
+        let file = SqlFile::read("views/v.sql".to_owned(), text.to_owned()).expect("a file");
+        assert_eq!(file.query(), "SELECT 1\n-- no header");
+        assert_eq!((file.folder(), file.id().as_str()), ("views", "v@1"));
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let add = |texts: &[&str]| -> Result<(), String> {
+            let mut registry = Registry::default();
+            for (place, text) in texts.iter().enumerate() {
+                let file = SqlFile::read(format!("{place}.sql"), (*text).to_owned());
+                registry.add(file.expect("a file")).map_err(|e| e.place.unwrap_or_default())?;
+            }
+            Ok(())
+        };
+        let metric = |name: &str, version: u32, alias: &str| {
+            let alias =
+                if alias.is_empty() { String::new() } else { format!("-- @alias {alias}\n") };
+            format!(
+                "-- @metric {name}\n-- @version {version}\n-- @area a\n-- @summary S.\n\
+                 -- @grain trace\n-- @value {name}\n-- @column {name} DOUBLE value -  | X.\n\
+                 -- @source here\n{alias}SELECT 1\n"
+            )
+        };
+        let diagnosis = |version: u32| {
+            format!(
+                "-- @diagnosis d\n-- @version {version}\n-- @summary S.\n-- @gain 1\n-- @shown x\n\
+                 -- @source here\nSELECT 1\n"
+            )
+        };
+        let (view, derived) =
+            ("-- @view v\n-- @summary S.\nSELECT 1\n", "-- @derived v\n-- @summary S.\nSELECT 1\n");
+        let taken = |by: &str| Err(by.to_owned());
+        assert_eq!(add(&[&metric("m", 1, ""), &metric("m", 2, ""), &metric("n", 1, "")]), Ok(()));
+        assert_eq!(add(&[&metric("m", 1, ""), &metric("m", 1, "")]), taken("1.sql and 0.sql"));
+        // Two versions of a metric may have one alias.
+        assert_eq!(add(&[&metric("m", 1, "k"), &metric("m", 2, "k")]), Ok(()));
+        let alias = add(&[&metric("m", 1, "k"), &metric("n", 1, "k")]);
+        assert_eq!(alias, taken("1.sql and the alias of m"));
+        let alias = add(&[&metric("m", 1, "k"), &metric("k", 1, "")]);
+        assert_eq!(alias, taken("1.sql and the alias of m"));
+        assert_eq!(add(&[&metric("k", 1, ""), &metric("m", 1, "k")]), taken("1.sql and k"));
+        assert_eq!(add(&[&diagnosis(1), &diagnosis(2)]), Ok(()));
+        assert_eq!(add(&[&diagnosis(1), &diagnosis(1)]), taken("1.sql and 0.sql"));
+        assert_eq!(add(&[view, derived]), taken("1.sql and 0.sql"));
+        let file = SqlFile::read("d.sql".to_owned(), derived.to_owned()).expect("a file");
+        let error = Registry::default().add(SqlFile { of_user: true, ..file });
+        assert_eq!(error.map_err(|e| e.code), Err("sql-file"));
+    }
+
+    #[test]
+    fn the_latest_version_is_the_metric() {
+        let mut registry = Registry::default();
+        for version in [1, 2, 3] {
+            let text = format!(
+                "-- @diagnosis d\n-- @version {version}\n-- @summary S.\n-- @gain 1\n-- @shown x\n\
+                 -- @source here\nSELECT 1\n"
+            );
+            let file = SqlFile::read("d.sql".to_owned(), text).expect("a file");
+            registry.add(file).expect("another version");
+        }
+        assert_eq!(registry.diagnosis("d").map(SqlFile::id).as_deref(), Some("d@3"));
+        let of = |files: Vec<&SqlFile>| files.iter().map(|f| f.header.version).collect::<Vec<_>>();
+        assert_eq!(of(registry.versions("d")), [1, 2, 3]);
+        assert_eq!(of(registry.diagnoses().collect()), [3]);
     }
 
     #[test]
@@ -422,6 +499,8 @@ mod tests {
         let at = |name| order.iter().position(|n| *n == name).expect("it is there");
         assert!(at("_collective_events") < at("process_groups"));
         assert!(at("_call_places") < at("_calls") && at("_calls") < at("collectives"));
+        let names: BTreeSet<&str> = order.iter().copied().collect();
+        assert_eq!(names.len(), order.len(), "each comes once");
     }
 
     #[test]
@@ -429,8 +508,9 @@ mod tests {
         let text = |lowest: &str, own: &str| {
             let mut registry = Registry::default();
             let files = [
-                ("-- @view a\n-- @summary A.\n", lowest),
-                ("-- @view b\n-- @summary B.\n-- @requires a\n", "SELECT * FROM a"),
+                // Named against their order: who is read is not known before.
+                ("-- @view z\n-- @summary A.\n", lowest),
+                ("-- @view b\n-- @summary B.\n-- @requires z\n", "SELECT * FROM z"),
                 ("-- @view c\n-- @summary C.\n-- @requires b\n", own),
             ];
             for (header, query) in files {

@@ -67,6 +67,10 @@ pub(crate) fn send(_: &Path, to: &Path) -> Result<()> {
     refused(to)
 }
 
+pub(crate) fn copy(_: &Path, to: &Path) -> Result<()> {
+    refused(to)
+}
+
 pub(crate) fn remove(paths: &[PathBuf]) -> Result<()> {
     paths.first().map_or(Ok(()), |path| refused(path))
 }

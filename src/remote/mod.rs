@@ -35,14 +35,14 @@ mod write;
 pub(crate) use self::listing::{below, entries, forget, stat};
 #[cfg(not(feature = "object-stores"))]
 pub(crate) use self::missing::{
-    Stream, below, entries, fault_of, first_bytes, forget, open, put, ready, remove, send, sha256,
-    stat,
+    Stream, below, copy, entries, fault_of, first_bytes, forget, open, put, ready, remove, send,
+    sha256, stat,
 };
 #[cfg(feature = "object-stores")]
 pub(crate) use self::stream::{Stream, fault_of, first_bytes, open, sha256};
-pub(crate) use self::url::{checked, is_url};
+pub(crate) use self::url::{checked, is_one_bucket, is_url};
 #[cfg(feature = "object-stores")]
-pub(crate) use self::write::{put, remove, send};
+pub(crate) use self::write::{copy, put, remove, send};
 
 /// Whether stores can be asked; nothing is asked yet.
 #[cfg(feature = "object-stores")]

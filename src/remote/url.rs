@@ -62,6 +62,12 @@ pub(super) fn parts(path: &Path) -> Option<(&str, &str, &str)> {
     Some((scheme, bucket, key))
 }
 
+/// Whether two paths lie in one bucket, which can copy the one to the other.
+pub(crate) fn is_one_bucket(one: &Path, other: &Path) -> bool {
+    let bucket = |path| parts(path).map(|(scheme, bucket, _)| (scheme, bucket));
+    bucket(one).is_some_and(|of_one| Some(of_one) == bucket(other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

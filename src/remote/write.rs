@@ -73,6 +73,17 @@ pub(crate) fn send(file: &Path, to: &Path) -> Result<()> {
     sent
 }
 
+/// Copies an object inside of its store, which moves no bytes through this machine.
+///
+/// # Errors
+/// `io` when the store does not answer, or refuses.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+    let (bucket, source) = client::bucket(from)?;
+    let (_, key) = client::bucket(to)?;
+    forget_one(to);
+    client::wait(bucket.objects.copy(&source, &key))?.map_err(|said| unwritable(to, &said))
+}
+
 /// Removes objects. What is not there is removed.
 ///
 /// # Errors

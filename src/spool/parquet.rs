@@ -347,13 +347,14 @@ pub fn count_rows(path: &Path) -> Result<u64> {
     Ok(u64::try_from(footer(path)?.file_metadata().num_rows()).unwrap_or(0))
 }
 
-/// The least and the greatest rank in a file of a table, from its footer. None where that does not
-/// say it, or some rows are of no rank.
+/// Rows of a file of a table, and the least and the greatest rank in it, from its footer. None
+/// where that does not say it, or some rows are of no rank.
 ///
 /// # Errors
 /// `io` when it cannot be read.
-pub fn ranks(path: &Path) -> Result<Option<(i64, i64)>> {
+pub fn rows_and_ranks(path: &Path) -> Result<(u64, Option<(i64, i64)>)> {
     let footer = footer(path)?;
+    let rows = u64::try_from(footer.file_metadata().num_rows()).unwrap_or(0);
     let of_group = |group: &RowGroupMetaData| {
         let is_rank = |column: &&ColumnChunkMetaData| column.column_path().string() == "rank";
         match group.columns().iter().find(is_rank)?.statistics()? {
@@ -365,7 +366,8 @@ pub fn ranks(path: &Path) -> Result<Option<(i64, i64)>> {
     };
     let groups = footer.row_groups().iter().map(of_group);
     let all: Option<Vec<(i64, i64)>> = groups.collect();
-    Ok(all.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))))
+    let span = all.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))));
+    Ok((rows, span))
 }
 
 fn footer(path: &Path) -> Result<ParquetMetaData> {

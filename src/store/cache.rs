@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::store::aside;
 
 /// Name of the file in the directory of a trace, and in that of all traces.
-const FILE: &str = ".answers";
+pub(super) const FILE: &str = ".answers";
 
 /// Most bytes of an answer, and of a file; of more, the oldest answers go.
 const MOST_ANSWER: usize = 16 << 20;
-const MOST_FILE: usize = 64 << 20;
+pub(super) const MOST_FILE: usize = 64 << 20;
 
 /// Digits of a key.
 const DIGITS: usize = 64;
@@ -62,6 +62,25 @@ impl Cache {
         if self.path.is_some() && fits {
             self.added.push((key, answer));
         }
+    }
+
+    /// Keeps the answers out of a text of another machine, where there are none.
+    pub fn take_over(&mut self, text: &str) {
+        if !text.starts_with(&self.head) {
+            return;
+        }
+        let new: Vec<(String, String)> = lines(text, &self.head)
+            .filter(|(key, _)| !self.places.contains_key(*key))
+            .map(|(key, at)| (key.to_owned(), text[at].to_owned()))
+            .collect();
+        new.into_iter().for_each(|(key, answer)| self.put(key, answer));
+    }
+
+    /// The answers under some keys, as a text for another machine; None where there are none.
+    pub fn text_of(&self, keys: &[String]) -> Option<String> {
+        let answer = |key: &String| Some((key.clone(), self.get(key)?.to_owned()));
+        let some: Vec<(String, String)> = keys.iter().filter_map(answer).collect();
+        (!some.is_empty()).then(|| merged("", &self.head, &some))
     }
 
     /// Writes what was added, if it can be.
@@ -152,6 +171,28 @@ mod tests {
         assert_eq!(Cache::open(folder.path(), "a").get(&key(2)), Some("3"));
         let names = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(names, 1, "nothing is left aside");
+    }
+
+    #[test]
+    fn another_machine_takes_answers_over() {
+        let (here, there) = (tempfile::tempdir(), tempfile::tempdir());
+        let (here, there) = (here.expect("a folder"), there.expect("a folder"));
+        let mut one = Cache::open(here.path(), "a");
+        (1..4).for_each(|n| one.put(key(n), n.to_string()));
+        one.save();
+        let one = Cache::open(here.path(), "a");
+        let text = one.text_of(&[key(1), key(2), key(9)]).expect("two answers");
+        assert_eq!(one.text_of(&[key(9)]), None);
+        let mut other = Cache::open(there.path(), "a");
+        other.put(key(2), "mine".to_owned());
+        other.save();
+        let mut other = Cache::open(there.path(), "a");
+        other.take_over(&text);
+        other.take_over(&text.replace("answers 1 a", "answers 1 b").replace(" 1\n", " 7\n"));
+        other.save();
+        let other = Cache::open(there.path(), "a");
+        let found = [1, 2, 3].map(|n| other.get(&key(n)));
+        assert_eq!(found, [Some("1"), Some("mine"), None]);
     }
 
     #[test]

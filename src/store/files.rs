@@ -1,11 +1,14 @@
 //! The files of a trace directory: linked, counted, and where those of a rank lie.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, io};
-use crate::schema::{self, TABLES};
+use crate::schema::{self, TABLES, Table};
 use crate::spool::parquet;
 
 /// A second name for a file, or a copy where links do not work.
@@ -42,6 +45,55 @@ pub(crate) fn link_tree(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a file of a table says of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Rows.
+    pub rows: u64,
+    /// The least and the greatest rank, where it holds some of the ranks.
+    pub span: Option<(i64, i64)>,
+}
+
+/// A file of a trace that lies elsewhere in the object store of the data directory: it is copied
+/// there, and never here.
+#[derive(Debug, Clone)]
+pub struct RemoteFile {
+    /// Its path in the directory of the trace.
+    pub name: String,
+    /// Where it lies.
+    pub from: PathBuf,
+    /// Bytes.
+    pub bytes: u64,
+    /// What it says of itself.
+    pub facts: Facts,
+}
+
+impl RemoteFile {
+    /// The table that it is a file of; None of steps on the way.
+    pub fn table(&self) -> Option<&'static Table> {
+        schema::table(self.name.split('/').next()?)
+    }
+}
+
+/// What the files of all tables in a trace directory say of themselves, by their paths in it.
+///
+/// # Errors
+/// `io` when a file cannot be read.
+pub fn facts(directory: &Path) -> Result<BTreeMap<String, Facts>> {
+    let mut out = BTreeMap::new();
+    for file in TABLES.iter().flat_map(|table| schema::files(directory, table)) {
+        let name = file.strip_prefix(directory).ok().and_then(Path::to_str);
+        let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+        let (rows, ranks) = parquet::rows_and_ranks(&file)?;
+        let span = match folder.and_then(|folder| folder.strip_prefix("rank=")) {
+            Some(rank) => rank.parse().ok().map(|rank| (rank, rank)),
+            None => ranks,
+        };
+        out.extend(name.map(|name| (name.to_owned(), Facts { rows, span })));
+    }
+    Ok(out)
 }
 
 /// Rows of every table in a trace directory, from the footers.

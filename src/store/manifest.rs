@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::input::place::stat;
 use crate::schema::source::Source;
 use crate::schema::{SCHEMA_VERSION, TABLES, files};
+use crate::store::files::RemoteFile;
 
 /// Options of a trace besides those that change the rows of a file ([`Asked`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,9 +139,33 @@ pub struct Manifest {
     /// with wrong numbers.
     #[serde(default)]
     pub files: BTreeMap<String, u64>,
+    /// The least and the greatest rank in files that hold some of the ranks, by their paths: a
+    /// machine fetches those of its own ranks. Of a data directory in an object store.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spans: BTreeMap<String, (i64, i64)>,
     /// The folder of the files beside the manifest in an object store; None on a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+}
+
+/// A file of a trace that is in an object store, and not here.
+#[derive(Debug, Clone)]
+pub struct Away {
+    name: String,
+    /// The least and the greatest rank in it, where it holds some of the ranks.
+    span: Option<(i64, i64)>,
+}
+
+impl Away {
+    /// The table that it is a file of.
+    pub fn table(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether it may have rows of some ranks, from the first to the last.
+    pub fn overlaps(&self, (first, last): (i64, i64)) -> bool {
+        self.span.is_none_or(|span| span.0 <= last && first <= span.1)
+    }
 }
 
 /// A path that is kept; see [`path_text`].
@@ -235,6 +260,17 @@ impl Manifest {
         })
     }
 
+    /// The files that it names, and the directory lacks.
+    pub fn away(&self, directory: &Path) -> Vec<Away> {
+        let lacks = self.files.keys().filter(|name| !directory.join(name).exists());
+        lacks.map(|name| self.file(name)).collect()
+    }
+
+    /// A file that it names.
+    pub(super) fn file(&self, name: &str) -> Away {
+        Away { name: name.to_owned(), span: self.spans.get(name).copied() }
+    }
+
     /// Whether its name comes from this path, as far as the manifest says it.
     pub fn is_labelled(&self, label: &Path) -> bool {
         self.label.as_ref().is_none_or(|own| own.0 == label)
@@ -278,6 +314,15 @@ impl Manifest {
             self.files.insert(name, stat(&file)?.0);
         }
         self.replace(directory, &directory.join(".manifest"))
+    }
+
+    /// Names files that lie elsewhere, beside those of the directory.
+    pub fn add(&mut self, elsewhere: &[RemoteFile]) {
+        for (file, table) in elsewhere.iter().filter_map(|file| Some((file, file.table()?))) {
+            *self.rows.entry(table.name.to_owned()).or_default() += file.facts.rows;
+            self.files.insert(file.name.clone(), file.bytes);
+            self.spans.extend(file.facts.span.map(|span| (file.name.clone(), span)));
+        }
     }
 
     /// Writes the manifest in the place of the one that is there, in one step: another name of the

@@ -15,6 +15,7 @@ pub(crate) mod names;
 pub(crate) mod objects;
 pub mod publish;
 pub mod scratch;
+pub mod shared;
 pub(crate) mod sync;
 pub mod workspace;
 

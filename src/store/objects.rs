@@ -18,7 +18,8 @@ use crate::pool::each;
 use crate::remote::{self, Found, Version, Writes};
 use crate::schema::TABLES;
 use crate::store::Store;
-use crate::store::manifest::{self, Manifest, PARTIAL};
+use crate::store::files::{Facts, RemoteFile, facts};
+use crate::store::manifest::{self, Away, Manifest, PARTIAL};
 use crate::store::mirror::Mirror;
 use crate::store::names::valid_name;
 use crate::store::workspace::RECORDS;
@@ -35,7 +36,9 @@ const MOST_MANIFEST: usize = 256 << 20;
 /// What stands in the place of a manifest that is none, or that names files outside of its trace.
 const UNUSABLE: &str = "the manifest in the object store cannot be used\n";
 /// Requests at a time.
-pub(crate) const AT_A_TIME: usize = 8;
+pub(crate) const AT_A_TIME: usize = 16;
+/// Copies inside of a store at a time: they cost this machine nothing.
+const COPIES_AT_A_TIME: usize = 32;
 /// Time in which a trace that was asked for keeps its files: another process may read them.
 const STAYS: Duration = Duration::from_secs(600);
 
@@ -69,6 +72,12 @@ impl Store {
     /// The same for people.
     pub fn shown(&self) -> String {
         self.given().display().to_string()
+    }
+
+    /// Whether files at a place can be copied into the data directory without passing through this
+    /// machine.
+    pub fn is_beside(&self, place: &Path) -> bool {
+        self.mirror.as_ref().is_some_and(|mirror| remote::is_one_bucket(&mirror.url, place))
     }
 
     /// The same as a folder alone: what is put there does not go to the store.
@@ -182,39 +191,56 @@ impl Store {
     /// # Errors
     /// Those of the store, and `io`.
     pub fn fetch(&self, traces: &[String]) -> Result<()> {
-        self.fetch_of(traces, None)
+        traces.iter().try_for_each(|trace| self.fetch_of(trace, None))
     }
 
-    /// Fetches the files of some tables of traces that are not here yet.
+    /// Fetches those files of a trace that are wanted, and not here yet.
     ///
     /// # Errors
     /// Those of the store, and `io`.
-    pub fn fetch_tables(&self, traces: &[String], tables: &BTreeSet<&str>) -> Result<()> {
-        self.fetch_of(traces, Some(tables))
+    pub fn fetch_some(
+        &self,
+        trace: &str,
+        is_wanted: &(dyn Fn(&Away) -> bool + Sync),
+    ) -> Result<()> {
+        self.fetch_of(trace, Some(is_wanted))
     }
 
-    fn fetch_of(&self, traces: &[String], tables: Option<&BTreeSet<&str>>) -> Result<()> {
-        let Some(mirror) = &self.mirror else { return Ok(()) };
-        for trace in traces {
+    fn fetch_of(&self, trace: &str, is_wanted: Option<IsWanted<'_>>) -> Result<()> {
+        if let Some(mirror) = &self.mirror {
             let directory = self.directory(trace);
-            complete(mirror, trace, &directory, tables)?;
+            complete(mirror, trace, &directory, is_wanted)?;
             // When it was asked for; that is a help and no more.
             let _ = std::fs::write(directory.join(USED), "");
         }
         Ok(())
     }
 
-    /// Sends a trace that is complete to the store: the files, and the manifest last.
+    /// Sends a trace that is complete to the store: the files, those that lie elsewhere in it too,
+    /// and the manifest last.
     ///
     /// # Errors
     /// `store-conflict` where another writer was first; those of the store, and `io`.
-    pub(super) fn upload(&self, directory: &Path, name: &str) -> Result<()> {
+    pub(super) fn upload(
+        &self,
+        directory: &Path,
+        name: &str,
+        elsewhere: &[RemoteFile],
+    ) -> Result<()> {
         let Some(mirror) = &self.mirror else { return Ok(()) };
         let mut manifest = Manifest::parse(directory)?;
         let at = format!("v={}-{}", &manifest.fingerprint()[..16], &once(name)[..8]);
         let to = mirror.folder(name).join(&at);
         manifest.at = Some(at);
+        let spans = |(name, facts): (String, Facts)| facts.span.map(|span| (name, span));
+        manifest.spans = facts(directory)?.into_iter().filter_map(spans).collect();
         send_folder(directory, &to)?;
+        each(COPIES_AT_A_TIME, elsewhere, |file| remote::copy(&file.from, &to.join(&file.name)))?;
+        if !elsewhere.is_empty() {
+            manifest.add(elsewhere);
+            let partial = directory.join(PARTIAL);
+            std::fs::write(&partial, "").map_err(|e| io(&partial, &e))?;
+        }
         manifest.replace(directory, &directory.join(".manifest"))?;
         let path = directory.join(manifest::FILE);
         let text = std::fs::read(&path).map_err(|e| io(&path, &e))?;
@@ -353,26 +379,26 @@ enum Change {
     To(Version, Option<Box<Manifest>>),
 }
 
-/// Fetches the files of a trace, or those of some tables, into its directory, where it lacks them.
+/// Which files are wanted.
+type IsWanted<'a> = &'a (dyn Fn(&Away) -> bool + Sync);
+
+/// Fetches the files of a trace, or some of them, into its directory, where it lacks them.
 fn complete(
     mirror: &Mirror,
     trace: &str,
     directory: &Path,
-    tables: Option<&BTreeSet<&str>>,
+    some: Option<IsWanted<'_>>,
 ) -> Result<()> {
     let partial = directory.join(PARTIAL);
     if !partial.exists() {
         return Ok(());
     }
     let manifest = Manifest::parse(directory)?;
-    let is_wanted = |file: &str| {
-        let table = file.split('/').next().unwrap_or_default();
-        tables.is_none_or(|tables| tables.contains(table))
-    };
+    let is_wanted = |file: &str| some.is_none_or(|is_wanted| is_wanted(&manifest.file(file)));
     let is_here = |(file, bytes): (&String, &u64)| {
         std::fs::metadata(directory.join(file)).is_ok_and(|here| here.len() == *bytes)
     };
-    if tables.is_some() && manifest.files.iter().filter(|(file, _)| is_wanted(file)).all(is_here) {
+    if some.is_some() && manifest.files.iter().filter(|(file, _)| is_wanted(file)).all(is_here) {
         return Ok(());
     }
     let from = mirror.folder(trace).join(manifest.at.as_deref().unwrap_or_default());
@@ -388,7 +414,7 @@ fn complete(
     each(AT_A_TIME, &files, |file| {
         fetch(&from.join(file), &directory.join(file), manifest.files.get(file).copied())
     })?;
-    if tables.is_some() {
+    if some.is_some() {
         return Ok(());
     }
     match std::fs::remove_file(&partial) {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result, io};
+use crate::store::files::RemoteFile;
 use crate::store::manifest::Manifest;
 use crate::store::workspace::BEFORE;
 use crate::store::{Store, absolute, sync};
@@ -50,7 +51,7 @@ impl Store {
         }
         self.synced(&[&self.path])?;
         // In a store the new name is another trace, and there before the old one is gone.
-        self.upload(&target, to)?;
+        self.upload(&target, to, &[])?;
         self.remove_there(from)
     }
 
@@ -68,12 +69,12 @@ impl Store {
     }
 
     /// Puts a finished directory in the place of its name: in the object store first, where the
-    /// data directory lies in one.
+    /// data directory lies in one, with those of its files that lie elsewhere there.
     ///
     /// # Errors
     /// `io`, `store-conflict`; then what was there before is still there.
-    pub fn publish(&self, directory: &Path, name: &str) -> Result<()> {
-        self.upload(directory, name)?;
+    pub fn publish(&self, directory: &Path, name: &str, elsewhere: &[RemoteFile]) -> Result<()> {
+        self.upload(directory, name, elsewhere)?;
         self.place(directory, name)
     }
 

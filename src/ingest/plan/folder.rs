@@ -5,7 +5,8 @@
 //! of a task one counts, and the files of the other go. A machine fetches what a task of its own
 //! needs into a folder that goes with the process.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -24,6 +25,31 @@ use crate::store::{Store, sync};
 const TASKS: &str = "done";
 /// The longest name of the folder of a task.
 const MOST_NAME: usize = 100;
+
+/// From so many tasks on, a listing of all costs fewer requests than one for each.
+const MANY: usize = 16;
+/// The largest file that stores copy in one request.
+const MOST_COPIED: u64 = 5_000_000_000;
+
+/// What becomes of a file of a task in a store.
+pub(super) enum Fate {
+    /// Nobody here wants it.
+    None,
+    /// It is fetched.
+    Brought,
+    /// It stays in the store, for now.
+    Left,
+}
+
+/// A file of a task that stays in the store.
+pub(super) struct Left {
+    /// Its path in the folder of the task.
+    pub(super) name: String,
+    /// Its URL.
+    pub(super) place: PathBuf,
+    /// Bytes.
+    pub(super) bytes: u64,
+}
 
 /// The folder of a plan.
 pub(super) struct Folder {
@@ -117,19 +143,53 @@ impl Folder {
         tasks: &[String],
         is_wanted: impl Fn(&str) -> bool + Sync,
     ) -> Result<Vec<PathBuf>> {
-        let folders: Vec<PathBuf> = tasks.iter().map(|task| self.here.join(task)).collect();
-        let Some(away) = &self.away else { return Ok(folders) };
-        let files = each(AT_A_TIME, tasks, |task| -> Result<Vec<(PathBuf, PathBuf)>> {
-            let (here, from) = (self.here.join(task), away.files_of(task)?);
-            std::fs::create_dir_all(&here).map_err(|e| io(&here, &e))?;
-            let names = away.names_below(&from)?;
-            let wanted = names.iter().filter(|name| is_wanted(name));
-            Ok(wanted.map(|name| (from.join(name), here.join(name))).collect())
+        let brought = self.sort(tasks, |name| match is_wanted(name) {
+            true => Fate::Brought,
+            false => Fate::None,
         })?;
+        Ok(brought.into_iter().map(|(folder, _)| folder).collect())
+    }
+
+    /// The same where some files stay in the store: with the name and the place of each of these.
+    /// On a disk all of them are there.
+    pub(super) fn sort(
+        &self,
+        tasks: &[String],
+        fate: impl Fn(&str) -> Fate + Sync,
+    ) -> Result<Vec<(PathBuf, Vec<Left>)>> {
+        let folders = tasks.iter().map(|task| self.here.join(task));
+        let Some(away) = &self.away else {
+            return Ok(folders.map(|folder| (folder, Vec::new())).collect());
+        };
+        let known = if tasks.len() < MANY { BTreeMap::new() } else { away.folders()? };
+        let files = each(AT_A_TIME, tasks, |task| -> Result<_> {
+            let from = match known.get(task).map(Vec::as_slice) {
+                Some([one]) => away.url.join(one),
+                _ => away.files_of(task)?,
+            };
+            let here = self.here.join(task);
+            std::fs::create_dir_all(&here).map_err(|e| io(&here, &e))?;
+            let (mut brought, mut left) = (Vec::new(), Vec::new());
+            for name in away.names_below(&from)? {
+                let place = from.join(&name);
+                match fate(&name) {
+                    Fate::None => {}
+                    Fate::Brought => brought.push((place, here.join(name))),
+                    Fate::Left => match remote::stat(&place).map_err(of_store)? {
+                        Some(Found::File(meta)) if meta.bytes <= MOST_COPIED => {
+                            left.push(Left { name, place, bytes: meta.bytes });
+                        }
+                        _ => brought.push((place, here.join(name))),
+                    },
+                }
+            }
+            Ok((brought, left))
+        })?;
+        let (brought, left): (Vec<_>, Vec<_>) = files.into_iter().unzip();
         // All together, so that few are open at a time.
-        let files: Vec<(PathBuf, PathBuf)> = files.into_iter().flatten().collect();
-        each(AT_A_TIME, &files, |(from, to)| fetch(from, to, None)).map_err(of_store)?;
-        Ok(folders)
+        let brought: Vec<(PathBuf, PathBuf)> = brought.into_iter().flatten().collect();
+        each(AT_A_TIME, &brought, |(from, to)| fetch(from, to, None)).map_err(of_store)?;
+        Ok(folders.zip(left).collect())
     }
 
     /// Gives the folder that a task worked in its name: the task is done. Where another of the same
@@ -217,6 +277,20 @@ impl Folder {
 }
 
 impl Away {
+    /// The folders of files by the task, from one listing of the plan. Where a task has one, that
+    /// is it, if the task is done; of several the object `done/<task>` names the one that counts.
+    fn folders(&self) -> Result<BTreeMap<String, Vec<String>>> {
+        remote::below(&self.url).map_err(of_store)?;
+        let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (folder, _) in remote::entries(&self.url).map_err(of_store)? {
+            let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            if let Some((task, _)) = name.rsplit_once('-').filter(|(_, digits)| is_digits(digits)) {
+                out.entry(task.to_owned()).or_default().push(name.to_owned());
+            }
+        }
+        Ok(out)
+    }
+
     /// The folder of the files of a task.
     fn files_of(&self, task: &str) -> Result<PathBuf> {
         let marker = self.url.join(TASKS).join(task);
@@ -224,9 +298,7 @@ impl Away {
         let name = String::from_utf8(name).unwrap_or_default();
         let digits = name.strip_prefix(task).and_then(|rest| rest.strip_prefix('-'));
         match digits {
-            Some(digits) if digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
-                Ok(self.url.join(name))
-            }
+            Some(digits) if is_digits(digits) => Ok(self.url.join(name)),
             _ => Err(Error::new("plan-invalid", "a file of the plan cannot be understood")
                 .at(marker.display().to_string())
                 .hint("remove the folder, and plan again")),
@@ -263,6 +335,11 @@ impl Away {
         }
         Ok(())
     }
+}
+
+/// Whether it is what stands behind the task in the name of a folder.
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 fn is_there(path: &Path) -> Result<bool> {

@@ -9,11 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, io};
 use crate::ingest::assemble::{self, Block, is_name};
 use crate::ingest::make::Making;
-use crate::ingest::plan::written::{JoinTask, Ranks, get, put};
+use crate::ingest::plan::written::{JoinTask, get, put};
 use crate::ingest::plan::{Plan, Step};
 use crate::ingest::records::{ReadFile, Record, Rows};
-use crate::schema;
-use crate::spool::parquet;
 
 /// What a block is made of.
 #[derive(Serialize, Deserialize)]
@@ -60,11 +58,13 @@ pub(super) fn note(
 }
 
 impl Plan {
-    /// Writes the files of a block into a folder. The inner fault is that of the writing.
+    /// Writes the files of a block into a folder. The inner fault is that of the writing. `rows` is
+    /// told the files that nothing reads when the task is done.
     pub(super) fn write_block(
         &self,
         task: &JoinTask,
         (into, work, threads): (&Path, &Path, usize),
+        rows: &mut Vec<PathBuf>,
     ) -> Result<Result<()>> {
         let name = format!("{}/{}", task.key, task.file);
         let laid_out = self.bring(Step::Layout, &[0], |file| file == name)?.remove(0);
@@ -85,23 +85,14 @@ impl Plan {
             ReadFile { record: of.record.clone(), rows, read_now: true }
         };
         let files: Vec<ReadFile> = files.iter().map(file).collect();
+        let spools = files.iter().filter_map(|file| match &file.rows {
+            Rows::Spool(spool) => std::fs::read_dir(spool).ok(),
+            Rows::Trace(_) => None,
+        });
+        let all = spools.flatten().flatten().map(|entry| entry.path());
+        rows.extend(all.filter(|file| file.extension().is_some_and(|e| e == "parquet")));
         Ok(assemble::write(into, (work, threads), &files, &[&block]))
     }
-}
-
-/// The ranks in the files of a trace, by their names, of those that hold some of the ranks.
-pub(super) fn ranks_of_files(directory: &Path) -> Result<Ranks> {
-    let mut out = Ranks::new();
-    for file in schema::TABLES.iter().flat_map(|table| schema::files(directory, table)) {
-        let name = file.strip_prefix(directory).ok().and_then(Path::to_str);
-        let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
-        let of = match folder.and_then(|folder| folder.strip_prefix("rank=")) {
-            Some(rank) => rank.parse().ok().map(|rank| (rank, rank)),
-            None => parquet::ranks(&file)?,
-        };
-        out.extend(name.map(str::to_owned).zip(of));
-    }
-    Ok(out)
 }
 
 fn invalid(why: &str, place: &Path) -> Error {

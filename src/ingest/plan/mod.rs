@@ -13,6 +13,7 @@
 //! is killed leaves nothing that counts, and two of the same do no harm. Where and when tasks run,
 //! and how often they are tried, is the business of whoever runs them.
 
+mod finish;
 mod folder;
 mod join;
 mod tasks;

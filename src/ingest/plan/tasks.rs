@@ -16,11 +16,11 @@ use crate::ingest::kept::All;
 use crate::ingest::known::Known;
 use crate::ingest::make::{Hands, Making};
 use crate::ingest::options::{Options, Outcome};
-use crate::ingest::plan::join::{note, ranks_of_files};
+use crate::ingest::plan::join::note;
 use crate::ingest::plan::written::{
-    DONE, JoinTask, LayoutDone, OUTCOME, PartTask, Ranks, ReadDone, ReadTask, TablesDone, get, put,
+    DONE, Files, JoinTask, LayoutDone, OUTCOME, PartTask, ReadDone, ReadTask, TablesDone, get, put,
 };
-use crate::ingest::plan::{BETWEEN, Plan, STAGES, Step, early, now_s, planned, reads};
+use crate::ingest::plan::{Plan, STAGES, Step, early, planned, reads};
 use crate::ingest::read::{Read, read_all};
 use crate::ingest::records::{self, ReadFile, Rows};
 use crate::ingest::{allow_files, ingest_jobs};
@@ -29,7 +29,7 @@ use crate::input::progress::Watcher;
 use crate::pool::lock;
 use crate::readers::contract::Kind;
 use crate::store::Store;
-use crate::store::files::link_tree;
+use crate::store::files::{RemoteFile, facts, link_tree};
 use crate::store::workspace;
 
 impl Plan {
@@ -125,11 +125,22 @@ impl Plan {
     fn join(&self, n: usize, threads: usize) -> Result<()> {
         let layout = self.laid_out()?;
         let task = layout.joins.get(n).ok_or_else(|| no_task(n, layout.joins.len()))?;
-        self.tables(Step::Join, n, |into, work| {
-            let written = self.write_block(task, (into, work, threads))?;
-            let is_away = self.folder.is_away();
-            Ok(written.and_then(|()| if is_away { ranks_of_files(into) } else { Ok(Ranks::new()) }))
-        })
+        let mut rows = Vec::new();
+        let joined = self.tables(Step::Join, n, |into, work| {
+            self.write_block(task, (into, work, threads), &mut rows)
+        });
+        match joined {
+            Ok(()) => {
+                // The last step would do it for all ranks.
+                rows.iter().for_each(|file| _ = std::fs::remove_file(file));
+                Ok(())
+            }
+            // Another of the same was first, and has removed what this one was about to read.
+            Err(_) if self.is_done(Step::Join, n)? => {
+                self.tables(Step::Join, n, |_, _| Err(early("it was done")))
+            }
+            failed => failed,
+        }
     }
 
     /// Makes the tables of a stage: of a part of the ranks of a trace, or of a trace.
@@ -139,14 +150,13 @@ impl Plan {
         let task = layout.task(step, n)?;
         self.tables(step, n, |into, work| {
             let gathered = self.gather(&layout, &task, stage, derive, &work.join(MADE))?;
-            let made = gathered.and_then(|directory| {
+            Ok(gathered.and_then(|directory| {
                 let what = ToDerive { directory: &directory, into, work, earlier: None };
                 match task.part {
                     Some(part) => derive.make_part(&what, stage, part),
                     None => derive.make_over_ranks(&what, stage, layout.part_of(task.key)?),
                 }
-            });
-            Ok(made.map(|()| Ranks::new()))
+            }))
         })
     }
 
@@ -156,7 +166,7 @@ impl Plan {
         &self,
         step: Step,
         n: usize,
-        make: impl FnOnce(&Path, &Path) -> Result<Result<Ranks>>,
+        make: impl FnOnce(&Path, &Path) -> Result<Result<()>>,
     ) -> Result<()> {
         if !self.is_done(step, n)? {
             let aside = Aside::new(self, step, n)?;
@@ -164,8 +174,10 @@ impl Plan {
             for folder in [&into, &work] {
                 std::fs::create_dir(folder).map_err(|e| io(folder, &e))?;
             }
-            let done = match make(&into, &work)? {
-                Ok(ranks) => TablesDone { ranks, failed: None },
+            let is_away = self.folder.is_away();
+            let files = || if is_away { facts(&into) } else { Ok(Files::new()) };
+            let done = match make(&into, &work)?.and_then(|()| files()) {
+                Ok(files) => TablesDone { files, failed: None },
                 Err(error) if may_pass(&error) => return Err(error),
                 Err(error) => TablesDone { failed: Some(error), ..TablesDone::default() },
             };
@@ -188,9 +200,9 @@ impl Plan {
     ) -> Result<Result<PathBuf>> {
         let reads = derive.reads(stage);
         let is_read = |name: &str| name.split('/').next().is_some_and(|name| reads.contains(name));
-        let is_near = |ranks: &Ranks, name: &str| {
-            let part = of.part.zip(ranks.get(name));
-            part.is_none_or(|(part, ranks)| part.overlaps(*ranks))
+        let is_near = |files: &Files, name: &str| {
+            let part = of.part.zip(files.get(name).and_then(|file| file.span));
+            part.is_none_or(|(part, span)| part.overlaps(span))
         };
         let made = format!("{}/{MADE}/", of.key);
         // Parts that were taken over lie there, each in files of its name.
@@ -200,11 +212,11 @@ impl Plan {
             .filter(|other| of.part.is_some_and(|part| !part.is_same(&other.part)))
             .map(|other| other.part.file())
             .collect();
-        let (none, ranks) = (Ranks::new(), layout.ranks.get(of.key));
+        let (none, files) = (Files::new(), layout.files.get(of.key));
         let is_wanted = |name: &str| {
             let is_others = name.rsplit('/').next().is_some_and(|file| others.contains(file));
             let name = name.strip_prefix(&made).filter(|_| !is_others);
-            name.is_some_and(|name| is_read(name) && is_near(ranks.unwrap_or(&none), name))
+            name.is_some_and(|name| is_read(name) && is_near(files.unwrap_or(&none), name))
         };
         let laid_out = self.bring(Step::Layout, &[0], is_wanted)?.remove(0);
         let mut folders = vec![laid_out.join(of.key).join(MADE)];
@@ -222,17 +234,17 @@ impl Plan {
         }
         for (step, tasks) in before {
             self.need(step, &tasks)?;
-            let mut ranks = Ranks::new();
+            let mut files = Files::new();
             for folder in self.bring(step, &tasks, |name| name == DONE)? {
                 let done: TablesDone = get(&folder.join(DONE))?;
                 if let Some(error) = done.failed {
                     return Ok(Err(error));
                 }
-                ranks.extend(done.ranks);
+                files.extend(done.files);
             }
             let is_wanted = |name: &str| {
                 let name = name.strip_prefix(TABLES_BELOW);
-                name.is_some_and(|name| is_read(name) && is_near(&ranks, name))
+                name.is_some_and(|name| is_read(name) && is_near(&files, name))
             };
             let made = self.bring(step, &tasks, is_wanted)?;
             folders.extend(made.into_iter().map(|folder| folder.join(TABLES)));
@@ -246,63 +258,8 @@ impl Plan {
         Ok(Ok(into.to_owned()))
     }
 
-    /// Finishes the traces, and says what the ingest did.
-    fn finish(&self, options: &Options, derive: &Derive<'_>, store: &Store) -> Result<()> {
-        let layout = self.laid_out()?;
-        for step in BETWEEN {
-            self.all_done(step, layout.sizes(step).len())?;
-        }
-        // Two that finish at once would only do the same twice; the second waits for no other.
-        let here = &self.folder.here;
-        let _turn = workspace::lock(here, false)
-            .map_err(|e| io(here, &e))?
-            .ok_or_else(|| early("another process finishes this plan"))?;
-        let finish = Finish {
-            plan: self,
-            reads: Reads::of(self, is_record)?,
-            tables: self.bring(Step::Layout, &[0], |_| true)?.remove(0),
-            made: self.made(&layout, derive)?,
-            layout,
-        };
-        let outcome = self.jobs(options, derive, store, &finish)?;
-        if let Some(error) = outcome.errors.iter().find(|error| may_pass(error)) {
-            return Err(error.clone());
-        }
-        self.folder.put(OUTCOME, &outcome, self.is_durable())?;
-        self.folder.settle();
-        Ok(())
-    }
-
-    /// The folders of all tasks that made tables, by the trace, with what is kept of them or is
-    /// read by the last stage.
-    fn made(
-        &self,
-        layout: &LayoutDone,
-        derive: &Derive<'_>,
-    ) -> Result<BTreeMap<String, Vec<PathBuf>>> {
-        let reads = derive.reads(STAGES.len());
-        let mut out: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for step in BETWEEN {
-            let is_wanted = |name: &str| {
-                let table = name.strip_prefix(TABLES_BELOW).and_then(|name| name.split('/').next());
-                // Steps of the first stage are kept for the next ingest.
-                let is_kept = |name: &str| step == Step::Derive || !name.starts_with('_');
-                table.is_none_or(|name| is_kept(name) || reads.contains(name))
-            };
-            let keys: Vec<&str> = match step {
-                Step::Join => layout.joins.iter().map(|task| &*task.key).collect(),
-                step => layout.tasks(step).into_iter().map(|task| task.key).collect(),
-            };
-            let all: Vec<usize> = (0..keys.len()).collect();
-            for (key, folder) in keys.into_iter().zip(self.bring(step, &all, is_wanted)?) {
-                out.entry(key.to_owned()).or_default().push(folder);
-            }
-        }
-        Ok(out)
-    }
-
     /// Works on the jobs of the plan, once their files are what they were.
-    fn jobs(
+    pub(super) fn jobs(
         &self,
         options: &Options,
         derive: &Derive<'_>,
@@ -336,7 +293,7 @@ impl Plan {
     }
 
     /// Fails where a task of a step is open.
-    fn all_done(&self, step: Step, tasks: usize) -> Result<()> {
+    pub(super) fn all_done(&self, step: Step, tasks: usize) -> Result<()> {
         self.need(step, &(0..tasks).collect::<Vec<_>>())
     }
 
@@ -353,11 +310,11 @@ impl Plan {
 }
 
 /// Name of the folder with the tables that a task derives.
-const TABLES: &str = "tables";
+pub(super) const TABLES: &str = "tables";
 /// What the names of its files begin with.
-const TABLES_BELOW: &str = "tables/";
+pub(super) const TABLES_BELOW: &str = "tables/";
 /// Name of the directory of a trace that is laid out.
-const MADE: &str = "trace=made";
+pub(super) const MADE: &str = "trace=made";
 
 /// The folder that a task works in. When it is dropped before the task is done, it goes.
 struct Aside<'a> {
@@ -396,14 +353,14 @@ impl Drop for Aside<'_> {
 }
 
 /// What tasks read of the files of a plan.
-struct Reads {
+pub(super) struct Reads {
     /// The folder of each, by its path and its name in an archive.
-    folders: BTreeMap<(PathBuf, Option<String>), PathBuf>,
+    pub(super) folders: BTreeMap<(PathBuf, Option<String>), PathBuf>,
 }
 
 impl Reads {
     /// Those of a plan, with the files that are wanted of each.
-    fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Sync) -> Result<Self> {
+    pub(super) fn of(plan: &Plan, is_wanted: impl Fn(&str) -> bool + Sync) -> Result<Self> {
         let tasks = &plan.written.reads;
         let all: Vec<usize> = (0..tasks.len()).collect();
         let folders = plan.bring(Step::Read, &all, is_wanted)?;
@@ -411,7 +368,7 @@ impl Reads {
         Ok(Self { folders: tasks.iter().map(file).zip(folders).collect() })
     }
 
-    fn get(&self, file: &Candidate) -> Option<Result<Read>> {
+    pub(super) fn get(&self, file: &Candidate) -> Option<Result<Read>> {
         let folder = self.folders.get(&(file.file.clone(), file.place.member.clone()))?;
         Some(get(&folder.join(DONE)).and_then(|done| match done {
             ReadDone::Failed(error) => Err(error),
@@ -429,16 +386,16 @@ impl Reads {
 }
 
 /// A task that derives tables.
-struct StageTask<'a> {
+pub(super) struct StageTask<'a> {
     /// Folder of the trace.
-    key: &'a str,
+    pub(super) key: &'a str,
     /// The part of its ranks; None for all.
     part: Option<&'a Part>,
 }
 
 impl LayoutDone {
     /// The tasks of a stage.
-    fn tasks(&self, step: Step) -> Vec<StageTask<'_>> {
+    pub(super) fn tasks(&self, step: Step) -> Vec<StageTask<'_>> {
         if step.stage().is_some_and(|stage| stage % 2 == 0) {
             let parts = self.parts(step).into_iter();
             return parts.map(|of| StageTask { key: &of.key, part: Some(&of.part) }).collect();
@@ -447,7 +404,7 @@ impl LayoutDone {
     }
 
     /// A part of a trace that has ranks.
-    fn part_of(&self, key: &str) -> Result<&Part> {
+    pub(super) fn part_of(&self, key: &str) -> Result<&Part> {
         let of_trace = self.parts.iter().find(|task| task.key == key);
         let part = of_trace.map(|task| &task.part);
         part.ok_or_else(|| Error::new("plan-invalid", "a trace of the plan has no parts"))
@@ -506,7 +463,7 @@ impl Hands for Layout<'_> {
         false
     }
 
-    fn tables(&self, mut making: Making<'_>) -> Result<bool> {
+    fn tables(&self, mut making: Making<'_>) -> Result<Option<Vec<RemoteFile>>> {
         let laid_out = self.lay_out(&mut making);
         let mut done = lock(&self.done);
         match laid_out {
@@ -518,7 +475,7 @@ impl Hands for Layout<'_> {
                     done.parts.push(PartTask { key: making.key.clone(), part: part.clone() });
                 }
                 if self.is_away {
-                    done.ranks.insert(making.key.clone(), ranks_of_files(&target)?);
+                    done.files.insert(making.key.clone(), facts(&target)?);
                 }
                 if parts.is_some() {
                     done.with_ranks.push(making.key);
@@ -527,60 +484,12 @@ impl Hands for Layout<'_> {
             Err(error) if may_pass(&error) => return Err(error),
             Err(error) => _ = done.failed.insert(making.key, error),
         }
-        Ok(false)
-    }
-}
-
-/// Puts together what the tasks made.
-struct Finish<'a> {
-    plan: &'a Plan,
-    reads: Reads,
-    layout: LayoutDone,
-    /// The folder of the traces that were laid out.
-    tables: PathBuf,
-    /// The folders of the tasks that made tables, by the trace.
-    made: BTreeMap<String, Vec<PathBuf>>,
-}
-
-impl Hands for Finish<'_> {
-    fn read(&self, file: &Candidate) -> Option<Result<Read>> {
-        self.reads.get(file)
-    }
-
-    fn is_planned(&self) -> bool {
-        true
-    }
-
-    fn seconds_before(&self) -> f64 {
-        (now_s() - self.plan.written.made_s).max(0.0)
-    }
-
-    fn tables(&self, making: Making<'_>) -> Result<bool> {
-        let (layout, key) = (&self.layout, &making.key);
-        if let Some(error) = layout.failed.get(key) {
-            return Err(error.clone());
-        }
-        link_tree(&self.tables.join(key).join(MADE), making.directory)?;
-        for folder in self.made.get(key).into_iter().flatten() {
-            if let Some(error) = get::<TablesDone>(&folder.join(DONE))?.failed {
-                return Err(error);
-            }
-            // A store knows no empty folders.
-            if folder.join(TABLES).is_dir() {
-                link_tree(&folder.join(TABLES), making.directory)?;
-            }
-        }
-        making.watcher.tell(|w| w.phase("matching calls"));
-        if layout.with_ranks.contains(key) {
-            let part = layout.part_of(key)?;
-            making.derive.make_over_ranks(&making.to_derive(), STAGES.len(), part)?;
-        }
-        Ok(true)
+        Ok(None)
     }
 }
 
 /// Whether a file of a task says what it came to.
-fn is_record(name: &str) -> bool {
+pub(super) fn is_record(name: &str) -> bool {
     name == DONE || Path::new(name).file_name() == Some(OsStr::new(workspace::RECORDS))
 }
 
@@ -601,7 +510,7 @@ fn is_as_planned(file: &Candidate, task: &ReadTask) -> bool {
 
 /// Whether a fault may be gone when the task is tried again: that of a disk or a store, or an
 /// interruption.
-fn may_pass(error: &Error) -> bool {
+pub(super) fn may_pass(error: &Error) -> bool {
     error.is_io() || ["interrupted", "store-conflict"].contains(&error.code)
 }
 

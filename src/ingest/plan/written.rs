@@ -12,6 +12,7 @@ use crate::derive::Part;
 use crate::error::{Error, Result, io};
 use crate::ingest::options::Options;
 use crate::ingest::plan::Step;
+use crate::store::files::Facts;
 use crate::store::manifest::Stored;
 use crate::store::sync;
 
@@ -99,8 +100,8 @@ pub(super) struct LayoutDone {
     pub(super) joins: Vec<JoinTask>,
     /// Parts of the ranks.
     pub(super) parts: Vec<PartTask>,
-    /// By folder of a trace the ranks of those of its files that are there.
-    pub(super) ranks: BTreeMap<String, Ranks>,
+    /// By folder of a trace what those of its files say that are there; of a plan in a store.
+    pub(super) files: BTreeMap<String, Files>,
 }
 
 impl LayoutDone {
@@ -145,17 +146,16 @@ pub(super) struct PartTask {
     pub(super) part: Part,
 }
 
-/// By name the least and the greatest rank of files of a trace that hold some of its ranks; of a
-/// plan in a store.
-pub(super) type Ranks = BTreeMap<String, (i64, i64)>;
+/// What files of tables say of themselves, by their names.
+pub(super) type Files = BTreeMap<String, Facts>;
 
 /// What the tables of a task came to.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct TablesDone {
     /// The fault, where they could not be made.
     pub(super) failed: Option<Error>,
-    /// The ranks of its files, of a block.
-    pub(super) ranks: Ranks,
+    /// What its files say; of a plan in a store.
+    pub(super) files: Files,
 }
 
 /// Reads a file of a plan.

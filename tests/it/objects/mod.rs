@@ -9,6 +9,8 @@ mod odd;
 #[cfg(feature = "object-stores")]
 mod plans;
 #[cfg(feature = "object-stores")]
+mod questions;
+#[cfg(feature = "object-stores")]
 mod same;
 
 #[cfg(not(feature = "object-stores"))]

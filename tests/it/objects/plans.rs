@@ -68,6 +68,28 @@ fn assert_as_alone(s3: &S3, alone: &Place) {
     }
 }
 
+/// Fails where the manifest in the store says something else of the files, and where it does not
+/// say which ranks a file holds some of.
+fn assert_manifest_as_alone(s3: &S3, alone: &Place) {
+    let there: Value =
+        serde_json::from_slice(&s3.get("lake/ccl-data/trace=job/manifest.json").expect("it is"))
+            .expect("it is JSON");
+    let here = std::fs::read(alone.data().join("trace=job/manifest.json")).expect("a manifest");
+    let here: Value = serde_json::from_slice(&here).expect("it is JSON");
+    for field in ["rows", "files", "findings", "sources"] {
+        assert_eq!(there[field], here[field], "{field}");
+    }
+    let spans = there["spans"].as_object().expect("spans");
+    let of_rank = |rank: i64| {
+        let of = |name: &&String| name.starts_with(&format!("host_events/rank={rank}/"));
+        spans.keys().find(of).map(|name| spans[name].clone())
+    };
+    assert_eq!(of_rank(3), Some(serde_json::json!([3, 3])));
+    assert!(spans.iter().any(|(name, span)| {
+        name.starts_with("device_events/") && *span == serde_json::json!([0, 5])
+    }));
+}
+
 #[test]
 fn machines_without_a_disk_in_common_make_the_tables_of_one() {
     let (s3, alone) = job();
@@ -111,10 +133,16 @@ fn machines_without_a_disk_in_common_make_the_tables_of_one() {
         task(&s3, &[step, &url]).done();
     }
     assert_eq!(next(&s3, &url), ("finish".into(), 1));
+    s3.requests();
     let said = task(&s3, &["finish", &url]);
     assert!(said.stderr.contains("job: kineto, 6 ranks"), "{}", said.stderr);
+    // Tables go to their places inside of the store, but those that the last step reads.
+    let asked = s3.requests();
+    let fetched = asked.iter().any(|line| line.starts_with("GET") && line.contains("_events/"));
+    assert!(!fetched, "{asked:?}");
     assert_eq!(next(&s3, &url), (Value::Null, 0));
     assert_as_alone(&s3, &alone);
+    assert_manifest_as_alone(&s3, &alone);
     let mut left: Vec<String> = of("/.plan-");
     left.retain(|key| !key.ends_with("plan.json") && !key.ends_with("outcome.json"));
     assert_eq!(left, [""; 0]);
@@ -131,6 +159,35 @@ fn machines_without_a_disk_in_common_make_the_tables_of_one() {
     // What is there need not be read again.
     let again = few(&s3, &Place::new(), &["plan", "s3://traces/runs/job", "--data", DATA]);
     assert!(again.stderr.contains("0 files to read"), "{}", again.stderr);
+}
+
+#[test]
+fn files_of_many_tasks_are_listed_together() {
+    let (s3, place) = (S3::start(), Place::new());
+    for rank in 0..20 {
+        let trace = step_of_rank(rank, 20, 400, 1200);
+        s3.put(&format!("runs/job/rank{rank}.json"), trace.to_string());
+    }
+    let url = few(&s3, &place, &["plan", "s3://traces/runs/job", "--data", DATA]).done();
+    let url = url.trim();
+    task(&s3, &["read", url]).done();
+    // A copy of a task that was not done, and one that was too late.
+    let of_plan = |file: &str| format!("{}/{file}", url.trim_start_matches("s3://traces/"));
+    s3.put(&of_plan("read-3-00/done.json"), "{}").put(&of_plan("read-1-0123/x.json"), "{}");
+    s3.requests();
+    task(&s3, &["layout", url]).done();
+    let asked = s3.requests();
+    let marks: Vec<&String> = asked
+        .iter()
+        .filter(|line| line.starts_with("GET") && line.contains("/done/read-"))
+        .collect();
+    assert_eq!(marks.len(), 2, "{asked:?}");
+    for step in &STEPS[2..] {
+        task(&s3, &[step, url]).done();
+    }
+    let alone = Place::new();
+    few(&s3, &alone, &["ingest", "s3://traces/runs/job"]).done();
+    assert_as_alone(&s3, &alone);
 }
 
 #[test]

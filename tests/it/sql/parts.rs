@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 
-use ccl_sql::engine::Engine;
+use ccl_sql::engine::{Engine, Own, Share, Tables as ReadTables};
 use ccl_sql::registry::SqlFile;
+use ccl_sql::store::manifest::Manifest;
+
+use tempfile::TempDir;
 
 use crate::support::fixtures::build;
 use crate::support::{Csv, Tables, files, in_parallel, registry};
@@ -118,21 +121,91 @@ fn rows_of(tables: &Tables, views: &[&SqlFile]) -> Vec<String> {
     views.iter().map(|view| rows(view).unwrap_or_else(|e| panic!("{}: {e}", view.path))).collect()
 }
 
+/// A copy of a trace as a machine has it that fetched what is computed of a share of the ranks: of
+/// some tables the rows of these ranks alone, and others not at all.
+fn cut(from: &Path, trace: &str, tables: &ReadTables<'_>, (first, last): (i64, i64)) -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (from, to) = (from.join(trace), folder.path().join(trace));
+    let duckdb = duckdb::Connection::open_in_memory().expect("DuckDB starts");
+    for file in files(&from) {
+        let name = file.strip_prefix(&from).expect("it lies there");
+        let parts: Vec<&str> = name.iter().filter_map(|part| part.to_str()).collect();
+        let (is_own, is_whole) = (tables.own.contains(parts[0]), tables.whole.contains(parts[0]));
+        let rank = parts.iter().find_map(|p| p.strip_prefix("rank=")?.parse::<i64>().ok());
+        let is_of_others = is_own && rank.is_some_and(|rank| !(first..=last).contains(&rank));
+        let is_table = parts.len() > 1 && !parts[0].starts_with('.');
+        if is_of_others || is_table && !is_own && !is_whole {
+            continue;
+        }
+        let target = to.join(name);
+        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder");
+        std::fs::copy(&file, &target).expect("a copy");
+        let read = format!("read_parquet('{}', hive_partitioning = false)", file.display());
+        let has_rank = "SELECT 'rank' IN (SELECT column_name FROM (DESCRIBE FROM {}))";
+        let has_rank = has_rank.replace("{}", &read);
+        let is_cut = || duckdb.query_row(&has_rank, [], |row| row.get(0)).expect("a table");
+        if is_own && is_cut() {
+            let rows = format!("rank BETWEEN {first} AND {last} OR rank IS NULL");
+            let sql = format!("COPY (FROM {read} WHERE {rows}) TO '{}'", target.display());
+            duckdb.execute_batch(&sql).expect("it can be cut");
+        }
+    }
+    std::fs::write(to.join(".partial"), "").expect("a file");
+    folder
+}
+
+/// Has the manifest of a trace say which files have the rows of one rank, as it does in a store.
+fn say_spans(directory: &Path) {
+    let mut manifest = Manifest::parse(directory).expect("a manifest");
+    let rank = |name: &String| name.split_once("rank=")?.1.split('/').next()?.parse().ok();
+    let span = |name: &String| rank(name).map(|rank: i64| (name.clone(), (rank, rank)));
+    manifest.spans = manifest.files.keys().filter_map(span).collect();
+    manifest.replace(directory, &directory.join("aside")).expect("it can be written");
+}
+
 #[test]
-fn what_was_computed_of_each_rank_is_read_where_it_is_kept() {
+fn what_was_computed_of_each_rank_alone_is_read_where_it_is_kept() {
     let views = views();
     let levels = Engine::levels(registry(), &views);
     assert!(levels > 1, "some read what others say of all ranks");
     let failures = in_parallel(&FIXTURES, |fixture| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         build(fixture, folder.path());
-        let kept = folder.path().join(format!("trace={fixture}/.partials"));
-        let expected = rows_of(&Tables::by_rank(folder.path(), &views), &views);
-        assert!(!kept.exists(), "nobody asked to keep anything");
-        // Half by the one process, half by another; in the end a question finds all.
+        let trace = format!("trace={fixture}");
+        say_spans(&folder.path().join(&trace));
+        let kept = folder.path().join(&trace).join(".partials");
+        let whole = Tables::by_rank(folder.path(), &views);
+        let expected = rows_of(&whole, &views);
+        let ranks =
+            whole.query("SELECT DISTINCT rank FROM ranks WHERE rank IS NOT NULL ORDER BY 1");
+        let ranks = ranks.rows.iter().filter_map(|row| row[0].as_ref()?.parse::<i64>().ok());
+        let ranks: Vec<i64> = ranks.collect();
         for level in 0..levels {
             for place in [1, 0] {
-                Tables::with_partials(folder.path(), &views).keep_share(level, place, 2);
+                let share = Share { place, of: 2 };
+                let mine = &ranks[share.of_many(ranks.len())];
+                let ([first, ..], [.., last]) = (mine, mine) else {
+                    Tables::with_partials(folder.path(), &views).keep_share(level, place, 2);
+                    continue;
+                };
+                let tables = ReadTables::of_share(registry(), &views, level);
+                let here = cut(folder.path(), &trace, &tables, (*first, *last));
+                let own = Own {
+                    share,
+                    ranks: (*first, *last),
+                    tables: tables.own.iter().map(|name| (*name).to_owned()).collect(),
+                };
+                let machine = Tables::of_share(here.path(), &views, own);
+                if place == 1 {
+                    let of_others = machine.try_share(level, 0, 2);
+                    assert_eq!(of_others, Err("table-away"), "{fixture}");
+                }
+                machine.keep_share(level, place, 2);
+                for file in files(&here.path().join(&trace).join(".partials")) {
+                    std::fs::create_dir_all(&kept).expect("a folder");
+                    std::fs::copy(&file, kept.join(file.file_name().expect("a name")))
+                        .expect("a copy");
+                }
             }
         }
         assert_eq!(files(&kept).len(), 2 * views.len(), "types that a file cannot hold");

@@ -134,6 +134,7 @@ fn make(case: &str, data: &Path) {
         findings: std::collections::BTreeMap::new(),
         derived_sha256: derive.sha256(),
         files: std::collections::BTreeMap::new(),
+        spans: std::collections::BTreeMap::new(),
         at: None,
     };
     manifest.write(&directory).expect("the manifest can be written");

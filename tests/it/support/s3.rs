@@ -213,6 +213,23 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             answer(stream, "200 OK", &[], text.as_bytes())
         }
         "GET" | "HEAD" => get(stream, &mut state, &request),
+        "PUT" if request.headers.contains_key("x-amz-copy-source") => {
+            let from = decoded(&request.headers["x-amz-copy-source"]);
+            let from = from.trim_start_matches('/').strip_prefix(BUCKET).unwrap_or("?");
+            let from = from.trim_start_matches('/');
+            let Some(bytes) = state.objects.get(from).cloned() else {
+                return answer(
+                    stream,
+                    "404 Not Found",
+                    &[],
+                    b"<Error><Code>NoSuchKey</Code></Error>",
+                );
+            };
+            let tag = marked(&etag(&bytes));
+            state.objects.insert(request.key, bytes);
+            let body = format!("<CopyObjectResult><ETag>{tag}</ETag></CopyObjectResult>");
+            answer(stream, "200 OK", &[], body.as_bytes())
+        }
         "PUT" => put(stream, &mut state, &request),
         "POST" if request.query.contains_key("delete") => {
             let text = String::from_utf8_lossy(&request.body);

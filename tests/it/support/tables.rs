@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use ccl_sql::engine::diagnose::diagnose;
 use ccl_sql::engine::metric::{self, Params};
-use ccl_sql::engine::{Engine, ResultRow, Selection, Settings, Share, directories, rows};
+use ccl_sql::engine::{Engine, Own, ResultRow, Selection, Settings, Share, directories, rows};
 use ccl_sql::registry::{Registry, SqlFile};
 use ccl_sql::report::{Format, Grid};
 use ccl_sql::sql_text::{sql_name, sql_string};
@@ -121,6 +121,15 @@ impl Tables {
         Self::one_by_one(data, files, true)
     }
 
+    /// The same with the rows of a share of the ranks alone, of some tables.
+    ///
+    /// # Panics
+    /// When there is no trace.
+    pub fn of_share(data: &Path, files: &[&SqlFile], own: Own) -> Self {
+        let Self { engine } = Self::one_by_one(data, files, true);
+        Self { engine: engine.of_share(Some(own)) }
+    }
+
     fn one_by_one(data: &Path, files: &[&SqlFile], partials: bool) -> Self {
         let store = Store::new(data);
         let directory = directories(&store, &store.traces()).expect("the trace is there").remove(0);
@@ -168,6 +177,11 @@ impl Tables {
     /// When it cannot be computed.
     pub fn keep_share(&self, level: usize, place: usize, of: usize) {
         self.engine.keep_share(level, Share { place, of }).expect("it can be computed");
+    }
+
+    /// The same; or the code of the error.
+    pub fn try_share(&self, level: usize, place: usize, of: usize) -> Result<(), &'static str> {
+        self.engine.keep_share(level, Share { place, of }).map_err(|e| e.code)
     }
 
     /// What a metric says of the one trace, which lies in `directory`; or the error.
