@@ -4,11 +4,14 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::store::workspace::lock;
 
 /// The beginning of the names of the folders.
 const PREFIX: &str = ".ccl-sql-spill-";
+/// The time in which a folder that was made has its lock.
+const BEGINS: Duration = Duration::from_secs(60);
 
 /// A folder for one connection, removed when dropped.
 #[derive(Debug)]
@@ -56,11 +59,20 @@ pub(crate) fn sweep(parent: &Path) {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder
             && entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && !is_begun(&entry.path())
             && let Ok(Some(_lock)) = lock(&entry.path(), true)
         {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Whether a folder was just made, and is about to get its lock: whoever took that, and removed the
+/// folder, could take what its owner makes there then.
+fn is_begun(folder: &Path) -> bool {
+    let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    let age = std::fs::metadata(folder).and_then(|found| found.modified()).ok();
+    is_empty && age.and_then(|then| then.elapsed().ok()).is_none_or(|age| age < BEGINS)
 }
 
 #[cfg(test)]
@@ -80,6 +92,19 @@ mod tests {
         let path = second.path.clone();
         drop(second);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_that_has_no_lock_yet_stays_for_its_owner() {
+        let parent = tempfile::tempdir().expect("a temporary folder");
+        let begun = parent.path().join(format!("{PREFIX}1-0"));
+        std::fs::create_dir(&begun).expect("a folder");
+        sweep(parent.path());
+        assert!(begun.exists());
+        let long_ago = std::time::SystemTime::now() - 2 * BEGINS;
+        File::open(&begun).and_then(|folder| folder.set_modified(long_ago)).expect("an old folder");
+        sweep(parent.path());
+        assert!(!begun.exists());
     }
 
     #[test]
