@@ -131,6 +131,10 @@ impl<'a, 'c> Batch<'a, 'c> {
     pub fn keep_share(&self, directory: &Path, level: usize, share: Share) -> Result<()> {
         let manifest = Manifest::read(directory)?;
         let selection = selection(directory, &manifest, self.mode);
+        // The first to go through the ranks read nothing of what others say of them.
+        if level > 0 {
+            self.bring_rows(&manifest)?;
+        }
         if let Some(own) = self.fetch_share(&manifest, level, share)? {
             match self.show(None, &selection)?.of_share(Some(own)).keep_share(level, share) {
                 Err(e) if e.code == AWAY => {}
@@ -171,19 +175,30 @@ impl<'a, 'c> Batch<'a, 'c> {
         self.context.store.fetch_some(&manifest.trace, &is_wanted)
     }
 
-    /// Takes over what other machines have kept of the traces in a store.
+    /// Takes over what other machines have answered of the traces in a store.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn bring_kept(&self) -> Result<()> {
+    pub fn bring_answers(&self) -> Result<()> {
         if self.context.store.mirror.is_none() {
             return Ok(());
         }
         let bring = |directory: &PathBuf| {
             let Some(name) = manifest::name_of(directory) else { return Ok(()) };
-            self.context.store.bring_kept(&name, &mut self.context.cache(directory))
+            self.context.store.bring_answers(&name, &mut self.context.cache(directory))
         };
         self.directories.iter().try_for_each(bring)
+    }
+
+    /// Fetches what other machines have computed of each rank of a trace in a store.
+    fn bring_rows(&self, manifest: &Manifest) -> Result<()> {
+        if self.context.store.mirror.is_none() || is_small(manifest.row_count()) {
+            return Ok(());
+        }
+        // All that is asked: what is of each rank is computed together.
+        let files: Vec<&SqlFile> = self.asked().collect();
+        let views = Engine::in_parts_for(&self.context.registry, &files);
+        self.context.store.bring_rows(&manifest.trace, &views)
     }
 
     /// Hands what is kept of a trace in a store on to other machines: rows of views, and the
@@ -264,9 +279,15 @@ impl<'a, 'c> Batch<'a, 'c> {
         let new: Vec<&SqlFile> = new.map(|(file, _)| file).collect();
         // It is held before anything is computed: from here on nothing takes its place.
         if !new.is_empty() {
-            // Of a large trace what is of each rank may be kept.
-            let is_kept = !self.is_whole && !is_small(trace.selection.rows);
-            self.fetch(&manifest, &Tables::of(&self.context.registry, &new, is_kept))?;
+            // Of a large trace what is of each rank may be kept. Where it is not, that of all that
+            // is asked is computed together.
+            let is_large = !is_small(trace.selection.rows);
+            let is_kept = is_large && !self.is_whole;
+            if is_kept {
+                self.bring_rows(&manifest)?;
+            }
+            let read = if is_large && !is_kept { self.asked().collect() } else { new };
+            self.fetch(&manifest, &Tables::of(&self.context.registry, &read, is_kept))?;
             let engine = self.shown(&mut trace)?;
             self.engine = Some(engine);
         }

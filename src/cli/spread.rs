@@ -46,7 +46,7 @@ pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>)
     let Some(data) = data.to_str().map(str::to_owned) else {
         return Err(Error::new("usage", "a data directory that is no UTF-8 cannot be handed over"));
     };
-    batch.bring_kept()?;
+    batch.bring_answers()?;
     let mut asked = Vec::new();
     for directory in batch.directories() {
         let (manifest, files) = batch.lacking(directory)?;
@@ -74,7 +74,7 @@ pub fn spread(context: &Context, engine: Option<&Engine>, batch: &Batch<'_, '_>)
         }
     }
     run_all(context, engine, "answer", &parts)?;
-    batch.bring_kept()
+    batch.bring_answers()
 }
 
 /// A trace, and what is not answered of it yet.
@@ -157,7 +157,7 @@ pub fn answer(context: &Context, args: &AnswerArgs) -> Result<(), Errors> {
     let mut batch = Batch::new(context, &metrics, &params, args.profile_mode, &directories)
         .with_views(&views)
         .with_diagnoses(&diagnoses);
-    batch.bring_kept()?;
+    batch.bring_answers()?;
     for directory in &directories {
         let (_, new) = batch.lacking(directory)?;
         match args.share {

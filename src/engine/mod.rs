@@ -248,6 +248,13 @@ impl<'r> Engine<'r> {
         Partial::of(registry, files).depth()
     }
 
+    /// The views that are computed in parts for `files`, where a trace is large.
+    pub fn in_parts_for<'s>(registry: &'s Registry, files: &[&SqlFile]) -> BTreeSet<&'s str> {
+        let partial = Partial::of(registry, files);
+        let views = registry.views().map(|view| view.header.name.as_str());
+        views.filter(|view| partial.level(view).is_some()).collect()
+    }
+
     /// Looks at traces with so many rows in parts with so many device events, or one rank.
     #[must_use]
     pub fn in_parts(self, large_from: u64, events_at_a_time: i64) -> Self {

@@ -21,19 +21,28 @@ pub const PARTIALS: &str = ".partials";
 const MOST_NAME: usize = 200;
 
 impl Store {
-    /// Fetches what other machines have kept of a trace: rows of views into its folder, and answers
-    /// into `cache`. Nothing where the data directory is in no store.
+    /// Fetches the rows of views that other machines have kept of a trace. Nothing where the data
+    /// directory is in no store.
     ///
     /// # Errors
     /// Those of the store, and `io`.
-    pub fn bring_kept(&self, trace: &str, cache: &mut Cache) -> Result<()> {
+    pub fn bring_rows(&self, trace: &str, views: &BTreeSet<&str>) -> Result<()> {
         let Some(away) = self.version(trace) else { return Ok(()) };
         remote::forget();
-        let here = self.directory(trace).join(PARTIALS);
-        let rows = names(&away.join(PARTIALS), ".parquet")?;
-        each(AT_A_TIME, &rows, |name| {
-            fetch(&away.join(PARTIALS).join(name), &here.join(name), None)
-        })?;
+        let (here, from) = (self.directory(trace).join(PARTIALS), away.join(PARTIALS));
+        let is_of = |name: &String| name.split('@').next().is_some_and(|v| views.contains(v));
+        let rows: Vec<String> = names(&from, ".parquet")?.into_iter().filter(is_of).collect();
+        each(AT_A_TIME, &rows, |name| fetch(&from.join(name), &here.join(name), None)).map(drop)
+    }
+
+    /// Takes the answers that other machines have kept of a trace over into `cache`. Nothing where
+    /// the data directory is in no store.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn bring_answers(&self, trace: &str, cache: &mut Cache) -> Result<()> {
+        let Some(away) = self.version(trace) else { return Ok(()) };
+        remote::forget();
         let answers = names(&away.join(ANSWERS), ".txt")?;
         let texts = each(AT_A_TIME, &answers, |name| {
             remote::first_bytes(&away.join(ANSWERS).join(name), MOST_FILE)

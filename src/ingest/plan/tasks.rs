@@ -355,7 +355,7 @@ impl Drop for Aside<'_> {
 /// What tasks read of the files of a plan.
 pub(super) struct Reads {
     /// The folder of each, by its path and its name in an archive.
-    pub(super) folders: BTreeMap<(PathBuf, Option<String>), PathBuf>,
+    folders: BTreeMap<(PathBuf, Option<String>), PathBuf>,
 }
 
 impl Reads {

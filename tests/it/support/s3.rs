@@ -214,21 +214,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         }
         "GET" | "HEAD" => get(stream, &mut state, &request),
         "PUT" if request.headers.contains_key("x-amz-copy-source") => {
-            let from = decoded(&request.headers["x-amz-copy-source"]);
-            let from = from.trim_start_matches('/').strip_prefix(BUCKET).unwrap_or("?");
-            let from = from.trim_start_matches('/');
-            let Some(bytes) = state.objects.get(from).cloned() else {
-                return answer(
-                    stream,
-                    "404 Not Found",
-                    &[],
-                    b"<Error><Code>NoSuchKey</Code></Error>",
-                );
-            };
-            let tag = marked(&etag(&bytes));
-            state.objects.insert(request.key, bytes);
-            let body = format!("<CopyObjectResult><ETag>{tag}</ETag></CopyObjectResult>");
-            answer(stream, "200 OK", &[], body.as_bytes())
+            copy(stream, &mut state, &request)
         }
         "PUT" => put(stream, &mut state, &request),
         "POST" if request.query.contains_key("delete") => {
@@ -369,6 +355,19 @@ fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Resu
     let tag = etag(&request.body);
     state.objects.insert(request.key.clone(), request.body.clone());
     answer(stream, "200 OK", &[("ETag", tag)], b"")
+}
+
+/// Copies the object that a header names.
+fn copy(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Result<()> {
+    let from = decoded(&request.headers["x-amz-copy-source"]);
+    let from = from.trim_start_matches('/').strip_prefix(BUCKET).unwrap_or("?");
+    let Some(bytes) = state.objects.get(from.trim_start_matches('/')).cloned() else {
+        return answer(stream, "404 Not Found", &[], b"<Error><Code>NoSuchKey</Code></Error>");
+    };
+    let tag = marked(&etag(&bytes));
+    state.objects.insert(request.key.clone(), bytes);
+    let body = format!("<CopyObjectResult><ETag>{tag}</ETag></CopyObjectResult>");
+    answer(stream, "200 OK", &[], body.as_bytes())
 }
 
 /// The answer to a request for a listing.
