@@ -1,6 +1,7 @@
 //! Questions about a small trace, answered on every core before their turn comes.
 //!
-//! DuckDB plans a query on one thread, and of a small trace planning is nearly all.
+//! DuckDB plans a query on one thread, and of a small trace planning is nearly all. So several of
+//! them are asked together: a question is planned once for all.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,9 +9,9 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use crate::cli::progress::Steps;
-use crate::engine::diagnose::{Diagnosed, diagnose};
-use crate::engine::metric::{MetricResult, Params, run};
-use crate::engine::rows::{Rows, rows};
+use crate::engine::diagnose::{Diagnosed, diagnose, diagnose_each};
+use crate::engine::metric::{MetricResult, Params, run, run_each};
+use crate::engine::rows::{Rows, rows, rows_each};
 use crate::engine::{Engine, Settings, is_small};
 use crate::error::Result;
 use crate::pool::lock;
@@ -88,29 +89,54 @@ pub fn threads(settings: &Settings, rows: u64, questions: usize) -> usize {
     threads.min(MOST_THREADS).min(questions / FEW_QUESTIONS + 1)
 }
 
-/// The answers of files, by their places, and the time that each took. After a file that fails
-/// there are no more: it is asked again in its turn, of another database, and then says why.
+/// The answers of a file about each of the traces that `engine` shows, in the order of `traces`.
+fn answer_each(
+    engine: &Engine<'_>,
+    traces: &[&Manifest],
+    file: &SqlFile,
+    params: &Params,
+) -> Result<Vec<Answered>> {
+    if let [manifest] = traces {
+        return Ok(vec![answer(engine, manifest, file, params)?]);
+    }
+    Ok(match file.header.kind {
+        Kind::Metric => run_each(engine, traces, file, params)?
+            .into_iter()
+            .map(|result| Answered::Metric(Box::new(result)))
+            .collect(),
+        Kind::Diagnosis => diagnose_each(engine, traces, file, params)?
+            .into_iter()
+            .map(Answered::Diagnosed)
+            .collect(),
+        _ => rows_each(engine, traces, file, MOST_ROWS)?.into_iter().map(Answered::Rows).collect(),
+    })
+}
+
+/// The answers of files about each trace that `engine` shows, by the places of the files, and the
+/// time that each file took. After a file that fails there are no more: it is asked again in its
+/// turn, of another database, and then says why.
 ///
 /// # Errors
 /// `sql` when DuckDB gives no further connection.
 pub fn answers(
     engine: &Engine<'_>,
-    manifest: &Manifest,
+    traces: &[&Manifest],
     files: &[(usize, &SqlFile)],
     params: &Params,
     (threads, steps): (usize, &Steps),
-) -> Result<Vec<(usize, Answered, Duration)>> {
+) -> Result<Vec<(usize, Vec<Answered>, Duration)>> {
     // What several read is made first, by one.
-    if files.iter().any(|(_, file)| engine.prepare(manifest, file).is_err()) {
+    let all = files.iter().flat_map(|(_, file)| traces.iter().map(move |of| (of, file)));
+    if all.into_iter().any(|(of, file)| engine.prepare(of, file).is_err()) {
         return Ok(Vec::new());
     }
     let others: Vec<Engine<'_>> = (1..threads).map(|_| engine.beside()).collect::<Result<_>>()?;
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = |engine: &Engine<'_>| {
         while let Some((place, file)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            steps.next(&manifest.trace, &file.header.name);
+            traces.iter().for_each(|of| steps.next(&of.trace, &file.header.name));
             let began = Instant::now();
-            let Ok(answered) = answer(engine, manifest, file, params) else { break };
+            let Ok(answered) = answer_each(engine, traces, file, params) else { break };
             lock(&done).push((*place, answered, began.elapsed()));
         }
     };

@@ -6,8 +6,9 @@ use duckdb::types::Value as SqlValue;
 use serde_json::{Value, json};
 
 use crate::cli::across::Across;
-use crate::cli::answers::{Asked, Batch};
+use crate::cli::answers::Asked;
 use crate::cli::args::CompareArgs;
+use crate::cli::batch::Batch;
 use crate::cli::compare;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;

@@ -1,8 +1,9 @@
 //! `board`: a static leaderboard over traces, with a report of each.
 
 use crate::cli::across::Across;
-use crate::cli::answers::{Asked, Batch};
+use crate::cli::answers::Asked;
 use crate::cli::args::ReportArgs;
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Files, Names, Target, safe};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::cli::across::Across;
-use crate::cli::answers::{Asked, Batch, selection};
+use crate::cli::answers::{Asked, selection};
 use crate::cli::args::CompareArgs;
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::limits::{Limit, crossed};

@@ -134,7 +134,7 @@ impl Context {
         self.directories_with(traces, true)
     }
 
-    /// The same for a [`Batch`](crate::cli::answers::Batch), which fetches the tables that it reads
+    /// The same for a [`Batch`](crate::cli::batch::Batch), which fetches the tables that it reads
     /// of a data directory in a store.
     ///
     /// # Errors

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::answers::{Asked, Batch};
+use crate::cli::answers::Asked;
 use crate::cli::args::DiagnoseArgs;
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};

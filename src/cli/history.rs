@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use duckdb::types::Value as SqlValue;
 
 use crate::cli::across::Across;
-use crate::cli::answers::{Asked, Batch};
+use crate::cli::answers::Asked;
 use crate::cli::args::HistoryArgs;
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Target, form, target};

@@ -9,6 +9,7 @@ mod ahead;
 mod answers;
 pub mod args;
 mod baseline;
+mod batch;
 mod board;
 mod candidates;
 mod check;

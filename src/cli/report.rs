@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::cli::across::Across;
-use crate::cli::answers::{Asked, Batch};
+use crate::cli::answers::Asked;
 use crate::cli::args::ReportArgs;
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::output::{Files, Names, Target, ending, form, safe, target, timestamp};

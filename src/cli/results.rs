@@ -8,8 +8,8 @@ use arrow::array::{ListBuilder, RecordBatch, StringArray, StringBuilder, new_nul
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde_json::Value;
 
-use crate::cli::answers::Batch;
 use crate::cli::args::{Engine, MetricArgs, ProfileMode};
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::cli::select::traces;

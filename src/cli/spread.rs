@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 
-use crate::cli::answers::Batch;
 use crate::cli::args::{AnswerArgs, Engine};
+use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::engine::{Part, run_all};
 use crate::cli::errors::Errors;

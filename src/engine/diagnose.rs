@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::engine::metric::{Params, ask, bound, reason};
+use crate::engine::each::rows_of_each;
+use crate::engine::metric::{Params, ask, bound, reasons};
 use crate::engine::{Engine, json};
 use crate::error::{Error, Result};
 use crate::registry::SqlFile;
@@ -100,18 +101,35 @@ pub fn diagnose(
     file: &SqlFile,
     params: &Params,
 ) -> Result<Diagnosed> {
+    Ok(diagnose_each(engine, &[manifest], file, params)?.swap_remove(0))
+}
+
+/// Runs a diagnosis on the traces that `engine` shows, which are those of `traces`; what it says is
+/// in their order. Of several, each is of one source.
+///
+/// # Errors
+/// As [`diagnose`].
+pub fn diagnose_each(
+    engine: &Engine<'_>,
+    traces: &[&Manifest],
+    file: &SqlFile,
+    params: &Params,
+) -> Result<Vec<Diagnosed>> {
     let header = &file.header;
     let (values, _) = bound(header, params)?;
-    if let Some(reason) = reason(engine, manifest, file)? {
-        return Ok(Diagnosed::lacking(header, reason));
+    let lacking = |reason| Diagnosed { reason, ..Diagnosed::lacking(header, String::new()) };
+    let mut out: Vec<Diagnosed> = reasons(engine, traces, file)?.into_iter().map(lacking).collect();
+    if out.iter().all(|one| one.reason.is_some()) {
+        return Ok(out);
     }
     engine.admit_file(file, file.query())?;
-    let rows = json::rows(&ask(engine, file, file.query(), &values)?);
-    let findings =
-        rows.into_iter().map(|row| finding(file, &manifest.trace, row)).collect::<Result<_>>()?;
-    let mut out = Diagnosed::lacking(header, String::new());
-    out.reason = None;
-    out.findings = findings;
+    let rows = rows_of_each(&ask(engine, file, file.query(), &values)?, traces);
+    for ((one, rows), of) in out.iter_mut().zip(rows).zip(traces) {
+        if one.reason.is_none() {
+            let findings = json::rows(&rows).into_iter().map(|row| finding(file, &of.trace, row));
+            one.findings = findings.collect::<Result<_>>()?;
+        }
+    }
     Ok(out)
 }
 

@@ -19,10 +19,18 @@ pub(super) fn needs(lacking: &[&str]) -> String {
 /// The tables that a file cannot do without, and that the trace has no rows of. The manifest counts
 /// the rows of all profilers.
 pub(super) fn without_files<'f>(manifest: &Manifest, file: &'f SqlFile) -> Vec<&'f str> {
+    without(manifest, file.header.requires.iter().map(String::as_str))
+}
+
+/// The tables of the schema among `names` that a trace has no rows of, by its manifest.
+pub(super) fn without<'a>(
+    manifest: &Manifest,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Vec<&'a str> {
     let is_empty = |name: &&str| {
         schema::table(name).is_some() && manifest.rows.get(*name).copied().unwrap_or(0) == 0
     };
-    file.header.requires.iter().map(String::as_str).filter(is_empty).collect()
+    names.into_iter().filter(is_empty).collect()
 }
 
 /// The tables of the schema among `names` that have no rows.

@@ -1,5 +1,6 @@
 //! The result of one metric on one trace.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
@@ -9,6 +10,7 @@ use duckdb::types::Value as SqlValue;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::each::{first_reasons, rows_of_each};
 use crate::engine::lacking::{needs, why_null, without_files, without_rows};
 use crate::engine::remarks::{ANSWER, remark, with_remarks};
 use crate::engine::{Engine, ResultRow, Settings, json};
@@ -171,21 +173,82 @@ pub fn run(
     file: &SqlFile,
     params: &Params,
 ) -> Result<MetricResult> {
+    Ok(run_each(engine, &[manifest], file, params)?.swap_remove(0))
+}
+
+/// Runs a metric on the traces that `engine` shows, which are those of `traces`; its results are in
+/// their order. Of several, each is of one source.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_each(
+    engine: &Engine<'_>,
+    traces: &[&Manifest],
+    file: &SqlFile,
+    params: &Params,
+) -> Result<Vec<MetricResult>> {
     let header = &file.header;
-    let mut out = MetricResult::empty(manifest, file);
     let (bound, shown) = bound(header, params)?;
-    out.params = shown;
-    out.reason = reason(engine, manifest, file)?;
-    if out.reason.is_some() {
+    let reasons = reasons(engine, traces, file)?;
+    let empty = |(of, reason): (&&Manifest, Option<String>)| MetricResult {
+        params: shown.clone(),
+        reason,
+        ..MetricResult::empty(of, file)
+    };
+    let mut out: Vec<MetricResult> = traces.iter().zip(reasons).map(empty).collect();
+    if out.iter().all(|result| result.reason.is_some()) {
         return Ok(out);
     }
-    let sql = with_remarks(file);
+    let sql = with_remarks(file, traces.len() > 1);
     engine.admit_file(file, &sql)?;
-    let batches = ask(engine, file, &sql, &bound)?;
-    let Some(mut row) = single_row(file, &batches)? else {
-        out.reason = Some(why_null(header, "the trace has no rows for it"));
-        return Ok(out);
+    let ask_each = |bound: &Bound<'_>| {
+        let rows = rows_of_each(&ask(engine, file, &sql, bound)?, traces);
+        rows.into_iter().map(|rows| single_row(file, rows)).collect::<Result<Vec<_>>>()
     };
+    let rows = ask_each(&bound)?;
+    // Without a parameter that was given: asked where it could matter, once.
+    let mut without: BTreeMap<usize, Vec<Option<RecordBatch>>> = BTreeMap::new();
+    for (place, (result, row)) in out.iter_mut().zip(&rows).enumerate() {
+        if result.reason.is_some() {
+            continue;
+        }
+        let Some(row) = row else {
+            result.reason = Some(why_null(header, "the trace has no rows for it"));
+            continue;
+        };
+        for (i, param) in fill(result, header, row)? {
+            if !params.contains_key(&param.name) {
+                continue;
+            }
+            let (default, _) = bind(param, param.default.as_deref())?;
+            let mut other = bound.clone();
+            other[i].1 = default;
+            if other[i] == bound[i] {
+                continue;
+            }
+            let other = match without.entry(i) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(ask_each(&other)?),
+            };
+            if other[place].as_ref() == Some(row) {
+                result.warnings.push(format!(
+                    "{} changes nothing for this trace: the answer is the same without it",
+                    param.name
+                ));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Puts a row of the query into the result. Gives the parameters that no warning is about, of
+/// which one may change nothing.
+fn fill<'h>(
+    out: &mut MetricResult,
+    header: &'h Header,
+    batch: &RecordBatch,
+) -> Result<Vec<(usize, &'h Param)>> {
+    let mut row = json::rows(std::slice::from_ref(batch)).pop().unwrap_or_default();
     let said: Vec<&Pair> = (header.warns.iter().enumerate())
         .filter(|(i, _)| row.shift_remove(&remark(*i)) == Some(Value::Bool(true)))
         .map(|(_, warn)| warn)
@@ -195,30 +258,18 @@ pub fn run(
     let value_name = header.value.as_deref().unwrap_or_default();
     out.value = row.get(value_name).cloned().unwrap_or(Value::Null);
     out.warnings = coverage(header, &row);
+    let mut unexplained = Vec::new();
     if out.value.is_null() {
         out.reason = Some(why_null(header, &format!("{value_name} is NULL")));
     } else {
         out.warnings.extend(said.iter().map(|warn| filled(&warn.right, header, &row)));
-        for (i, param) in header.params.iter().enumerate() {
-            let is_explained = said.iter().any(|warn| names_param(&warn.left, &param.name));
-            if is_explained || !params.contains_key(&param.name) {
-                continue;
-            }
-            let (default, _) = bind(param, param.default.as_deref())?;
-            let mut without = bound.clone();
-            without[i].1 = default;
-            if without[i] != bound[i] && ask(engine, file, &sql, &without)? == batches {
-                out.warnings.push(format!(
-                    "{} changes nothing for this trace: the answer is the same without it",
-                    param.name
-                ));
-            }
-        }
         out.answer = answer.and_then(|a| a.as_str().map(str::to_owned));
+        unexplained.extend(header.params.iter().enumerate());
+        unexplained.retain(|(_, p)| !said.iter().any(|warn| names_param(&warn.left, &p.name)));
     }
     out.details = row;
-    out.batch = own_columns(header, batches)?;
-    Ok(out)
+    out.batch = Some(own_columns(header, batch)?);
+    Ok(unexplained)
 }
 
 /// Values of parameters by name.
@@ -242,26 +293,37 @@ pub(super) fn bound<'h>(
     Ok((bound, shown))
 }
 
-/// Makes what a file reads. Gives the reason why the trace has no answer for it, if there is one.
-pub(super) fn reason(
+/// Makes what a file reads. Gives the reasons why traces have no answer for it, in their order.
+pub(super) fn reasons(
     engine: &Engine<'_>,
-    manifest: &Manifest,
+    traces: &[&Manifest],
     file: &SqlFile,
-) -> Result<Option<String>> {
-    match requires(engine, manifest, file)? {
-        None => first_reason(engine, file),
-        reason => Ok(reason),
-    }
-}
-
-/// Makes what a file reads. Gives a reason where tables that it cannot do without are empty.
-fn requires(engine: &Engine<'_>, manifest: &Manifest, file: &SqlFile) -> Result<Option<String>> {
-    let lacking = without_files(manifest, file);
-    if !lacking.is_empty() {
-        return Ok(Some(needs(&lacking)));
+) -> Result<Vec<Option<String>>> {
+    let lacking = |of: &&Manifest| Some(without_files(of, file)).filter(|all| !all.is_empty());
+    let mut out: Vec<Option<String>> =
+        traces.iter().map(|of| lacking(of).map(|lacking| needs(&lacking))).collect();
+    if out.iter().all(Option::is_some) {
+        return Ok(out);
     }
     engine.make_inputs(file)?;
-    let sources: BTreeSet<Source> = manifest.sources.iter().map(|s| s.source).collect();
+    if let [of] = traces {
+        let reason = match empty(engine, of, file)? {
+            None => first_reason(engine, file)?,
+            reason => reason,
+        };
+        return Ok(vec![reason]);
+    }
+    let mut first = first_reasons(engine, traces, file)?;
+    for (reason, of) in out.iter_mut().zip(traces) {
+        *reason = reason.take().or_else(|| first.remove(&of.trace));
+    }
+    Ok(out)
+}
+
+/// The reason where tables that a file cannot do without are empty, of a trace of several sources,
+/// of which one is shown.
+fn empty(engine: &Engine<'_>, of: &Manifest, file: &SqlFile) -> Result<Option<String>> {
+    let sources: BTreeSet<Source> = of.sources.iter().map(|s| s.source).collect();
     if sources.len() < 2 {
         return Ok(None);
     }
@@ -291,8 +353,7 @@ fn first_reason(engine: &Engine<'_>, file: &SqlFile) -> Result<Option<String>> {
 ///
 /// # Errors
 /// `check-failed` for several rows.
-fn single_row(file: &SqlFile, batches: &[RecordBatch]) -> Result<Option<Map<String, Value>>> {
-    let mut rows = json::rows(batches);
+fn single_row(file: &SqlFile, mut rows: Vec<RecordBatch>) -> Result<Option<RecordBatch>> {
     if rows.len() > 1 {
         return Err(Error::new(
             "check-failed",
@@ -317,11 +378,10 @@ fn coverage(header: &Header, row: &Map<String, Value>) -> Vec<String> {
 }
 
 /// The row without the columns of the remarks.
-fn own_columns(header: &Header, batches: Vec<RecordBatch>) -> Result<Option<RecordBatch>> {
+fn own_columns(header: &Header, row: &RecordBatch) -> Result<RecordBatch> {
     let remarks = header.warns.len() + usize::from(header.answer.is_some());
-    let Some(batch) = batches.into_iter().find(|b| b.num_rows() > 0) else { return Ok(None) };
-    let own: Vec<usize> = (0..batch.num_columns().saturating_sub(remarks)).collect();
-    Ok(Some(batch.project(&own)?))
+    let own: Vec<usize> = (0..row.num_columns().saturating_sub(remarks)).collect();
+    Ok(row.project(&own)?)
 }
 
 /// The rows of a query, with the parameters that it names.

@@ -5,6 +5,7 @@ mod admit;
 mod arrow_text;
 mod connect;
 pub mod diagnose;
+mod each;
 pub mod interrupt;
 pub mod json;
 pub mod kept;
@@ -283,7 +284,7 @@ impl<'r> Engine<'r> {
         let rows = self.rows();
         match self.registry.view(name) {
             Some(view) => is_small(rows) || view.header.materialize,
-            None => rows < TINY_ROWS,
+            None => is_small(rows) && self.shown.borrow().iter().all(|s| s.rows < TINY_ROWS),
         }
     }
 

@@ -4,9 +4,11 @@ use duckdb::Connection;
 use serde_json::Value;
 
 use crate::engine::admit::syntax_tree;
+use crate::engine::each::reasons_of_each;
 use crate::engine::remarks::with_remarks;
 use crate::error::Result;
 use crate::registry::SqlFile;
+use crate::registry::header::Kind;
 use crate::registry::lint::Probe;
 
 /// The facts about a query that the lint needs, on empty tables.
@@ -52,6 +54,13 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
     for check in &file.header.checks {
         connection.prepare(&format!("SELECT {}", check.reason()))?;
     }
-    connection.prepare(&typed(&with_remarks(file)))?;
+    connection.prepare(&typed(&with_remarks(file, false)))?;
+    // Traces are asked together what is no file of a user's.
+    if !file.of_user && matches!(file.header.kind, Kind::Metric | Kind::Diagnosis) {
+        if !file.header.checks.is_empty() {
+            connection.prepare(&reasons_of_each(&file.header, ["a", "b"]))?;
+        }
+        connection.prepare(&typed(&with_remarks(file, true)))?;
+    }
     Ok(())
 }

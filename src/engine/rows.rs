@@ -8,11 +8,13 @@ use duckdb::types::Value as SqlValue;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::lacking::{needs, why_null, without_rows};
+use crate::engine::each::places_of_each;
+use crate::engine::lacking::{needs, why_null, without, without_rows};
 use crate::engine::{Engine, json};
 use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::sql_text::sql_name;
+use crate::store::manifest::Manifest;
 
 /// Rows in the order of the header's columns; a row of a view that no trace has is not among them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -34,48 +36,85 @@ pub fn rows(
     params: &[(&str, SqlValue)],
     limit: usize,
 ) -> Result<Rows> {
-    let header = &file.header;
     let fail = |e: duckdb::Error| engine.explained(file, e);
-    let name = &file.header.name;
-    let is_kept = engine.registry.view(name).is_some() && engine.is_kept(name);
-    let sql = if is_kept {
-        engine.make(name)?;
-        format!("FROM {}", sql_name(name))
-    } else {
-        engine.make_inputs(file)?;
-        engine.admit_file(file, file.query())?;
-        file.query().to_owned()
-    };
-    let mut statement = engine.connection.prepare(&sql).map_err(fail)?;
+    let mut statement = engine.connection.prepare(&query(engine, file)?).map_err(fail)?;
     let named: Vec<(&str, &dyn ToSql)> =
         params.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect();
     let mut rows = Vec::new();
     for batch in statement.query_arrow(&named[..]).map_err(fail)? {
         let left = (limit + 1).saturating_sub(rows.len());
-        rows.extend(cells(&batch, header.columns.iter().map(|c| c.name.as_str()), left));
+        rows.extend(cells(&batch, file, 0..batch.num_rows().min(left)));
         if rows.len() > limit {
             break;
         }
     }
-    let reason = if rows.is_empty() { Some(why_empty(engine, file)?) } else { None };
+    let reason = match rows.is_empty() {
+        true => Some(why_empty(engine, file, |tables| without_rows(&engine.connection, tables))?),
+        false => None,
+    };
     Ok(Rows { rows, reason })
 }
 
-/// Cells of the columns named, of the first rows.
-fn cells<'a>(
+/// The rows of a view of several traces, each of one source, which `engine` shows: those of each,
+/// in the order of `traces`, and of each at most one more than `limit`.
+///
+/// # Errors
+/// `sql` with the path of the file.
+pub fn rows_each(
+    engine: &Engine<'_>,
+    traces: &[&Manifest],
+    file: &SqlFile,
+    limit: usize,
+) -> Result<Vec<Rows>> {
+    let fail = |e: duckdb::Error| engine.explained(file, e);
+    let mut statement = engine.connection.prepare(&query(engine, file)?).map_err(fail)?;
+    let mut out = vec![Rows::default(); traces.len()];
+    for batch in statement.query_arrow([]).map_err(fail)? {
+        for (all, own) in out.iter_mut().zip(places_of_each(&batch, traces)) {
+            let left = (limit + 1).saturating_sub(all.rows.len());
+            all.rows.extend(cells(&batch, file, own.into_iter().take(left)));
+        }
+    }
+    for (all, of) in out.iter_mut().zip(traces) {
+        if all.rows.is_empty() {
+            all.reason = Some(why_empty(engine, file, |tables| Ok(without(of, tables)))?);
+        }
+    }
+    Ok(out)
+}
+
+/// Makes what gives the rows of a view or a comparison, and the query for them.
+fn query(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
+    let name = &file.header.name;
+    if engine.registry.view(name).is_some() && engine.is_kept(name) {
+        engine.make(name)?;
+        return Ok(format!("FROM {}", sql_name(name)));
+    }
+    engine.make_inputs(file)?;
+    engine.admit_file(file, file.query())?;
+    Ok(file.query().to_owned())
+}
+
+/// Cells of the columns that the header names, of some rows.
+fn cells(
     batch: &RecordBatch,
-    columns: impl Iterator<Item = &'a str>,
-    rows: usize,
+    file: &SqlFile,
+    rows: impl Iterator<Item = usize>,
 ) -> Vec<Vec<Value>> {
-    let columns: Vec<_> = columns.map(|name| batch.column_by_name(name)).collect();
-    (0..batch.num_rows().min(rows))
-        .map(|row| columns.iter().map(|c| c.map_or(Value::Null, |c| json::value(c, row))).collect())
+    let columns: Vec<_> =
+        file.header.columns.iter().map(|column| batch.column_by_name(&column.name)).collect();
+    rows.map(|row| columns.iter().map(|c| c.map_or(Value::Null, |c| json::value(c, row))).collect())
         .collect()
 }
 
 /// The reason why a view is empty: the empty tables that it, or a public view below it, cannot do
-/// without; else the reason of its header. Helpers require tables that may be empty.
-fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
+/// without, as `is_without` finds them; else that of its header. Helpers require tables that may be
+/// empty.
+fn why_empty<'f>(
+    engine: &'f Engine<'_>,
+    file: &'f SqlFile,
+    is_without: impl Fn(BTreeSet<&'f str>) -> Result<Vec<&'f str>>,
+) -> Result<String> {
     let mut tables = BTreeSet::new();
     let mut waiting: Vec<&str> = file.header.requires.iter().map(String::as_str).collect();
     let mut seen = BTreeSet::new();
@@ -89,7 +128,7 @@ fn why_empty(engine: &Engine<'_>, file: &SqlFile) -> Result<String> {
             tables.insert(name);
         }
     }
-    let lacking = without_rows(&engine.connection, tables)?;
+    let lacking = is_without(tables)?;
     if !lacking.is_empty() {
         return Ok(needs(&lacking));
     }

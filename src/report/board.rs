@@ -52,7 +52,12 @@ impl<'r> Board<'r> {
             "trace": document.trace, "report": page, "trace_fingerprint": document.fingerprint,
             "first_finding": document.diagnosis.first(),
         }));
-        self.results.extend(results);
+        // The grades read values alone.
+        self.results.extend(results.into_iter().map(|result| MetricResult {
+            details: Map::new(),
+            batch: None,
+            ..result
+        }));
         let Some(sheet) = document.sheet("configuration") else { return };
         let mut own = sheet.clone();
         let trace = SheetColumn {

@@ -2,9 +2,10 @@
 -- @summary  Why the sizes and times of communication calls say nothing of a bandwidth (why) or of a
 --           line (why_no_line, of one kind): of all calls, and of the kinds that are asked for
 --           alone.
--- @requires _comm_calls _sized_calls collectives
--- @caveat   One row for each word by which a sentence calls the calls (spoken), whatever the trace
---           has; NULL where they do.
+-- @requires ranks
+-- @reads    _comm_calls _sized_calls collectives
+-- @caveat   One row for each trace and each word by which a sentence calls the calls (spoken),
+--           whatever the trace has; NULL where they do.
 WITH
     subjects AS (
         SELECT spoken, collective
@@ -18,24 +19,29 @@ WITH
         ) AS s (spoken, collective)
     ),
 
+    traces AS (
+        SELECT DISTINCT trace
+        FROM ranks
+    ),
+
     sized AS (
         SELECT
-            collective, count(*) AS kinds, sum(stated_calls) AS stated, sum(filled_calls) AS filled,
+            trace, collective, count(*) AS kinds, sum(stated_calls) AS stated, sum(filled_calls) AS filled,
             sum(even_calls) AS even, sum(even_timed_calls) AS timed
         FROM _sized_calls
-        GROUP BY GROUPING SETS ((collective), ())
+        GROUP BY GROUPING SETS ((trace, collective), (trace))
     ),
 
     points AS (
-        SELECT collective, count(*) AS calls, count(DISTINCT message_bytes) AS sizes
+        SELECT trace, collective, count(*) AS calls, count(DISTINCT message_bytes) AS sizes
         FROM _comm_calls
         WHERE message_bytes > 0 AND transfer_ns > 0
-        GROUP BY collective
+        GROUP BY trace, collective
     ),
 
     reasons AS (
         SELECT
-            s.spoken, p.calls, p.sizes,
+            t.trace, s.spoken, p.calls, p.sizes,
             CASE
                 WHEN s.collective IS NOT NULL AND c.collective IS NULL
                     THEN 'the trace has no ' || s.spoken
@@ -53,14 +59,17 @@ WITH
                 WHEN z.timed = 0
                     THEN 'no ' || s.spoken || ' of known size has a duration above 0'
             END AS why
-        FROM subjects AS s
-        LEFT JOIN (SELECT DISTINCT collective FROM collectives) AS c ON c.collective = s.collective
-        LEFT JOIN sized AS z ON z.collective IS NOT DISTINCT FROM s.collective
-        LEFT JOIN points AS p ON p.collective = s.collective
+        FROM traces AS t
+        CROSS JOIN subjects AS s
+        LEFT JOIN (SELECT DISTINCT trace, collective FROM collectives) AS c
+            ON c.trace = t.trace AND c.collective = s.collective
+        LEFT JOIN sized AS z
+            ON z.trace = t.trace AND z.collective IS NOT DISTINCT FROM s.collective
+        LEFT JOIN points AS p ON p.trace = t.trace AND p.collective = s.collective
     )
 
 SELECT
-    spoken, why,
+    trace, spoken, why,
     CASE
         WHEN why IS NOT NULL OR spoken = 'call' THEN why
         WHEN coalesce(calls, 0) < 5

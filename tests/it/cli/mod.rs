@@ -19,4 +19,5 @@ mod shell;
 mod shown;
 mod sql;
 mod terminal;
+mod together;
 mod usage;
