@@ -53,7 +53,7 @@ WITH
                 WHEN z.even = 0 AND s.spoken = 'call'
                     THEN 'every call of known size is an all-to-all whose splits differ, so that no'
                         || ' one message size describes it'
-                WHEN z.even = 0 AND s.spoken = 'all-to-all'
+                WHEN z.even = 0
                     THEN 'the splits of every all-to-all of known size differ, so that no one'
                         || ' message size describes a call'
                 WHEN z.timed = 0
@@ -72,7 +72,7 @@ SELECT
     trace, spoken, why,
     CASE
         WHEN why IS NOT NULL OR spoken = 'call' THEN why
-        WHEN coalesce(calls, 0) < 5
+        WHEN calls < 5
             THEN 'the trace has fewer than 5 ' || spoken || ' calls of known size and a duration above 0'
         WHEN sizes < 2
             THEN 'all ' || spoken || ' calls have one message size, and a line needs two'
