@@ -23,12 +23,14 @@ pub fn link(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// The folder of a rank in a table whose files lie by rank; NULL is written as every engine that
-/// partitions by folders writes it.
+/// What stands for NULL in the name of a folder, wherever folders are parts of a table.
+pub(super) const OF_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The folder of a rank in a table whose files lie by rank.
 pub fn rank_folder(rank: Option<i64>) -> String {
     match rank {
         Some(rank) => format!("rank={rank}"),
-        None => "rank=__HIVE_DEFAULT_PARTITION__".to_owned(),
+        None => format!("rank={OF_NULL}"),
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Component, Path};
 use crate::error::{Error, Result};
 use crate::remote::is_url;
 use crate::store::Store;
+use crate::store::files::OF_NULL;
 use crate::store::manifest::Manifest;
 
 /// Folders that say only what lies in them. A name leaves them out where something follows.
@@ -111,7 +112,7 @@ fn name_of<'a>(parts: impl IntoIterator<Item = &'a String>) -> String {
         .find(|at| text.is_char_boundary(*at) && text.len() - at <= LONGEST)
         .unwrap_or_default();
     match text[from..].trim_start_matches('.') {
-        "" => "trace".to_owned(),
+        "" | OF_NULL => "trace".to_owned(),
         name => name.to_owned(),
     }
 }
@@ -140,11 +141,13 @@ pub fn allowed(c: char) -> bool {
 /// `usage` with the offending character.
 pub fn valid_name(name: &str) -> Result<()> {
     let bad = name.chars().find(|c| !allowed(*c));
-    if name.is_empty() || name.starts_with('.') || name.len() > 200 || bad.is_some() {
-        let why = bad.map_or_else(
-            || "is empty, too long, or starts with a dot".to_owned(),
-            |c| format!("holds {c:?}"),
-        );
+    let is_bad = name.is_empty() || name.starts_with('.') || name.len() > 200 || name == OF_NULL;
+    if is_bad || bad.is_some() {
+        let why = match bad {
+            Some(c) => format!("holds {c:?}"),
+            None if name == OF_NULL => "stands for none where folders are parts of a table".into(),
+            None => "is empty, too long, or starts with a dot".into(),
+        };
         return Err(Error::new(
             "usage",
             format!("a trace cannot be named {name:?}: the name {why}"),
@@ -302,6 +305,15 @@ mod tests {
         let deep = names_of(Path::new("/w/1/2/3/4/5/6"));
         assert_eq!(deep[0], "2.3.4.5.6");
         assert!(deep.windows(2).all(|pair| pair[1].len() > pair[0].len()), "{deep:?}");
+    }
+
+    #[test]
+    fn no_trace_is_named_as_what_is_null_in_a_folder() {
+        let path = Path::new("/d/jobA").join(OF_NULL);
+        assert_eq!(names_of(&path)[..2], ["trace", "jobA.__HIVE_DEFAULT_PARTITION__"]);
+        let error = valid_name(OF_NULL).expect_err("its rows would be of no trace");
+        assert!(error.message.contains("stands for none"), "{error:?}");
+        assert!(valid_name("jobA.__HIVE_DEFAULT_PARTITION__").is_ok());
     }
 
     #[test]
