@@ -10,9 +10,9 @@
 -- @alias    fsdp_prefetch_efficiency prefetch_efficiency
 -- @check    (SELECT coalesce(sum(gather_ns), 0) FROM fsdp_steps) > 0
 --           | no range of FSDP launched an all_gather that the trace holds
--- @check    (SELECT count(*) FROM busy_intervals WHERE class = 'compute') > 0
+-- @check    (SELECT coalesce(sum(dur_ns), 0) FROM kernel_times WHERE class = 'compute') > 0
 --           | the trace has no compute on a device, which could hide an all_gather
--- @reads    busy_intervals fsdp_steps
+-- @reads    fsdp_steps kernel_times
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   fsdp_prefetch_efficiency_pct DOUBLE value pct higher | |all_gather of FSDP ∩ other
 --           compute| / |all_gather of FSDP|, over all ranks.

@@ -81,22 +81,33 @@ fn failures(path: &Path, rows: &[Known]) -> Vec<String> {
     if outcome.code != 0 {
         return vec![format!("{input}: {}", outcome.stderr)];
     }
-    let mut asked: BTreeMap<(&str, &[String]), Vec<&Known>> = BTreeMap::new();
+    // Those with the same parameters in one command.
+    let mut asked: BTreeMap<&[String], BTreeMap<&str, Vec<&Known>>> = BTreeMap::new();
     for row in rows {
-        asked.entry((&row.metric, &row.params)).or_default().push(row);
+        asked.entry(&row.params).or_default().entry(&row.metric).or_default().push(row);
     }
     let mut out = Vec::new();
-    for ((metric, params), rows) in asked {
-        let mut args = vec!["--format", "json", "-q", "metric", metric];
+    for (params, metrics) in asked {
+        let mut args = vec!["--format", "json", "-q", "metric"];
+        args.extend(metrics.keys());
         args.extend(params.iter().flat_map(|p| ["-p", p]));
         let answer = place.run(&args);
-        let result: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
-        for row in rows {
-            let failure = match at(&result, &row.key) {
-                Some(_) => row.failure(&result),
-                None => Some(format!("there is no {}: {}{}", row.key, result, answer.stderr)),
-            };
-            out.extend(failure.map(|f| format!("{}: {input}: {metric}: {f}", row.place)));
+        // One is no list.
+        let results = match serde_json::from_str(&answer.stdout) {
+            Ok(Value::Array(list)) => list,
+            Ok(one) => vec![one],
+            Err(_) => Vec::new(),
+        };
+        for (metric, rows) in metrics {
+            let result = results.iter().find(|result| result["metric"] == metric);
+            let result = result.unwrap_or(&Value::Null);
+            for row in rows {
+                let failure = match at(result, &row.key) {
+                    Some(_) => row.failure(result),
+                    None => Some(format!("there is no {}: {result}{}", row.key, answer.stderr)),
+                };
+                out.extend(failure.map(|f| format!("{}: {input}: {metric}: {f}", row.place)));
+            }
         }
     }
     out
