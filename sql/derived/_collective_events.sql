@@ -38,6 +38,15 @@
 -- @column   size_source VARCHAR value - | As in collectives.
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
+    -- As wide as it is, a join with all of comm_args would take twice the memory.
+    stated AS (
+        SELECT
+            event_id, dtype, in_elems, out_elems, in_bytes, out_bytes, group_size, pg_name, pg_desc,
+            pg_ranks, rank_start, rank_stride, seq, group_rank, src_rank, dst_rank, in_split, out_split
+        FROM comm_args
+        WHERE event_id IN (SELECT meta_event_id FROM _named_calls)
+    ),
+
     fields AS (
         SELECT
             n.source, n.rank, n.event_id, n.device, n.stream, n.ts_ns, n.dur_ns, n.step_ts_ns,
@@ -68,7 +77,7 @@ WITH
             m.in_split AS in_split_text,
             m.out_split AS out_split_text
         FROM _named_calls AS n
-        LEFT JOIN comm_args AS m ON m.event_id = n.meta_event_id
+        LEFT JOIN stated AS m ON m.event_id = n.meta_event_id
         LEFT JOIN _rank_lists AS x ON x.stated = m.pg_ranks AND m.pg_ranks <> '[]'
         LEFT JOIN _traced_calls AS t ON t.event_id = n.traced_event_id
         -- A group is of one source as a whole.

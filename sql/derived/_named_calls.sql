@@ -2,9 +2,8 @@
 -- @partition rank
 -- @summary  Communication events of each rank with their kind, who says it, and what shapes around
 --           them say of sizes.
--- @reads    device_events host_events launches comm_args metadata ranks _comm_words _traced_calls
--- @check    (SELECT count(*) FROM device_events WHERE class = 'comm') > 0 OR (SELECT count(*) FROM
---           host_events WHERE class = 'host_annotation' AND name LIKE 'gloo:%') > 0
+-- @reads    _call_texts _comm_words _host_calls _stated_calls _traced_calls
+-- @check    (SELECT count(*) FROM _stated_calls) + (SELECT count(*) FROM _host_calls) > 0
 --           | nothing communicates
 -- @column   source VARCHAR value - | As in collectives.
 -- @column   rank BIGINT value - | As in collectives.
@@ -31,165 +30,11 @@
 -- @column   out_elems BIGINT value - | Elements of the output, as the shapes say.
 -- @source   formats_kineto sections 4 and 7; metrics 1.3 and 1.4
 WITH
-    stepped_devices AS (
-        SELECT DISTINCT rank
-        FROM metadata
-        WHERE key = 'step_marker'
-            AND json_valid(value)
-            AND json_extract_string(value, '$.marker') = 'Steps'
-    ),
-
-    -- Communication on devices, with what the events say of themselves.
-    device_calls AS (
-        SELECT
-            d.source, d.rank, d.event_id, d.device, d.stream, d.ts_ns, d.dur_ns, d.name,
-            -- The profiler of XLA may list the steps of a device, on its clock; and it may not say
-            -- what launched an operation.
-            CASE
-                WHEN d.source = 'xla' THEN coalesce(
-                    CASE WHEN d.rank NOT IN (SELECT rank FROM stepped_devices) THEN l.launch_ts_ns END,
-                    d.ts_ns
-                )
-                ELSE l.launch_ts_ns
-            END AS step_ts_ns,
-            -- The same operation of the same program; its number may differ between hosts.
-            CASE WHEN d.source = 'xla' AND d.hlo_op IS NOT NULL
-                THEN concat_ws('/', regexp_replace(d.hlo_module, '\(\d+\)$', ''), d.hlo_op)
-            END AS operation,
-            own.stall_ns,
-            l.record_event_id, l.annotation_event_id, l.comm_op_event_id, l.op_event_id,
-            own.collective_name AS own_word,
-            own.coll_source AS nvtx_source,
-            CASE WHEN r.coll_source IS NULL THEN r.collective_name END AS record_word,
-            r.rank_start AS record_start, r.rank_stride AS record_stride
-        FROM device_events AS d
-        LEFT JOIN launches AS l ON l.event_id = d.event_id
-        LEFT JOIN comm_args AS own ON own.event_id = d.event_id
-        LEFT JOIN comm_args AS r ON r.event_id = l.record_event_id
-        WHERE d.class = 'comm'
-    ),
-
-    -- A join with nothing reads nothing: host_events is most of a trace.
-    deviceless AS (
-        SELECT source, rank
-        FROM ranks
-        EXCEPT
-        SELECT source, rank
-        FROM device_events
-        WHERE class IN ('comm', 'compute', 'copy', 'set', 'graph')
-    ),
-
-    -- On a rank without any device, gloo's own annotations are the calls: the real span on its
-    -- thread.
-    gloo AS (
-        SELECT
-            h.source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
-            TRY_CAST(json_extract_string(h.args, '$."Record function id"') AS BIGINT) AS record_id
-        FROM host_events AS h
-        INNER JOIN deviceless AS d ON d.source = h.source AND d.rank = h.rank
-        WHERE h.class = 'host_annotation' AND h.name LIKE 'gloo:%' AND h.dur_ns IS NOT NULL
-    ),
-
-    operators AS (
-        SELECT
-            o.rank, o.event_id,
-            TRY_CAST(json_extract_string(o.args, '$."Record function id"') AS BIGINT) AS record_id
-        FROM host_events AS o
-        INNER JOIN (SELECT DISTINCT rank FROM gloo) AS g ON g.rank = o.rank
-        WHERE o.name LIKE 'c10d::%'
-    ),
-
-    host_calls AS (
-        SELECT
-            h.source, h.rank, h.event_id, h.ts_ns, h.dur_ns, h.name, h.args,
-            o.event_id AS comm_op_event_id
-        FROM gloo AS h
-        LEFT JOIN operators AS o
-            ON o.rank = h.rank AND o.record_id > 0 AND h.record_id = o.record_id + 1
-        QUALIFY row_number() OVER (PARTITION BY h.event_id ORDER BY o.event_id) = 1
-    ),
-
     -- `coalesced` and the like say nothing; what a kernel's name says is the last resort.
     known AS (
         SELECT word, kind
         FROM _comm_words
         WHERE kind <> 'unknown' AND NOT by_kernel
-    ),
-
-    -- The places that may name the kind, best first: the kernel itself, the record around its
-    -- launch, and where these do not say it the annotation and the operator there. What NVTX ranges
-    -- of NCCL say comes after those two: an all-to-all is a group of sends and receives to NCCL.
-    stated AS (
-        SELECT
-            c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-            c.operation, c.stall_ns, c.record_event_id, c.record_start, c.record_stride,
-            c.nvtx_source,
-            CASE WHEN c.nvtx_source IS NOT NULL THEN k.kind END AS nvtx_kind,
-            CASE WHEN c.nvtx_source IS NOT NULL THEN c.own_word END AS nvtx_word,
-            CASE WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN k.kind ELSE r.kind END AS kind,
-            CASE
-                WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN c.own_word
-                WHEN r.kind IS NOT NULL THEN c.record_word
-            END AS word,
-            CASE
-                WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN 'kernel_args'
-                WHEN r.kind IS NOT NULL THEN 'record'
-            END AS coll_source,
-            -- The event that states sizes and group.
-            CASE
-                WHEN k.kind IS NOT NULL OR c.nvtx_source IS NOT NULL THEN c.event_id
-                WHEN r.kind IS NOT NULL THEN c.record_event_id
-            END AS meta_event_id,
-            n.word AS kernel_word,
-            -- The name of an operation of XLA says nothing of it.
-            CASE WHEN c.source <> 'xla' OR c.nvtx_source IS NULL THEN n.kind END AS kernel_kind,
-            CASE WHEN (k.kind IS NULL OR c.nvtx_source IS NOT NULL) AND r.kind IS NULL
-                THEN c.annotation_event_id END AS annotation_event_id,
-            CASE WHEN (k.kind IS NULL OR c.nvtx_source IS NOT NULL) AND r.kind IS NULL
-                THEN c.comm_op_event_id END AS comm_op_event_id,
-            -- Without any of these, the operator that launched it may say what it takes.
-            CASE WHEN k.kind IS NULL AND r.kind IS NULL AND c.nvtx_source IS NULL THEN c.op_event_id END
-                AS op_event_id
-        FROM device_calls AS c
-        LEFT JOIN known AS k ON k.word = c.own_word
-        LEFT JOIN known AS r ON r.word = c.record_word
-        LEFT JOIN _comm_words AS n ON n.word = c.name AND n.by_kernel
-    ),
-
-    wanted AS (
-        SELECT annotation_event_id AS event_id
-        FROM stated
-        WHERE annotation_event_id IS NOT NULL
-        UNION
-        SELECT comm_op_event_id
-        FROM stated
-        WHERE comm_op_event_id IS NOT NULL
-        UNION
-        SELECT op_event_id
-        FROM stated
-        WHERE op_event_id IS NOT NULL
-        UNION
-        SELECT comm_op_event_id
-        FROM host_calls
-        WHERE comm_op_event_id IS NOT NULL
-    ),
-
-    -- What the annotations and operators around calls say: shapes as JSON, types, a root.
-    around AS MATERIALIZED (
-        SELECT
-            h.event_id, h.name,
-            substr(h.name, strpos(h.name, ':') + CASE WHEN h.name LIKE 'c10d::%' THEN 2 ELSE 1 END)
-                AS word,
-            h.name IN ('c10d::alltoall_base_', 'c10d::_allgather_base_', 'c10d::_reduce_scatter_base_')
-                AS has_output_first,
-            json_extract(h.args, '$."Input Dims"') AS dims,
-            json_extract(h.args, '$."Input type"') AS types,
-            TRY_CAST(json_extract_string(h.args, '$."Concrete Inputs"[2]') AS BIGINT) AS concrete_rank
-        FROM (
-            SELECT event_id, name, CASE WHEN json_valid(args) THEN args END AS args
-            FROM host_events
-        ) AS h
-        INNER JOIN wanted AS w ON w.event_id = h.event_id
     ),
 
     -- Operators that communicate without c10d and are named after what they do: those of symmetric
@@ -203,7 +48,7 @@ WITH
         FROM (
             SELECT
                 event_id, name, TRY_CAST(dims AS JSON[]) AS dims, TRY_CAST(types AS JSON[]) AS types
-            FROM around
+            FROM _call_texts
             WHERE regexp_matches(replace(lower(name), '_', ''), '::.*(allreduce|allgather|reducescatter)')
         )
     ),
@@ -235,9 +80,9 @@ WITH
             CASE WHEN o.has_output_first THEN o.dims END AS op_dims,
             CASE WHEN o.has_output_first THEN o.types END AS op_types,
             o.concrete_rank
-        FROM stated AS c
-        LEFT JOIN around AS a ON a.event_id = c.annotation_event_id
-        LEFT JOIN around AS o ON o.event_id = c.comm_op_event_id
+        FROM _stated_calls AS c
+        LEFT JOIN _call_texts AS a ON a.event_id = c.annotation_event_id
+        LEFT JOIN _call_texts AS o ON o.event_id = c.comm_op_event_id
         UNION ALL
         SELECT
             h.source, h.rank, h.event_id, NULL, NULL, h.ts_ns, h.dur_ns, h.ts_ns,
@@ -250,8 +95,8 @@ WITH
             CASE WHEN o.has_output_first THEN o.dims END,
             CASE WHEN o.has_output_first THEN o.types END,
             o.concrete_rank
-        FROM host_calls AS h
-        LEFT JOIN around AS o ON o.event_id = h.comm_op_event_id
+        FROM _host_calls AS h
+        LEFT JOIN _call_texts AS o ON o.event_id = h.comm_op_event_id
     ),
 
     named AS (

@@ -67,7 +67,7 @@ pub struct Global {
     /// derive`]
     #[arg(long, global = true, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
-    /// Memory for sorting and joining, e.g. 1GB [default: 120MB to ingest, with more than two
+    /// Memory for sorting and joining, e.g. 1GB [default: 160MB to ingest, with more than two
     /// threads 100MB for each; 2GB to ask metrics and views, with more than four threads 500MB for
     /// each, and more where that is too little; else 80 % of RAM, 4GB at most with --sql-dir or
     /// --sandbox]

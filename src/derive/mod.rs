@@ -28,7 +28,7 @@ use crate::derive::host::HostTimes;
 use crate::derive::parts::list;
 pub use crate::derive::parts::{Counts, Part, RankCount, ToDerive};
 use crate::derive::share::{Limits, Share};
-use crate::derive::stages::{Stage, stages};
+use crate::derive::stages::{FINDINGS, Stage, stages};
 use crate::derive::visible::{show, show_derived};
 use crate::engine::limits::memory_mb;
 use crate::error::{Error, Result, io};
@@ -241,7 +241,7 @@ impl Derive<'_> {
         stage: &Stage<'_>,
         part: &str,
     ) -> Result<()> {
-        for file in &stage.files {
+        for (place, file) in stage.files.iter().enumerate() {
             let name = &*file.header.name;
             self.make(connection, beside, file)?;
             let target = || part_file(into, name, part);
@@ -255,6 +255,10 @@ impl Derive<'_> {
                     copy(connection, &kept_columns(name), &target()?)?;
                 }
                 None => {}
+            }
+            // What others need lies in files; here it would take memory until the part is made.
+            if between == Between::Files {
+                drop_tables(connection, stage.spent(place))?;
             }
         }
         Ok(())
@@ -284,10 +288,17 @@ fn sweeps(
     times.finish().map(drop)
 }
 
-/// Removes the tables of a stage from a database.
+/// Removes what is left of a stage from a database.
 fn drop_all(connection: &Connection, stage: &Stage<'_>) -> Result<()> {
-    for file in &stage.files {
-        connection.execute_batch(&format!("DROP TABLE {}", sql_name(&file.header.name)))?;
+    drop_tables(connection, stage.files.iter().map(|file| &*file.header.name))
+}
+
+fn drop_tables<'n>(
+    connection: &Connection,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<()> {
+    for name in names {
+        connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", sql_name(name)))?;
     }
     Ok(())
 }
@@ -391,9 +402,6 @@ impl Derive<'_> {
         if between == Between::Tables || is_last { Ok(()) } else { drop_all(connection, stage) }
     }
 }
-
-/// The step whose rows are findings.
-const FINDINGS: &str = "_findings";
 
 /// Writes the findings, and removes what no later ingest needs.
 fn finish(connection: &Connection, what: &ToDerive<'_>, stages: &[Stage<'_>]) -> Result<()> {

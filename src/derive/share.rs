@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::sql_text::sql_string;
 
 /// Megabytes of all that sorts and joins, unless the user says otherwise, or there are many cores.
-const MEMORY_MB: usize = 120;
+const MEMORY_MB: usize = 160;
 /// Megabytes of each thread where there are more than two.
 const THREAD_MB: usize = 100;
 /// Megabytes that a part has at least where parts are made side by side.

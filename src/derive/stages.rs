@@ -8,6 +8,12 @@ use crate::schema;
 /// The tables whose rows say which ranks are looked at together.
 pub(super) const COUNTED: [&str; 3] = ["ranks", "device_events", "host_ranges"];
 
+/// The tables that are read behind the last file of a stage: by the sweeps, and for the findings.
+const READ_AFTER: [&str; 4] = ["_collective_events", "_threads", "steps", FINDINGS];
+
+/// The step whose rows are findings.
+pub(super) const FINDINGS: &str = "_findings";
+
 /// Derived tables that are made together. Stages by rank and stages over all ranks take turns, and
 /// each reads what those before made.
 pub(super) struct Stage<'r> {
@@ -21,6 +27,21 @@ pub(super) struct Stage<'r> {
     pub(super) by_rank: bool,
     /// Whether it is the first, which looks at events.
     pub(super) is_first: bool,
+}
+
+impl Stage<'_> {
+    /// The tables that nobody reads any more when the file at a place is made.
+    pub(super) fn spent(&self, at: usize) -> Vec<&str> {
+        let later: BTreeSet<&str> =
+            self.files[at + 1..].iter().flat_map(|file| file.header.inputs()).collect();
+        let mut read: BTreeSet<&str> = self.files[at].header.inputs().collect();
+        read.insert(&self.files[at].header.name);
+        let made = self.files[..=at].iter().map(|file| &*file.header.name);
+        let is_spent = |name: &&str| {
+            read.contains(name) && !later.contains(name) && !READ_AFTER.contains(name)
+        };
+        made.filter(is_spent).collect()
+    }
 }
 
 /// Makes the stage of each file of a registry.
@@ -58,4 +79,28 @@ pub(super) fn stages(registry: &Registry) -> Vec<Stage<'_>> {
 fn read_by<'a>(files: &[&'a SqlFile], is_first: bool) -> BTreeSet<&'a str> {
     let of_sweeps = COUNTED.into_iter().filter(|_| is_first);
     files.iter().flat_map(|f| f.header.inputs()).chain(of_sweeps).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_stage_makes_goes_with_its_last_reader() {
+        let registry = Registry::load(None).expect("the registry loads");
+        let mut left = BTreeSet::new();
+        for stage in stages(&registry) {
+            let mut gone = BTreeSet::new();
+            for (at, file) in stage.files.iter().enumerate() {
+                let missed = file.header.inputs().find(|input| gone.contains(input));
+                assert_eq!(missed, None, "read by {}", file.path);
+                for name in stage.spent(at) {
+                    assert!(gone.insert(name), "{name} goes twice");
+                }
+            }
+            let names = stage.files.iter().map(|file| &*file.header.name);
+            left.extend(names.filter(|name| !gone.contains(name)).map(str::to_owned));
+        }
+        assert_eq!(left, READ_AFTER.map(str::to_owned).into());
+    }
 }
