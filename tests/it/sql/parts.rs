@@ -35,27 +35,28 @@ const FIXTURES: [&str; 31] = [
     "ranks_unlike",
     "straggler_groups",
     "traffic_ranges",
+    "gloo",
+    "launches_of_one_rank",
+    "rank_without_calls",
+    "two_devices",
     "bubble_stages",
     "calls_apart",
     "calls_on_nodes",
     "copies_beside",
-    "gloo",
     "hang_cascade",
     "late_alike",
     "launch_gaps",
-    "launches_of_one_rank",
-    "rank_without_calls",
     "report_many_ranks",
     "scale_up_model",
     "sm_shapes",
     "straggler_clocks",
     "traffic_mesh",
-    "two_devices",
     "waits_in_turn",
 ];
 
-/// The first of them: together they have rows of every view.
-const FIRST: &[&str] = FIXTURES.split_at(14).0;
+/// The first of them: together they have rows of every view, and some have a rank that lacks what
+/// the others have.
+const FIRST: &[&str] = FIXTURES.split_at(18).0;
 
 #[test]
 fn a_view_is_the_same_rank_by_rank() {
