@@ -6,10 +6,10 @@ SELECT
     trace,
     rank,
     device,
-    array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns)
+    array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns, end_ns)
         FILTER (WHERE class = 'comm') AS comm,
-    array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns)
+    array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns, end_ns)
         FILTER (WHERE class = 'compute') AS compute,
-    array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns) AS busy
+    array_agg({start_ns: start_ns, end_ns: end_ns} ORDER BY start_ns, end_ns) AS busy
 FROM busy_intervals
 GROUP BY trace, rank, device
