@@ -12,7 +12,7 @@ use crate::support::fixtures::build;
 use crate::support::{Cell, Csv, Tables, in_parallel, registry};
 
 /// Fixtures that together fill many views, with the same numbers of events in each.
-const FIXTURES: [&str; 4] = ["fsdp2_two_layers", "memory_full", "straggler_groups", "traffic_mesh"];
+const FIXTURES: [&str; 3] = ["wild-0", "wild-3", "wild-4"];
 
 /// Rows by trace.
 type Rows = BTreeMap<String, Vec<Vec<Cell>>>;

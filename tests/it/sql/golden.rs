@@ -15,7 +15,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use duckdb::types::Value;
 
@@ -24,9 +23,6 @@ use crate::support::{
     Run, Tables, files, folders, in_parallel, name, project, registry, rows_differ, run, selected,
     settled,
 };
-
-/// Set where one failure is enough.
-const FIRST: &str = "CCL_SQL_FIRST";
 
 /// Kind of the thing that a case asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -185,25 +181,14 @@ fn every_case_gives_its_known_answer() {
         by_fixture.entry(golden.fixture.clone()).or_default().push(golden);
     }
     let cases: Vec<(String, Vec<Golden>)> = by_fixture.into_iter().collect();
-    // Who wants to know whether there is any failure needs no second one.
-    let (first_alone, has_failed) = (std::env::var_os(FIRST).is_some(), AtomicBool::new(false));
-    let is_over = || first_alone && has_failed.load(Ordering::Relaxed);
     let failures = in_parallel(&cases, |(fixture, goldens)| {
-        if is_over() {
-            return Vec::new();
-        }
         let data = tempfile::tempdir().expect("a temporary folder");
         fixture.split('+').for_each(|f| build(f, data.path()));
         let has_diagnoses = goldens.iter().any(|g| g.kind == Kind::Diagnosis);
         let open = if has_diagnoses { Tables::of_diagnoses } else { Tables::open };
         let tables = open(data.path());
         fixture.split('+').for_each(|f| tables.add_results(f, &metric_results(f)));
-        let mut out = Vec::new();
-        for golden in goldens.iter().take_while(|_| !is_over()) {
-            out.extend(golden.failures(data.path(), &tables));
-            has_failed.fetch_or(!out.is_empty(), Ordering::Relaxed);
-        }
-        out
+        goldens.iter().flat_map(|golden| golden.failures(data.path(), &tables)).collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

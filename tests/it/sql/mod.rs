@@ -17,3 +17,4 @@ mod reads;
 mod scale;
 mod simulated;
 mod traps;
+mod wild;

@@ -5,6 +5,7 @@
 //! column `args.KEY` is the argument KEY; together they become the JSON of `args`. The file
 //! `metric_results.csv` is no table of the trace: it holds what metrics say of it, for comparisons.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -20,7 +21,7 @@ use ccl_sql::store::manifest::Manifest;
 use duckdb::Connection;
 use serde_json::{Map, Value};
 
-use crate::support::{Cell, Csv, files, folders, name, project};
+use crate::support::{Cell, Csv, files, folders, name, project, wild};
 
 /// Arguments that Kineto writes as text, whatever they look like.
 const TEXT_ARGS: [&str; 7] = [
@@ -74,41 +75,83 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn make(case: &str, data: &Path) {
+/// The tables of a fixture, by name: of its folder, or made up.
+fn tables_of(case: &str) -> BTreeMap<String, Csv> {
+    if let Some(number) = wild::number(case) {
+        return wild::tables(number);
+    }
     let folder = project().join("tests/fixtures").join(case);
-    let directory = data.join(format!("trace={case}"));
-    std::fs::create_dir_all(&directory).expect("the data directory can be written");
-    let connection = Connection::open_in_memory().expect("DuckDB starts");
-    let mut seen = Vec::new();
+    let mut tables = BTreeMap::new();
     for file in files(&folder) {
         let Some(stem) = name(&file).strip_suffix(".csv").map(str::to_owned) else { continue };
         if stem == RESULTS.name {
             continue;
         }
-        let table = table(&stem).filter(|t| t.made == Made::Ingest);
-        let table = table.unwrap_or_else(|| panic!("{}: no table of a reader", file.display()));
         let text = std::fs::read_to_string(&file).expect("the fixture can be read");
-        write(&connection, &directory, table, &with_args(Csv::parse(&text)));
-        seen.push(stem);
+        tables.insert(stem, Csv::parse(&text));
     }
-    assert!(seen.contains(&"ranks".to_owned()), "{case} has no ranks.csv");
-    if !seen.contains(&"sources".to_owned()) {
-        let ranks = Csv::parse(&std::fs::read_to_string(folder.join("ranks.csv")).expect("read"));
+    tables
+}
+
+fn make(case: &str, data: &Path) {
+    make_of(case, tables_of(case), data);
+}
+
+/// A table that readers make.
+fn of_reader(name: &str) -> &'static Table {
+    let found = table(name).filter(|t| t.made == Made::Ingest);
+    found.unwrap_or_else(|| panic!("{name} is no table of a reader"))
+}
+
+/// The rows of two tables, without those of the first that the second has, too.
+fn together(first: Csv, second: Csv) -> Csv {
+    if first.rows.is_empty() {
+        return second;
+    }
+    let event = |csv: &Csv, row: &[Cell]| csv.index("event_id").and_then(|i| row[i].clone());
+    let given: Vec<Cell> = second.rows.iter().map(|row| event(&second, row)).collect();
+    let columns: BTreeSet<String> =
+        [&first, &second].iter().flat_map(|c| c.columns.clone()).collect();
+    let rows_of = |csv: &Csv, keep: &dyn Fn(&[Cell]) -> bool| -> Vec<Vec<Cell>> {
+        let places: Vec<_> = columns.iter().map(|column| csv.index(column)).collect();
+        let cells =
+            |row: &Vec<Cell>| places.iter().map(|i| i.and_then(|i| row[i].clone())).collect();
+        csv.rows.iter().filter(|row| keep(row)).map(cells).collect()
+    };
+    let mut rows = rows_of(&first, &|row| !given.contains(&event(&first, row)));
+    rows.extend(rows_of(&second, &|_| true));
+    Csv { columns: columns.into_iter().collect(), rows }
+}
+
+/// Makes `<data>/trace=<case>` of tables.
+///
+/// # Panics
+/// When they are none, or cannot be turned into a trace.
+pub fn make_of(case: &str, mut tables: BTreeMap<String, Csv>, data: &Path) {
+    let directory = data.join(format!("trace={case}"));
+    std::fs::create_dir_all(&directory).expect("the data directory can be written");
+    let connection = Connection::open_in_memory().expect("DuckDB starts");
+    let ranks = tables.get("ranks").unwrap_or_else(|| panic!("{case} has no ranks.csv"));
+    if !tables.contains_key("sources") {
         let rows = (0..ranks.rows.len()).map(|i| vec![Some(i.to_string())]).collect();
-        let sources = Csv { columns: vec!["source_id".to_owned()], rows };
-        write(&connection, &directory, table("sources").expect("in the schema"), &sources);
+        let columns = vec!["source_id".to_owned()];
+        tables.insert("sources".to_owned(), Csv { columns, rows });
+    }
+    let seen: Vec<String> = tables.keys().cloned().collect();
+    let given = tables.remove("comm_args");
+    for (stem, csv) in tables {
+        write(&connection, &directory, of_reader(&stem), &with_args(csv));
     }
     let has = |name: &str| seen.contains(&name.to_owned());
     let [made_launches, made_ranges] = linked(&connection, &has, data);
     for (name, made) in [("launches", made_launches), ("host_ranges", made_ranges)] {
         if !has(name) && !made.rows.is_empty() {
-            write(&connection, &directory, table(name).expect("in the schema"), &made);
+            write(&connection, &directory, of_reader(name), &made);
         }
     }
-    if !has("comm_args") {
-        let made = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
-        write(&connection, &directory, table("comm_args").expect("in the schema"), &made);
-    }
+    let said = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
+    let said = given.into_iter().fold(said, together);
+    write(&connection, &directory, of_reader("comm_args"), &said);
     let registry = Registry::load(None).expect("the registry loads");
     let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 0 };
     let work = tempfile::tempdir().expect("a temporary folder");
@@ -120,7 +163,7 @@ fn make(case: &str, data: &Path) {
         trace: case.to_owned(),
         schema_version: SCHEMA_VERSION,
         ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
-        root: folder,
+        root: project().join("tests/fixtures").join(case),
         named: true,
         wanted: None,
         aliases: Vec::new(),

@@ -17,6 +17,7 @@ pub mod real;
 pub mod runs;
 #[cfg(feature = "object-stores")]
 pub mod s3;
+pub mod wild;
 pub mod xspace;
 
 pub use cases::{blessing, files, folders, in_parallel, name, selected, settled};

@@ -161,6 +161,16 @@ impl Tables {
         self.engine.show(vec![Selection { directory, source: None, rows }]).expect("it is shown");
     }
 
+    /// Shows one trace, as one profiler recorded it.
+    ///
+    /// # Panics
+    /// When what was shown before cannot be forgotten.
+    pub fn show_source(&self, data: &Path, trace: &str, source: &str) {
+        let directory = Store::new(data).directory(trace);
+        let source = Some(source.to_owned());
+        self.engine.show(vec![Selection { directory, source, rows: 0 }]).expect("it is shown");
+    }
+
     /// Takes the rows of a table away, for whoever asks from now on.
     ///
     /// # Panics
@@ -186,8 +196,18 @@ impl Tables {
 
     /// What a metric says of the one trace, which lies in `directory`; or the error.
     pub fn result(&self, directory: &Path, metric: &SqlFile) -> Result<Value, String> {
+        self.result_with(directory, metric, &Params::new())
+    }
+
+    /// The same with parameters.
+    pub fn result_with(
+        &self,
+        directory: &Path,
+        metric: &SqlFile,
+        params: &Params,
+    ) -> Result<Value, String> {
         let manifest = Manifest::read(directory).map_err(|e| e.to_string())?;
-        let result = metric::run(&self.engine, &manifest, metric, &Params::new());
+        let result = metric::run(&self.engine, &manifest, metric, params);
         result.map(|result| result.json()).map_err(|e| e.to_string())
     }
 
