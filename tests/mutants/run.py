@@ -5,9 +5,10 @@
 
 A mutant is killed where a known answer changes or an error comes while it runs, refused where
 DuckDB cannot bind it (those do not count), and lives where every case gives its answer. The cases
-of a file are its own, then those of what reads it, the nearest first; then the answers on the
-examples, of the file and of all that reads it, as they were before (`tests/pinned`). What lives is the same query
-in other words, which `equivalent.txt` says with a reason, or wants a case that kills it.
+of a file are its own, then those of what reads it, the nearest first; then the answers on made-up
+jobs and on the examples, of the file and of all that reads it, as they were before
+(`tests/pinned`). What lives is the same query in other words, which `equivalent.txt` says with a
+reason, or wants a case that kills it.
 
 It needs sqlglot, and the tests that `cargo test --release --no-run` built. Start it in the root.
 """

@@ -21,28 +21,48 @@ fn views() -> Vec<&'static SqlFile> {
 
 /// Fixtures whose ranks differ: in devices, streams, steps, ranges, groups, calls and clocks. Jobs
 /// that were made up fill every view.
-const FIXTURES: [&str; 17] = [
+const FIXTURES: [&str; 37] = [
     "wild-0",
     "wild-1",
     "wild-3",
     "wild-4",
     "wild-5",
+    "wild-9",
     "bytes_accessed",
     "critical_path_ranks",
+    "engine_vllm",
+    "exposed_groups",
     "exposed_waits",
+    "flops_steps",
+    "fsdp2_two_layers",
     "fsdp_late_rank",
-    "gloo",
-    "launches_of_one_rank",
+    "gpu_gaps",
     "permute_rings",
     "phases_uneven_ranks",
-    "rank_without_calls",
     "ranks_unlike",
+    "straggler_groups",
     "traffic_ranges",
+    "gloo",
+    "launches_of_one_rank",
+    "rank_without_calls",
     "two_devices",
+    "bubble_stages",
+    "calls_apart",
+    "calls_on_nodes",
+    "copies_beside",
+    "hang_cascade",
+    "late_alike",
+    "launch_gaps",
+    "report_many_ranks",
+    "scale_up_model",
+    "sm_shapes",
+    "straggler_clocks",
+    "traffic_mesh",
+    "waits_in_turn",
 ];
 
 /// The first of them: together they have rows of every view, and ranks that lack what others have.
-const FIRST: &[&str] = FIXTURES.split_at(5).0;
+const FIRST: &[&str] = FIXTURES.split_at(6).0;
 
 #[test]
 fn a_view_is_the_same_rank_by_rank() {
