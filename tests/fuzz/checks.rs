@@ -26,6 +26,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub mod shaped;
+
 /// A trace file: three bytes that say how it is read, then its text.
 ///
 /// The first byte is the size of a segment, less one; the second the size of the pieces in which

@@ -242,6 +242,9 @@ pub fn read_at(file: &File, path: &Path, from: u64, length: usize) -> Result<Vec
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
     use super::*;
 
     #[test]
@@ -298,6 +301,62 @@ mod tests {
             (cut(1), cut(5), cut(9), cut(6)),
             (Stop::Short, Stop::Short, Stop::Short, Stop::End)
         );
+    }
+
+    /// The fields as prost goes over them: number, kind and value. None where it refuses them, and
+    /// where there is a group, which no message of XLA has.
+    fn by_prost(mut rest: &[u8]) -> Option<Vec<(u64, WireType, Vec<u8>)>> {
+        let mut out = Vec::new();
+        while !rest.is_empty() {
+            let (tag, kind) = decode_key(&mut rest).ok()?;
+            let before = rest;
+            let value = match kind {
+                WireType::Varint => decode_varint(&mut rest).ok()?.to_le_bytes().to_vec(),
+                WireType::LengthDelimited => {
+                    let length = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
+                    let (value, after) = rest.split_at_checked(length)?;
+                    rest = after;
+                    value.to_vec()
+                }
+                WireType::SixtyFourBit | WireType::ThirtyTwoBit => {
+                    skip_field(kind, tag, &mut rest, DecodeContext::default()).ok()?;
+                    before[..before.len() - rest.len()].to_vec()
+                }
+                WireType::StartGroup | WireType::EndGroup => return None,
+            };
+            out.push((tag.into(), kind, value));
+        }
+        Some(out)
+    }
+
+    proptest! {
+        #[test]
+        fn fields_are_those_of_prost(
+            bytes in proptest::collection::vec(prop_oneof![0_u8..48, any::<u8>()], 0..40),
+        ) {
+            let Some(expected) = by_prost(&bytes) else { return Ok(()) };
+            let found: Vec<_> = Fields::new(&bytes).collect();
+            prop_assert_eq!(found.len(), expected.len());
+            for (field, (tag, kind, value)) in found.into_iter().zip(expected) {
+                let (found_tag, found) = field.expect("prost takes it");
+                prop_assert_eq!(found_tag, tag);
+                match (found, kind) {
+                    (Value::Int(n), WireType::Varint) => {
+                        prop_assert_eq!(n.to_le_bytes().to_vec(), value);
+                    }
+                    (Value::Int(n), WireType::ThirtyTwoBit) => {
+                        prop_assert_eq!(n.to_le_bytes()[..4].to_vec(), value);
+                    }
+                    (Value::Bits(n), WireType::SixtyFourBit) => {
+                        prop_assert_eq!(n.to_le_bytes().to_vec(), value);
+                    }
+                    (Value::Bytes(bytes), WireType::LengthDelimited) => {
+                        prop_assert_eq!(bytes.to_vec(), value);
+                    }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+        }
     }
 
     #[test]

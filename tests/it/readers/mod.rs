@@ -7,6 +7,7 @@ mod memory;
 mod nsys;
 mod nsys_example;
 mod packed;
+mod pickles;
 mod real;
 mod real_et;
 mod real_memory;
