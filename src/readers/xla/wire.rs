@@ -16,7 +16,12 @@ pub enum Value<'a> {
     Bits(u64),
     /// Text, bytes or a message.
     Bytes(&'a [u8]),
+    /// A group, which is passed over: no message of XLA has any.
+    Group,
 }
+
+/// Groups inside of each other, as many as other readers take.
+const MAX_GROUPS: usize = 100;
 
 /// A message that ends inside a field, or holds what no field can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +62,25 @@ impl<'a> Fields<'a> {
 
     fn field(&mut self) -> Option<(u64, Value<'a>)> {
         let key = varint(self.bytes, &mut self.at)?;
-        let value = match key & 7 {
+        Some((key >> 3, if key & 7 == 3 { self.group(key >> 3)? } else { self.value(key)? }))
+    }
+
+    /// Passes over a group up to its end.
+    fn group(&mut self, field: u64) -> Option<Value<'a>> {
+        let mut open = vec![field];
+        while let Some(innermost) = open.last() {
+            let key = varint(self.bytes, &mut self.at)?;
+            match key & 7 {
+                3 if open.len() < MAX_GROUPS => open.push(key >> 3),
+                4 if key >> 3 == *innermost => _ = open.pop(),
+                _ => _ = self.value(key)?,
+            }
+        }
+        Some(Value::Group)
+    }
+
+    fn value(&mut self, key: u64) -> Option<Value<'a>> {
+        Some(match key & 7 {
             0 => Value::Int(varint(self.bytes, &mut self.at)?),
             1 => Value::Bits(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
             2 => {
@@ -66,8 +89,7 @@ impl<'a> Fields<'a> {
             }
             5 => Value::Int(u32::from_le_bytes(self.take(4)?.try_into().ok()?).into()),
             _ => return None,
-        };
-        Some((key >> 3, value))
+        })
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -198,6 +220,31 @@ impl<'f> Cursor<'f> {
             Ok(key) => key,
             Err(stop) => return Ok(Err(stop)),
         };
+        if key & 7 == 3 { self.group(key >> 3, end) } else { self.value(key, end) }
+    }
+
+    /// Passes over a group up to its end.
+    fn group(&mut self, field: u64, end: u64) -> Result<Result<Field, Stop>> {
+        let mut open = vec![field];
+        while let Some(innermost) = open.last() {
+            let key = match self.varint(end)? {
+                Ok(key) => key,
+                Err(stop) => return Ok(Err(stop)),
+            };
+            match key & 7 {
+                3 if open.len() < MAX_GROUPS => open.push(key >> 3),
+                4 if key >> 3 == *innermost => _ = open.pop(),
+                _ => {
+                    if let Err(stop) = self.value(key, end)? {
+                        return Ok(Err(stop));
+                    }
+                }
+            }
+        }
+        Ok(Ok(Field::Other))
+    }
+
+    fn value(&mut self, key: u64, end: u64) -> Result<Result<Field, Stop>> {
         let pass = |cursor: &mut Self, length: u64| match cursor.place().checked_add(length) {
             Some(to) if to <= end => {
                 cursor.seek(to);
@@ -303,8 +350,7 @@ mod tests {
         );
     }
 
-    /// The fields as prost goes over them: number, kind and value. None where it refuses them, and
-    /// where there is a group, which no message of XLA has.
+    /// The fields as prost goes over them: number, kind and value. None where it refuses them.
     fn by_prost(mut rest: &[u8]) -> Option<Vec<(u64, WireType, Vec<u8>)>> {
         let mut out = Vec::new();
         while !rest.is_empty() {
@@ -322,7 +368,11 @@ mod tests {
                     skip_field(kind, tag, &mut rest, DecodeContext::default()).ok()?;
                     before[..before.len() - rest.len()].to_vec()
                 }
-                WireType::StartGroup | WireType::EndGroup => return None,
+                WireType::StartGroup => {
+                    skip_field(kind, tag, &mut rest, DecodeContext::default()).ok()?;
+                    Vec::new()
+                }
+                WireType::EndGroup => return None,
             };
             out.push((tag.into(), kind, value));
         }
@@ -353,6 +403,7 @@ mod tests {
                     (Value::Bytes(bytes), WireType::LengthDelimited) => {
                         prop_assert_eq!(bytes.to_vec(), value);
                     }
+                    (Value::Group, WireType::StartGroup) => {}
                     other => prop_assert!(false, "{:?}", other),
                 }
             }
@@ -360,8 +411,37 @@ mod tests {
     }
 
     #[test]
+    fn groups_are_passed_over() {
+        // 1: a group of 2: 7 and 3: a group of 4: "a", then 5: 6.
+        let message = [0x0b, 0x10, 7, 0x1b, 0x22, 1, b'a', 0x1c, 0x0c, 0x28, 6];
+        let fields: Vec<_> = Fields::new(&message).collect();
+        assert_eq!(fields, [Ok((1, Value::Group)), Ok((5, Value::Int(6)))]);
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("m");
+        std::fs::write(&path, message).expect("the file can be written");
+        let file = File::open(&path).expect("the file is there");
+        let fields_to = |end: u64| {
+            let mut cursor = Cursor::new(&file, &path, end);
+            [(); 3].map(|()| cursor.field(end).expect("it can be read"))
+        };
+        assert_eq!(fields_to(11), [Ok(Field::Other), Ok(Field::Int(5, 6)), Err(Stop::End)]);
+        assert_eq!(fields_to(8)[0], Err(Stop::Short));
+    }
+
+    #[test]
     fn what_is_no_message_is_broken() {
-        for bytes in [&[0x0f][..], &[0x0a, 0x05, 1], &[0x80], &[0x09, 1, 2]] {
+        let deep = [0x0b; MAX_GROUPS + 1];
+        for bytes in [
+            &[0x0f][..],
+            &[0x0a, 0x05, 1],
+            &[0x80],
+            &[0x09, 1, 2],
+            // Groups that do not end, end as another, or before they begin.
+            &[0x0b],
+            &[0x0b, 0x14],
+            &[0x0c],
+            &deep,
+        ] {
             assert!(Fields::new(bytes).any(|f| f.is_err()), "{bytes:?}");
         }
     }
