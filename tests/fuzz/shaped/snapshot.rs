@@ -243,6 +243,31 @@ impl Writer {
         self.out.extend(bytes);
     }
 
+    /// Adds to the list or dict on top of the stack: one by one, or several behind a mark.
+    fn fill<T>(
+        &mut self,
+        dice: &mut Dice<'_>,
+        mut left: &[T],
+        [one_by_one, several]: [u8; 2],
+        write: impl Fn(&mut Self, &mut Dice<'_>, &T),
+    ) {
+        while !left.is_empty() {
+            let (now, rest) = left.split_at(1 + dice.below(left.len().min(65_536)));
+            left = rest;
+            match now {
+                [one] if !dice.one_in(4) => {
+                    write(self, dice, one);
+                    self.out.push(one_by_one);
+                }
+                _ => {
+                    self.out.push(b'(');
+                    now.iter().for_each(|item| write(self, dice, item));
+                    self.out.push(several);
+                }
+            }
+        }
+    }
+
     fn list(&mut self, dice: &mut Dice<'_>, of: &Object, items: &[Object]) {
         if dice.one_in(8) {
             self.out.push(b'(');
@@ -251,22 +276,7 @@ impl Writer {
         } else {
             self.out.push(b']');
             self.memoize(dice, None);
-            let mut left = items;
-            while !left.is_empty() {
-                let (now, rest) = left.split_at(1 + dice.below(left.len().min(65_536)));
-                left = rest;
-                match now {
-                    [one] if !dice.one_in(4) => {
-                        self.write(dice, one);
-                        self.out.push(b'a');
-                    }
-                    _ => {
-                        self.out.push(b'(');
-                        now.iter().for_each(|item| self.write(dice, item));
-                        self.out.push(b'e');
-                    }
-                }
-            }
+            self.fill(dice, items, *b"ae", Self::write);
         }
         self.memoize(dice, Some(of));
     }
@@ -293,22 +303,7 @@ impl Writer {
         } else {
             self.out.push(b'}');
             self.memoize(dice, None);
-            let mut left = members;
-            while !left.is_empty() {
-                let (now, rest) = left.split_at(1 + dice.below(left.len().min(65_536)));
-                left = rest;
-                match now {
-                    [one] if !dice.one_in(4) => {
-                        pair(self, dice, one);
-                        self.out.push(b's');
-                    }
-                    _ => {
-                        self.out.push(b'(');
-                        now.iter().for_each(|member| pair(self, dice, member));
-                        self.out.push(b'u');
-                    }
-                }
-            }
+            self.fill(dice, members, *b"su", pair);
         }
         self.memoize(dice, Some(of));
     }

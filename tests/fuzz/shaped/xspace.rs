@@ -17,7 +17,7 @@ use super::dice::Dice;
 pub fn check(data: &[u8]) -> bool {
     let file = space(&mut Dice::new(data));
     super::super::xla(&file);
-    // What is no text for prost may be some for us, and the other way round it must not be.
+    // What prost refuses, as a number where a message is wanted, the reader may take.
     let Ok(expected) = XSpace::decode(&*file) else { return false };
     let folder = super::super::spool();
     let path = folder.path().join("h.xplane.pb");
