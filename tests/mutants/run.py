@@ -287,7 +287,8 @@ def run(mutant, cases, pinned, folder, made, tests, program):
     # With it the golden test asks metrics alone: no case of a view, a table or a comparison.
     env.pop("CCL_SQL_PROGRAM", None)
     # Tables of the cases are the same for all mutants that no table is made by.
-    if mutant.file.relative_to(ROOT / "sql").parts[0] in ("metrics", "views", "diagnoses"):
+    if mutant.file.relative_to(ROOT / "sql").parts[0] in (
+            "metrics", "views", "diagnoses", "comparisons"):
         env["CCL_SQL_FIXTURES"] = str(made)
     golden, examples = (f"sql::{name}" for name in (
         "golden::every_case_gives_its_known_answer",
