@@ -11,8 +11,9 @@
 -- @param    dominant_peak DOUBLE 0.5 | Share of the peak of the device that is taken as good.
 -- @gain     the time of the kernel beyond what its floating-point operations take at dominant_peak
 --           of the peak of the device for bfloat16; the step loses of it what the rank loses that
---           loses least, waiting for others included. NULL where the trace does not say operations:
---           the kernel may be as fast as it can be, and the finding is information
+--           loses least, waiting for others included. NULL where the trace does not say operations,
+--           or nobody knows the peak: the kernel may be as fast as it can be, and the finding is
+--           information
 -- @shown    dominant_kernel_concentration_pct
 -- @caveat   A kernel that does most of the work is no fault by itself. Work in float32 is compared
 --           with the peak of bfloat16.
@@ -57,7 +58,7 @@ WITH
         SELECT
             k.trace, k.name, x.kernel_class, k.kernels_per_step, k.time_ms / t.time_ms AS share,
             k.flops / nullif(k.flops_ms, 0) * 1e3 / p.peak AS peak_share,
-            CASE WHEN k.flops_ms >= 0.95 * k.time_ms
+            CASE WHEN k.flops_ms >= 0.95 * k.time_ms AND p.peak > 0
                 THEN greatest(1 - k.flops / k.flops_ms * 1e3 / (p.peak * $dominant_peak), 0)
             END AS excess_share
         FROM kernels AS k
