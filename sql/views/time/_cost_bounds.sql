@@ -60,7 +60,8 @@ WITH
         UNION ALL
         SELECT trace, rank, 'kernel', name, '', time_ms
         FROM _kernel_costs
-        QUALIFY time_ms >= 0.3 * sum(time_ms) OVER (PARTITION BY trace, rank)
+        QUALIFY sum(time_ms) OVER (PARTITION BY trace, name)
+            >= 0.3 * sum(time_ms) OVER (PARTITION BY trace)
         UNION ALL
         -- Each short kernel costs what the shortest of the rank takes, up to 1 us.
         SELECT
