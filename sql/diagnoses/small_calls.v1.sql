@@ -56,7 +56,8 @@ WITH
     per_rank AS (
         SELECT
             trace, rank, collective, group_name, dim, max(flag) AS flag, sum(calls) AS calls,
-            avg(alpha_us) AS alpha_us, avg(mean_bytes) AS mean_bytes, sum(transfer_ms) AS transfer_ms,
+            avg(alpha_us) AS alpha_us, sum(calls * mean_bytes) / sum(calls) AS mean_bytes,
+            sum(transfer_ms) AS transfer_ms,
             sum(exposed_ms) AS exposed_ms, sum(gain_ms) AS gain_ms
         FROM bounded
         GROUP BY trace, rank, collective, group_name, dim
@@ -65,7 +66,8 @@ WITH
     found AS (
         SELECT
             trace, collective, group_name, dim, max(flag) AS flag, avg(calls ORDER BY rank) AS calls,
-            avg(alpha_us ORDER BY rank) AS alpha_us, avg(mean_bytes ORDER BY rank) AS mean_bytes,
+            avg(alpha_us ORDER BY rank) AS alpha_us,
+            sum(calls * mean_bytes ORDER BY rank) / sum(calls ORDER BY rank) AS mean_bytes,
             avg(transfer_ms ORDER BY rank) AS transfer_ms,
             avg(exposed_ms ORDER BY rank) AS exposed_ms, avg(gain_ms ORDER BY rank) AS gain_ms
         FROM per_rank
