@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression, Encoding, Type, ZstdLevel};
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
@@ -62,8 +62,8 @@ impl Effort {
     }
 }
 
-/// How Parquet files are written: zstd; dictionaries for what repeats, differences for times and
-/// ids, plain text for arguments; minima and maxima where a query prunes by them.
+/// How Parquet files are written: zstd; dictionaries for what repeats, differences for times, ids
+/// and arguments; minima and maxima where a query prunes by them.
 pub fn properties(schema: &SchemaRef, effort: Effort) -> WriterPropertiesPtr {
     Arc::new(builder(schema, effort).build())
 }
@@ -85,26 +85,34 @@ fn properties_of(batch: &RecordBatch, effort: Effort, stay: Stay) -> WriterPrope
 }
 
 fn builder(schema: &SchemaRef, effort: Effort) -> WriterPropertiesBuilder {
+    // The writer keeps pages of the second version in as much memory as they could have taken,
+    // until their row group ends: several times what they take.
     let mut properties = WriterProperties::builder()
-        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("level 1 exists")))
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
         .set_data_page_size_limit(effort.page_bytes())
         .set_dictionary_page_size_limit(effort.page_bytes())
         .set_max_row_group_row_count(Some(GROUP_ROWS));
+    let leaves = ArrowSchemaConverter::new().convert(schema).expect("a schema of Parquet");
+    for leaf in leaves.columns() {
+        let encoding = match leaf.physical_type() {
+            Type::BOOLEAN => Encoding::RLE,
+            Type::INT32 | Type::INT64 => Encoding::DELTA_BINARY_PACKED,
+            Type::BYTE_ARRAY => Encoding::DELTA_BYTE_ARRAY,
+            _ => continue,
+        };
+        properties = properties.set_column_encoding(leaf.path().clone(), encoding);
+    }
     for field in schema.fields() {
         let path = ColumnPath::from(field.name().as_str());
-        match field.name().as_str() {
-            "ts_ns" | "dur_ns" | "event_id" | "correlation" | "external_id" | "flow_id" => {
-                properties = properties
-                    .set_column_dictionary_enabled(path.clone(), false)
-                    .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
-            }
-            "args" => {
-                properties = properties.set_column_dictionary_enabled(path.clone(), false);
-            }
-            _ => {}
+        let is_differences = matches!(
+            field.name().as_str(),
+            "ts_ns" | "dur_ns" | "event_id" | "correlation" | "external_id" | "flow_id" | "args"
+        );
+        if is_differences {
+            properties = properties.set_column_dictionary_enabled(path.clone(), false);
         }
         let prunes = *field.data_type() == DataType::Int64
             || matches!(field.name().as_str(), "class" | "source" | "category");
