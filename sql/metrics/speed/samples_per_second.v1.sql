@@ -5,7 +5,7 @@
 --           time.
 -- @grain    trace
 -- @requires steps
--- @reads    cards _mean_step_times _job_devices
+-- @reads    _workload _mean_step_times _job_devices
 -- @value    samples_per_s
 -- @check    (SELECT count(*) FROM _mean_step_times WHERE step_s > 0) > 0 | the steps take no time
 -- @null     the batch size is not known: a workload card states it, else -p batch_size=N gives it
@@ -22,10 +22,9 @@
 -- @source   metrics 2.B samples_per_second (defect D12: steps of the trace)
 WITH
     workload AS (
-        SELECT s.trace, coalesce($batch_size, max(c.batch_size)) AS batch_size
+        SELECT s.trace, coalesce($batch_size, c.batch_size) AS batch_size
         FROM _mean_step_times AS s
-        LEFT JOIN cards AS c ON c.trace = s.trace
-        GROUP BY s.trace
+        LEFT JOIN _workload AS c ON c.trace = s.trace
     )
 
 SELECT

@@ -4,7 +4,7 @@
 -- @summary  Tokens per second as measured: tokens of a step (batch size x sequence length, of the
 --           card or as given) over the mean step time; by rank too.
 -- @grain    trace
--- @reads    ranks steps cards _rank_step_times _mean_step_times _device_counts
+-- @reads    ranks steps _workload _rank_step_times _mean_step_times _device_counts
 -- @value    throughput_tokens_per_s
 -- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(*) FROM _device_counts WHERE
 --           flops_events > 0) = 0
@@ -37,12 +37,11 @@ WITH
     workload AS (
         SELECT
             s.trace,
-            coalesce($batch_size, max(c.batch_size)) AS batch_size,
-            coalesce($seq_len, max(c.seq_len)) AS seq_len,
-            max(c.total_count) AS devices
+            coalesce($batch_size, c.batch_size) AS batch_size,
+            coalesce($seq_len, c.seq_len) AS seq_len,
+            c.total_count AS devices
         FROM _mean_step_times AS s
-        LEFT JOIN cards AS c ON c.trace = s.trace
-        GROUP BY s.trace
+        LEFT JOIN _workload AS c ON c.trace = s.trace
     ),
 
     tokens AS (

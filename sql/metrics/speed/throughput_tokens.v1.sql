@@ -4,7 +4,7 @@
 -- @summary  Tokens per second: global batch size x sequence length, of the card or as given, over
 --           the mean step time.
 -- @grain    trace
--- @reads    steps cards _mean_step_times _device_counts
+-- @reads    steps _workload _mean_step_times _device_counts
 -- @value    throughput_tokens_per_s
 -- @alias    throughput_tokens_sec tokens_per_second throughput_tokens_per_s
 -- @check    (SELECT count(*) FROM steps) > 0 OR (SELECT count(*) FROM _device_counts WHERE
@@ -32,11 +32,10 @@ WITH
     workload AS (
         SELECT
             s.trace,
-            coalesce($batch_size, max(c.batch_size)) AS batch_size,
-            coalesce($seq_len, max(c.seq_len)) AS seq_len
+            coalesce($batch_size, c.batch_size) AS batch_size,
+            coalesce($seq_len, c.seq_len) AS seq_len
         FROM _mean_step_times AS s
-        LEFT JOIN cards AS c ON c.trace = s.trace
-        GROUP BY s.trace
+        LEFT JOIN _workload AS c ON c.trace = s.trace
     )
 
 SELECT

@@ -2,15 +2,9 @@
 -- @summary  Batch size and sequence length of the card, where there is one, devices of the job, and
 --           the most memory that PyTorch had allocated on a device at a time (the largest over
 --           ranks).
--- @requires cards _job_devices _rank_memory
+-- @requires _workload _job_devices _rank_memory
 -- @caveat   peak_gib is NULL without a recording of memory with totals.
 WITH
-    workload AS (
-        SELECT trace, max(batch_size) AS batch_size, max(seq_len) AS seq_len
-        FROM cards
-        GROUP BY trace
-    ),
-
     peaks AS (
         SELECT trace, max(allocated_bytes) / 1073741824 AS peak_gib, min(method) AS method
         FROM _rank_memory
@@ -20,5 +14,5 @@ WITH
 SELECT
     d.trace, w.batch_size, w.seq_len, CAST(d.devices AS BIGINT) AS devices, p.peak_gib, p.method
 FROM _job_devices AS d
-LEFT JOIN workload AS w ON w.trace = d.trace
+LEFT JOIN _workload AS w ON w.trace = d.trace
 LEFT JOIN peaks AS p ON p.trace = d.trace

@@ -1,15 +1,8 @@
 -- @view     _job_devices
 -- @summary  Devices of the job: those of the card, else the ranks of the job (times the devices of
 --           a rank that drives several).
--- @requires ranks cards _windows
+-- @requires ranks _windows _workload
 WITH
-    job_cards AS (
-        SELECT trace, max(total_count) AS total_count
-        FROM cards
-        WHERE total_count > 0
-        GROUP BY trace
-    ),
-
     jobs AS (
         SELECT trace, max(world_size) AS world_size, count(DISTINCT rank) AS rank_count
         FROM ranks
@@ -36,5 +29,5 @@ SELECT
     ) AS devices,
     c.total_count IS NOT NULL AS is_of_card
 FROM jobs AS j
-LEFT JOIN job_cards AS c ON c.trace = j.trace
+LEFT JOIN _workload AS c ON c.trace = j.trace
 LEFT JOIN seen AS s ON s.trace = j.trace

@@ -1,17 +1,8 @@
 -- @view     _model_size
 -- @summary  What the workload card says of the model: parameters (those active per token, where it
 --           says so) and floating-point operations of a parameter per token.
--- @requires _rank_list cards
+-- @requires _rank_list _workload
 WITH
-    model_cards AS (
-        SELECT
-            trace,
-            max(phase) AS phase,
-            coalesce(max(num_params_active), max(num_params)) AS model_params
-        FROM cards
-        GROUP BY trace
-    ),
-
     ingested AS (
         SELECT DISTINCT trace
         FROM _rank_list
@@ -24,4 +15,4 @@ SELECT
     -- Forward 2; backward twice as much again.
     CASE WHEN lower(c.phase) IN ('inference', 'serving') THEN 2 ELSE 6 END AS flops_per_param
 FROM ingested AS i
-LEFT JOIN model_cards AS c ON c.trace = i.trace
+LEFT JOIN _workload AS c ON c.trace = i.trace
