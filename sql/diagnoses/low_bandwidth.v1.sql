@@ -70,7 +70,8 @@ WITH
     found AS (
         SELECT
             trace, collective, group_size, link, link_bw_gb_per_s, min(group_name) AS group_name,
-            avg(calls ORDER BY rank) AS calls, avg(mean_bytes ORDER BY rank) AS mean_bytes,
+            avg(calls ORDER BY rank) AS calls,
+            sum(mean_bytes * calls ORDER BY rank) / sum(calls ORDER BY rank) AS mean_bytes,
             avg(bus_bw_gb_per_s ORDER BY rank) AS bus_bw_gb_per_s,
             avg(exposed_ms ORDER BY rank) AS exposed_ms,
             avg(least(exposed_ms, greatest(transfer_ms - needed_ms, 0)) ORDER BY rank) AS gain_ms

@@ -154,7 +154,7 @@ SELECT
         CASE WHEN w.step_count IS NULL THEN 'the trace marks no steps: recordings of unlike length look so' END,
         CASE
             WHEN w.step_count <> w.median_steps
-                THEN printf('its recording has %d steps, the median %.0f', w.step_count, w.median_steps)
+                THEN printf('its recording has %d steps, the median %g', w.step_count, w.median_steps)
             WHEN w.step_count = 1 THEN 'one step was recorded'
         END,
         CASE

@@ -120,21 +120,27 @@ WITH
         GROUP BY trace, rank, name
     ),
 
-    -- What a rank spends on a kernel where it has it, and how often.
+    -- What the others spend on a kernel where they have it, and how often.
     typical AS (
-        SELECT trace, name, median(events) AS events, median(dur_ns) AS dur_ns
-        FROM kernels
-        GROUP BY trace, name
+        SELECT
+            f.trace, f.named_rank, k.name, median(k.events) AS events, median(k.dur_ns) AS dur_ns
+        FROM found AS f
+        INNER JOIN kernels AS k ON k.trace = f.trace AND k.rank <> f.named_rank
+        GROUP BY f.trace, f.named_rank, k.name
     ),
 
     compared AS (
         SELECT
-            f.trace, f.named_rank, k.name, k.events, k.dur_ns, t.events AS typical_events,
-            t.dur_ns AS typical_ns, k.dur_ns - t.dur_ns AS longer_ns,
+            f.trace, f.named_rank, k.name, k.events, k.dur_ns,
+            coalesce(t.events, 0) AS typical_events, coalesce(t.dur_ns, 0) AS typical_ns,
+            k.dur_ns - coalesce(t.dur_ns, 0) AS longer_ns,
             f.excess_ms / (f.compute_ms - f.excess_ms) AS excess_ratio
         FROM found AS f
         INNER JOIN kernels AS k ON k.trace = f.trace AND k.rank = f.named_rank
-        INNER JOIN typical AS t ON t.trace = k.trace AND t.name IS NOT DISTINCT FROM k.name
+        LEFT JOIN typical AS t
+            ON t.trace = f.trace
+            AND t.named_rank = f.named_rank
+            AND t.name IS NOT DISTINCT FROM k.name
     ),
 
     reasons AS (

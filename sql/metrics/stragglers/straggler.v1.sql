@@ -41,7 +41,7 @@
 --           that are no victims, where the median of the others is longer and it comes last at
 --           times; a straggler only beyond wait_pct. NULL where no call is matched.
 -- @column   slowest_rank BIGINT value - | The rank that computes longest (the lowest of equals).
--- @column   fastest_rank BIGINT value - | The rank that computes shortest.
+-- @column   fastest_rank BIGINT value - | The rank that computes shortest, of those that compute.
 -- @column   sync_overhead_ms DOUBLE value ms lower | Waiting for the last rank of the matched calls
 --           of a step (of all calls, where no step launched one); mean over ranks.
 -- @column   compute_time_stats STRUCT value - | mean, std (n - 1), min, max, range in ms and cv in

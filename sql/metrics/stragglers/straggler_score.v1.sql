@@ -22,8 +22,9 @@
 -- @column   straggler_score DOUBLE value ratio lower | (largest - least over ranks of the sum of
 --           waits) / window: 0 where all ranks wait alike; the window is the largest of a rank.
 -- @column   straggler_rank BIGINT value - | The rank with the least sum of waits (the lowest of
---           equals): it is the one that is waited for. Victims, which are late mostly because they
---           waited for another rank themselves, are none.
+--           equals): it is the one that is waited for; NULL where it is the last in no call.
+--           Victims, which are late mostly because they waited for another rank themselves, are
+--           none.
 -- @column   max_wait_ms DOUBLE value ms | Largest sum of waits of a rank.
 -- @column   min_wait_ms DOUBLE value ms | Least sum.
 -- @column   window_ms DOUBLE value ms | Largest window of a rank.
@@ -45,7 +46,8 @@
 WITH
     waits AS (
         SELECT
-            trace, rank, count(*) AS calls, sum(wait_ns) AS wait_ns, bool_or(aligned) AS aligned
+            trace, rank, count(*) AS calls, sum(wait_ns) AS wait_ns, bool_or(is_last) AS is_last,
+            bool_or(aligned) AS aligned
         FROM _waits
         WHERE aligned = coalesce($align, by_itself)
         GROUP BY trace, rank
@@ -65,7 +67,7 @@ WITH
     ),
 
     stragglers AS (
-        SELECT w.trace, w.rank
+        SELECT w.trace, CASE WHEN w.is_last THEN w.rank END AS rank
         FROM waits AS w
         INNER JOIN _wait_causes AS c
             ON c.trace = w.trace AND c.rank = w.rank AND c.aligned = w.aligned
