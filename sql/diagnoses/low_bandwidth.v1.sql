@@ -19,7 +19,8 @@
 -- @check    (SELECT count(*) FROM _exposed_transfers WHERE link_bw_gb_per_s IS NOT NULL) > 0
 --           | nothing says over which link the calls run
 -- @caveat   A card that states both directions of a link together halves the share. An all-reduce
---           done in the switches (NVLS, SHARP) can pass the link.
+--           done in the switches (NVLS, SHARP) can pass the link. Groups of one size and link are
+--           one finding, which has the name of a group where all have that one.
 -- @source   nccl-tests doc/PERFORMANCE.md (bus bandwidth), as in busbw_utilization_ratio
 WITH
     calls AS (
@@ -46,7 +47,8 @@ WITH
     per_rank AS (
         SELECT
             trace, rank, collective, group_size, link, link_bw_gb_per_s,
-            min(coalesce(pg_desc, dim)) AS group_name,
+            min(coalesce(pg_desc, dim, '')) AS group_name,
+            max(coalesce(pg_desc, dim, '')) AS other_name,
             sum(calls ORDER BY message_bytes) AS calls,
             sum(message_bytes * calls ORDER BY message_bytes) / sum(calls ORDER BY message_bytes)
                 AS mean_bytes,
@@ -61,15 +63,18 @@ WITH
     -- Bytes per ns are GB/s.
     rated AS (
         SELECT
-            trace, rank, collective, group_size, link, link_bw_gb_per_s, group_name, calls,
-            mean_bytes, transfer_ms, exposed_ms, bus_bytes / (transfer_ms * 1e6) AS bus_bw_gb_per_s,
+            trace, rank, collective, group_size, link, link_bw_gb_per_s, group_name, other_name,
+            calls, mean_bytes, transfer_ms, exposed_ms,
+            bus_bytes / (transfer_ms * 1e6) AS bus_bw_gb_per_s,
             bus_bytes / ($reachable_ratio * link_bw_gb_per_s) / 1e6 AS needed_ms
         FROM per_rank
     ),
 
     found AS (
         SELECT
-            trace, collective, group_size, link, link_bw_gb_per_s, min(group_name) AS group_name,
+            trace, collective, group_size, link, link_bw_gb_per_s,
+            CASE WHEN min(group_name) = max(other_name) THEN nullif(min(group_name), '') END
+                AS group_name,
             avg(calls ORDER BY rank) AS calls,
             sum(mean_bytes * calls ORDER BY rank) / sum(calls ORDER BY rank) AS mean_bytes,
             avg(bus_bw_gb_per_s ORDER BY rank) AS bus_bw_gb_per_s,
