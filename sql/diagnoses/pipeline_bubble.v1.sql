@@ -61,10 +61,13 @@ WITH
         GROUP BY trace
     ),
 
+    -- Of several cards the one that leaves most, as in the metric.
     plans AS (
-        SELECT trace, max(pp) AS pp, max(pp_mb) AS pp_mb
+        SELECT
+            trace,
+            arg_max({pp: pp, pp_mb: pp_mb}, CAST(pp - 1 AS DOUBLE) / (pp_mb + pp - 1)) AS plan
         FROM cards
-        WHERE pp > 1
+        WHERE pp > 1 AND pp_mb > 0
         GROUP BY trace
     )
 
@@ -76,8 +79,8 @@ SELECT
         t.most_rank
     )
         || coalesce(printf(
-            '; %d stages and %d micro-batches of the card leave %.1f %%', p.pp, p.pp_mb,
-            100.0 * (p.pp - 1) / (p.pp_mb + p.pp - 1)
+            '; %d stages and %d micro-batches of the card leave %.1f %%', p.plan.pp, p.plan.pp_mb,
+            100.0 * (p.plan.pp - 1) / (p.plan.pp_mb + p.plan.pp - 1)
         ), '') AS finding,
     {kind: 'send_recv'} AS "where",
     t.mean_ms AS time_per_step_ms,
