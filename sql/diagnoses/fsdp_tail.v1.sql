@@ -25,23 +25,27 @@ WITH
 
     reductions AS (
         SELECT
-            trace, rank, device, step, message_bytes, exposed_ns, start_ns, start_compute_ns,
-            max(end_ns) OVER of_step AS last_ns, max(end_compute_ns) OVER of_step AS last_compute_ns
+            trace, rank, device, step, message_bytes, exposed_ns,
+            2 * (max(end_compute_ns) OVER of_step - start_compute_ns)
+                < max(end_ns) OVER of_step - start_ns AS is_tail
         FROM _fsdp_calls
         WHERE kind = 'reduce'
         WINDOW of_step AS (PARTITION BY trace, rank, device, step)
     ),
 
+    -- A rank whose reductions compute hides has none at the end: it loses nothing.
     counted AS (
         SELECT
             r.trace, r.rank, w.window_count, count(DISTINCT r.device) AS device_count,
-            count(*) AS call_count, sum(r.message_bytes) AS bytes, sum(r.exposed_ns) AS exposed_ns
+            count(*) FILTER (WHERE r.is_tail) AS call_count,
+            CASE WHEN bool_or(r.is_tail) THEN sum(r.message_bytes) FILTER (WHERE r.is_tail) ELSE 0 END
+                AS bytes,
+            coalesce(sum(r.exposed_ns) FILTER (WHERE r.is_tail), 0) AS exposed_ns
         FROM reductions AS r
         INNER JOIN windows AS w ON w.trace = r.trace AND w.rank = r.rank
         LEFT JOIN _account_windows AS s
             ON s.trace = r.trace AND s.rank = r.rank AND s.step = r.step AND s.is_counted
-        WHERE (s.step IS NOT NULL OR w.is_trace)
-            AND 2 * (r.last_compute_ns - r.start_compute_ns) < r.last_ns - r.start_ns
+        WHERE s.step IS NOT NULL OR w.is_trace
         GROUP BY r.trace, r.rank, w.window_count
     ),
 
@@ -56,14 +60,17 @@ WITH
         SELECT
             c.trace, c.rank, c.call_count / (c.window_count * c.device_count) AS calls,
             c.bytes / (c.window_count * c.device_count) AS bytes,
-            least(c.exposed_ns / 1e6 / (c.window_count * c.device_count), r.room_ms) AS exposed_ms
+            least(
+                c.exposed_ns / 1e6 / (c.window_count * c.device_count), coalesce(r.room_ms, 0)
+            ) AS exposed_ms
         FROM counted AS c
-        INNER JOIN rooms AS r ON r.trace = c.trace AND r.rank = c.rank
+        LEFT JOIN rooms AS r ON r.trace = c.trace AND r.rank = c.rank
     ),
 
     traces AS (
         SELECT
-            trace, avg(calls ORDER BY rank) AS calls, avg(bytes ORDER BY rank) AS bytes,
+            trace, avg(calls ORDER BY rank) AS calls,
+            CASE WHEN count(bytes) = count(*) THEN avg(bytes ORDER BY rank) END AS bytes,
             avg(exposed_ms ORDER BY rank) AS exposed_ms
         FROM ranks
         GROUP BY trace
