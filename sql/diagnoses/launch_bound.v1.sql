@@ -28,7 +28,7 @@ WITH
     totals AS (
         SELECT
             trace, sum(time_ms ORDER BY rank) AS time_ms,
-            avg(spans_per_step ORDER BY rank) AS spans_per_step
+            sum(spans_per_step ORDER BY rank) AS spans_per_step
         FROM _idle_labels
         WHERE part = 'launch' AND kind = 'all'
         GROUP BY trace
@@ -60,13 +60,13 @@ SELECT
     b.trace,
     printf(
         'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then%s%s',
-        b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text, t.spans_per_step,
-        1e3 * t.time_ms / b.having_count / nullif(t.spans_per_step, 0),
+        b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text,
+        t.spans_per_step / b.rank_count, 1e3 * t.time_ms / nullif(t.spans_per_step, 0),
         coalesce('in ' || o.names, 'in no operator'),
         CASE WHEN c.time_ms >= t.time_ms / 10
             THEN printf(
                 '; %.3f ms of it pass in calls of 100 us and more, most in %s',
-                c.time_ms / b.having_count, c.name
+                c.time_ms / b.rank_count, c.name
             )
             ELSE ''
         END,
