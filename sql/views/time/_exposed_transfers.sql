@@ -8,9 +8,9 @@
 --           process_groups
 -- @caveat   A call that is not matched over the ranks counts as a whole, waiting included
 --           (is_matched is false). Of transfers at the same time, the one that began first counts.
---           A transfer is of the step in which it ends. message_bytes is the largest of the ranks;
---           uneven: they send unlike amounts. dim is NULL where nothing but the order of the ranks
---           says one.
+--           A transfer is of the step in which it ends, or of the last one where it begins before
+--           that one's end. message_bytes is the largest of the ranks; uneven: they send unlike
+--           amounts. dim is NULL where nothing but the order of the ranks says one.
 WITH
     shares AS (
         SELECT
@@ -57,7 +57,7 @@ WITH
             d.end_ns - d.start_ns
                 - coalesce(e.before_ns + least(d.end_ns, e.end_ns) - e.start_ns, 0)
                 + coalesce(s.before_ns + least(d.start_ns, s.end_ns) - s.start_ns, 0) AS exposed_ns,
-            w.is_counted
+            w.is_counted AND d.end_ns - d.transfer_ns < w.end_ns AS is_counted
         FROM disjoint AS d
         ASOF LEFT JOIN _compute_spans AS s
             ON s.trace = d.trace AND s.rank = d.rank AND s.device_key = d.device_key
