@@ -18,7 +18,9 @@ WITH
             trace, coalesce(direction, '') AS direction, pageable,
             avg(copies_per_step ORDER BY rank) AS copies_per_step,
             avg(bytes_per_step ORDER BY rank) AS bytes_per_step,
-            sum(bytes_per_step ORDER BY rank) / sum(time_ms ORDER BY rank) / 1e6 AS rate_gb_per_s,
+            sum(bytes_per_step ORDER BY rank)
+                / sum(time_ms ORDER BY rank) FILTER (WHERE bytes_per_step IS NOT NULL)
+                / 1e6 AS rate_gb_per_s,
             avg(shared_ms ORDER BY rank) AS shared_ms
         FROM _copy_costs
         GROUP BY trace, coalesce(direction, ''), pageable

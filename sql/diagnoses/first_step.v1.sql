@@ -65,7 +65,10 @@ SELECT
     f.trace,
     printf(
         'the first step takes %.3f ms, the others %.3f ms (median)%s; it %s', f.step_ms, f.median_ms,
-        coalesce(printf(', most of it more in the part %s (%.3f ms)', d.part, d.more_ms), ''),
+        CASE WHEN d.more_ms > 0
+            THEN printf(', most of it more in the part %s (%.3f ms)', d.part, d.more_ms)
+            ELSE ''
+        END,
         CASE WHEN f.is_counted THEN 'counts among the steps that are looked at'
             ELSE 'does not count among the steps that are looked at'
         END

@@ -92,7 +92,7 @@ WITH
 
     parts AS (
         SELECT
-            p.trace, p.part, avg(p.step_ms ORDER BY p.rank) AS step_ms,
+            p.trace, p.part, count(*) AS rank_count, avg(p.step_ms ORDER BY p.rank) AS step_ms,
             avg(p.time_ms ORDER BY p.rank) AS own_ms,
             coalesce(any_value(b.time_ms), avg(p.time_ms ORDER BY p.rank)) AS time_ms,
             coalesce(any_value(b.gain_ms), min(p.time_ms)) AS gain_ms,
@@ -159,7 +159,7 @@ WITH
 
     unknowns AS (
         SELECT
-            trace, avg(spans_per_step ORDER BY rank) AS spans_per_step,
+            trace, sum(spans_per_step ORDER BY rank) AS spans_per_step,
             max(longest_ms) AS longest_ms, arg_max(rank, {longest_ms: longest_ms, rank: -rank}) AS rank
         FROM _idle_labels
         WHERE part = 'unknown' AND kind = 'all'
@@ -167,12 +167,12 @@ WITH
     ),
 
     gaps AS (
-        SELECT u.trace, min(g.start_ns) AS start_ns, min(g.end_ns) AS end_ns
+        SELECT u.trace, u.rank, min(g.start_ns) AS start_ns, min(g.end_ns) AS end_ns
         FROM unknowns AS u
         INNER JOIN _gaps AS g
             ON g.trace = u.trace AND g.rank = u.rank AND g.gap_ns / 1e6 = u.longest_ms
         INNER JOIN parts AS p ON p.trace = u.trace AND p.part = 'unknown'
-        GROUP BY u.trace
+        GROUP BY u.trace, u.rank
         HAVING count(*) = 1
     ),
 
@@ -182,6 +182,7 @@ WITH
         FROM gaps AS g
         INNER JOIN host_events AS h
             ON h.trace = g.trace
+            AND h.rank = g.rank
             AND h.ts_ns < g.end_ns
             AND h.ts_ns + h.dur_ns > g.start_ns
         WHERE h.class <> 'python'
@@ -200,8 +201,9 @@ SELECT
         )
         WHEN 'unknown' THEN printf(
             'devices are idle for %.3f ms %s (%.1f %%)%s, in %.0f gaps, the longest %.3f ms, and the trace does not say what launched the kernels after them%s',
-            p.own_ms, w.of_what, 100 * p.own_ms / p.step_ms, p.ranks_text, u.spans_per_step,
-            u.longest_ms, coalesce('; beside the longest the host is in ' || left(h.name, 80), '')
+            p.own_ms, w.of_what, 100 * p.own_ms / p.step_ms, p.ranks_text,
+            u.spans_per_step / p.rank_count, u.longest_ms,
+            coalesce('; beside the longest the host is in ' || left(h.name, 80), '')
         )
         WHEN 'wait' THEN printf(
             'ranks wait in calls for %.3f ms %s (%.1f %%)%s beyond what the ranks that come last idle, compute or communicate longer: %s',
@@ -232,7 +234,7 @@ SELECT
         ELSE 'record all ranks of the same steps, with their process groups, and look again; else communicate less'
     END AS advice,
     CASE p.part
-        WHEN 'unknown' THEN 'WITH gaps AS (SELECT rank, start_ns, end_ns FROM _gaps WHERE trace = {trace} ORDER BY gap_ns DESC LIMIT 5) SELECT g.rank, (g.end_ns - g.start_ns) / 1e6 AS gap_ms, h.name, max(h.dur_ns) / 1e6 AS longest_ms FROM gaps AS g INNER JOIN host_events AS h ON h.ts_ns < g.end_ns AND h.ts_ns + h.dur_ns > g.start_ns WHERE h.trace = {trace} AND h.dur_ns > (g.end_ns - g.start_ns) / 4 GROUP BY ALL ORDER BY ALL DESC'
+        WHEN 'unknown' THEN 'WITH gaps AS (SELECT rank, start_ns, end_ns FROM _gaps WHERE trace = {trace} ORDER BY gap_ns DESC LIMIT 5) SELECT g.rank, (g.end_ns - g.start_ns) / 1e6 AS gap_ms, h.name, max(h.dur_ns) / 1e6 AS longest_ms FROM gaps AS g INNER JOIN host_events AS h ON h.rank = g.rank AND h.ts_ns < g.end_ns AND h.ts_ns + h.dur_ns > g.start_ns WHERE h.trace = {trace} AND h.dur_ns > (g.end_ns - g.start_ns) / 4 GROUP BY ALL ORDER BY ALL DESC'
         WHEN 'other' THEN 'SELECT rank, device, start_ns, (end_ns - start_ns) / 1e6 AS gap_ms FROM _idle_parts WHERE trace = {trace} AND part = ''other'' ORDER BY gap_ms DESC LIMIT 20'
         ELSE 'SELECT rank, part, for_rank, cause_rank, time_ms, step_ms FROM _rank_account WHERE trace = {trace} AND part IN (''wait'', ''unmatched'') ORDER BY time_ms DESC'
     END AS evidence
