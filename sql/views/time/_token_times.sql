@@ -67,8 +67,13 @@ WITH
             CASE WHEN count(*) = 1 THEN max(p50_ms) END AS p50_ms,
             CAST(NULL AS DOUBLE) AS p95_ms,
             CASE WHEN count(*) = 1 THEN max(p99_ms) END AS p99_ms,
-            CASE WHEN count(completed) = count(*) THEN TRY_CAST(sum(completed) AS BIGINT) END AS requests,
-            count(*) AS record_count,
+            -- A record with a median alone is in no mean of others.
+            CASE WHEN count(completed) = count(*)
+                THEN TRY_CAST(
+                    coalesce(sum(completed) FILTER (WHERE mean_ms IS NOT NULL), sum(completed)) AS BIGINT
+                )
+            END AS requests,
+            coalesce(nullif(count(mean_ms), 0), count(*)) AS record_count,
             CAST(NULL AS BIGINT) AS step_count
         FROM summary_values
         WHERE (mean_ms > 0 OR mean_ms IS NULL AND p50_ms > 0) AND coalesce(completed, 1) > 0
