@@ -64,7 +64,7 @@ WITH
 
     known_spans AS (
         SELECT
-            trace, rank, device,
+            trace, rank, device, sum(wire_bytes) AS known_bytes,
             interval_union_ns(array_agg({start_ns: ts_ns, end_ns: end_ns})) AS known_ns
         FROM events
         WHERE wire_bytes IS NOT NULL AND dur_ns IS NOT NULL
@@ -72,7 +72,9 @@ WITH
     ),
 
     known AS (
-        SELECT trace, rank, TRY_CAST(sum(known_ns) AS BIGINT) AS known_ns
+        SELECT
+            trace, rank, CAST(sum(known_bytes) AS DOUBLE) AS known_bytes,
+            TRY_CAST(sum(known_ns) AS BIGINT) AS known_ns
         FROM known_spans
         GROUP BY trace, rank
     ),
@@ -105,7 +107,7 @@ WITH
             CASE WHEN coalesce(c.sizable, 0) = 0 THEN 0 ELSE c.message_bytes END AS message_bytes,
             CASE WHEN coalesce(c.sizable, 0) = 0 THEN 0 ELSE c.wire_bytes END AS wire_bytes,
             -- bytes/ns = GB/s
-            CAST(c.wire_bytes AS DOUBLE) / nullif(k.known_ns, 0) AS efficiency_gb_per_s,
+            k.known_bytes / nullif(k.known_ns, 0) AS efficiency_gb_per_s,
             CASE WHEN r.has_steps THEN coalesce(s.union_ns, 0) / r.step_count / 1e6 END AS step_ms,
             CASE WHEN r.has_steps THEN coalesce(s.calls, 0) / r.step_count END AS step_calls
         FROM _comm_ranks AS r

@@ -2,7 +2,8 @@
 -- @summary  Calls of more than one rank that carry something, once each, with their bus bandwidth
 --           and the bandwidth of the link that the card states for them.
 -- @requires _comm_calls _group_links bus_factors
--- @caveat   bus_bw_gb_per_s is NULL without size, time or bus factor, and of an uneven all-to-all.
+-- @caveat   bus_bytes and bus_bw_gb_per_s are NULL without size, time or bus factor, and of an
+--           uneven all-to-all.
 WITH
     calls AS (
         SELECT
@@ -24,7 +25,7 @@ WITH
             c.trace, c.collective, c.group_size, c.link, c.message_bytes, c.transfer_ns, c.uneven,
             c.link_bw_gb_per_s,
             CASE
-                WHEN c.uneven OR c.message_bytes <= 0 OR c.transfer_ns <= 0 THEN NULL
+                WHEN c.uneven OR c.message_bytes <= 0 OR coalesce(c.transfer_ns, 0) <= 0 THEN NULL
                 WHEN NOT f.in_group THEN f.factor
                 WHEN c.group_size > 1 THEN f.factor * (c.group_size - 1) / c.group_size
             END AS bus_factor
