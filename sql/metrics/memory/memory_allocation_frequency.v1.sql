@@ -36,7 +36,10 @@ WITH
             rank,
             count(*) FILTER (WHERE kind = 'allocation' AND ts_ns IS NOT NULL) AS timed_count,
             sum(CASE WHEN kind = 'allocation' AND ts_ns IS NOT NULL THEN size ELSE 0 END) AS bytes,
-            (max(ts_ns) - min(ts_ns)) / 1e9 AS window_s
+            (
+                max(ts_ns) FILTER (WHERE kind <> 'segment')
+                - min(ts_ns) FILTER (WHERE kind <> 'segment')
+            ) / 1e9 AS window_s
         FROM requests
         GROUP BY trace, rank
     ),

@@ -30,9 +30,10 @@
 -- @column   fsdp_host_pct DOUBLE value pct | That time, of the steps.
 -- @column   operation_breakdown LIST value - | Each operation: ranges in a step, own time on the
 --           host, time of what it launched (device, communication, copies; summed over layers),
---           least and largest over ranks, share of the host time of FSDP.
+--           least and largest over ranks, share of the host time of FSDP; a rank without it has 0.
 -- @column   layer_breakdown LIST value - | Each layer: ranges, host and device time in a step,
---           summed over its operations; NULL is the root, or what names no module (FSDP1).
+--           summed over its operations, mean over the ranks that have it; NULL is the root, or what
+--           names no module (FSDP1).
 -- @column   num_layers BIGINT value - | Layers that the ranges name.
 -- @column   per_rank LIST value - | The times of each rank.
 -- @column   num_ranks BIGINT value count | Ranks with ranges of FSDP.
@@ -144,18 +145,20 @@ WITH
         GROUP BY trace, rank, operation
     ),
 
+    -- A rank without an operation has spent no time in it.
     operations AS (
         SELECT
-            trace, operation,
-            avg(ranges ORDER BY rank) AS ranges,
-            avg(host_ms ORDER BY rank) AS host_ms,
-            min(host_ms) AS min_host_ms,
-            max(host_ms) AS max_host_ms,
-            avg(device_ms ORDER BY rank) AS device_ms,
-            avg(comm_ms ORDER BY rank) AS comm_ms,
-            avg(copy_ms ORDER BY rank) AS copy_ms
-        FROM operation_ranks
-        GROUP BY trace, operation
+            o.trace, o.operation,
+            sum(o.ranges ORDER BY o.rank) / max(t.num_ranks) AS ranges,
+            sum(o.host_ms ORDER BY o.rank) / max(t.num_ranks) AS host_ms,
+            CASE WHEN count(*) < max(t.num_ranks) THEN 0 ELSE min(o.host_ms) END AS min_host_ms,
+            max(o.host_ms) AS max_host_ms,
+            sum(o.device_ms ORDER BY o.rank) / max(t.num_ranks) AS device_ms,
+            sum(o.comm_ms ORDER BY o.rank) / max(t.num_ranks) AS comm_ms,
+            sum(o.copy_ms ORDER BY o.rank) / max(t.num_ranks) AS copy_ms
+        FROM operation_ranks AS o
+        INNER JOIN totals AS t ON t.trace = o.trace
+        GROUP BY o.trace, o.operation
     ),
 
     operation_lists AS (
