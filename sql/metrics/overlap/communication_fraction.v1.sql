@@ -36,7 +36,7 @@ WITH
             w.trace,
             w.rank,
             CAST(coalesce(s.comm_ns, 0) AS DOUBLE)
-                / nullif((w.end_ns - w.start_ns) * w.device_count, 0) AS fraction,
+                / nullif((w.end_ns - w.start_ns) * greatest(w.device_count, 1), 0) AS fraction,
             CAST(s.comm_ns AS DOUBLE) / nullif(s.busy_ns, 0) AS busy_fraction
         FROM _windows AS w
         LEFT JOIN spans AS s ON s.trace = w.trace AND s.rank = w.rank
