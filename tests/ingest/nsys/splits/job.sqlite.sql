@@ -140,3 +140,5 @@ INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid, domainId, textId, bin
 INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid, domainId, textId, binaryData) VALUES (3060, 3080, 59, (72 << 24 | 72), 1, 78, NULL); -- ncclGroupEnd
 INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (3065, 3070, 1, (72 << 24 | 72), 3, 64, 0, NULL);
 INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (3100, 3170, 2, 1, 7, 3, 72 << 24, 15, 22, 4, 1, 1, 512, 1, 1, 96, 1024, 512); -- ncclDevKernel_SendRecv
+CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT (deviceId INTEGER, contextId INTEGER, greenContextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, eventId INTEGER, eventSyncId INTEGER);
+INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES (0, 1, NULL, 7, 3, 70 << 24, 1, 1), (0, 1, NULL, 7, 3, 71 << 24, 1, 1);
