@@ -3,7 +3,7 @@
 -- @summary  Communication events of each rank with kind, sizes and group as far as the rank itself
 --           says.
 -- @requires _named_calls
--- @reads    comm_args metadata _rank_lists _traced_calls
+-- @reads    comm_args metadata _coalesced_calls _rank_lists _traced_calls
 -- @column   source VARCHAR value - | As in collectives.
 -- @column   rank BIGINT value - | As in collectives.
 -- @column   event_id BIGINT value - | As in collectives.
@@ -12,7 +12,8 @@
 -- @column   ts_ns BIGINT value ns | As in collectives.
 -- @column   dur_ns BIGINT value ns | As in collectives.
 -- @column   step_ts_ns BIGINT value ns | The time that says the step.
--- @column   operation VARCHAR value - | The same operation of the same program (XLA).
+-- @column   operation VARCHAR value - | The same operation of the same program (XLA); of a send or
+--           receive with one peer, the pair of places in the group.
 -- @column   stall_ns BIGINT value ns | As in collectives.
 -- @column   collective VARCHAR value - | As in collectives.
 -- @column   collective_raw VARCHAR value - | As in collectives.
@@ -45,6 +46,11 @@ WITH
             pg_ranks, rank_start, rank_stride, seq, group_rank, src_rank, dst_rank, in_split, out_split
         FROM comm_args
         WHERE event_id IN (SELECT meta_event_id FROM _named_calls)
+        UNION ALL
+        SELECT
+            event_id, dtype, in_elems, out_elems, NULL, NULL, group_size, pg_name, pg_desc,
+            pg_ranks, rank_start, rank_stride, NULL, NULL, src_rank, dst_rank, in_split, out_split
+        FROM _coalesced_calls
     ),
 
     fields AS (
@@ -199,6 +205,10 @@ WITH
                 WHEN f.collective IN ('send', 'send_recv') THEN coalesce(f.dst_rank, f.concrete_rank)
                 WHEN f.collective = 'recv' THEN coalesce(f.src_rank, f.concrete_rank)
             END AS peer_rank,
+            -- XLA and the records of PyTorch name ranks of the job, others places in the group.
+            f.source = 'xla' OR f.source = 'kineto'
+                AND CASE WHEN f.collective = 'recv' THEN f.src_rank ELSE f.dst_rank END IS NOT NULL
+                AS peer_is_of_job,
             f.group_rank,
             CASE WHEN json_valid(f.in_split_text) AND f.in_split_text <> '[]'
                 THEN TRY_CAST(f.in_split_text::JSON AS BIGINT[]) END AS in_split,
@@ -213,11 +223,50 @@ WITH
         SELECT ranks_key, any_value(ranks) AS ranks
         FROM _rank_lists
         GROUP BY ranks_key
+    ),
+
+    placed AS (
+        SELECT
+            c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
+            c.operation, c.stall_ns, c.collective, c.collective_raw, c.coll_source, c.dtype, c.seq,
+            c.pg_name, c.pg_desc, c.stated_size, c.listed_key, c.rank_start, c.rank_stride,
+            c.in_elems, c.out_elems, c.in_bytes, c.out_bytes, c.root_rank, c.group_rank, c.in_split,
+            c.out_split, c.size_source,
+            -- A rank of the job whose group nobody lists stays as it is.
+            CASE
+                WHEN c.peer_is_of_job AND c.rank_start IS NOT NULL
+                    THEN nullif(list_position(
+                        range(c.rank_start, c.rank_start + c.rank_stride * c.stated_size, c.rank_stride),
+                        c.peer_rank
+                    ), 0) - 1
+                WHEN c.peer_is_of_job AND l.ranks IS NOT NULL
+                    THEN nullif(list_position(l.ranks, c.peer_rank), 0) - 1
+                ELSE c.peer_rank
+            END AS peer_rank,
+            CASE
+                WHEN c.source = 'xla' THEN NULL
+                WHEN c.group_rank IS NOT NULL THEN c.group_rank
+                WHEN c.rank_start IS NULL THEN nullif(list_position(l.ranks, c.rank), 0) - 1
+                WHEN (c.rank - c.rank_start) % c.rank_stride = 0
+                    THEN (c.rank - c.rank_start) // c.rank_stride
+            END AS own_place
+        FROM sized AS c
+        LEFT JOIN lists AS l ON l.ranks_key = c.listed_key AND c.peer_rank IS NOT NULL
     )
 
 SELECT
     c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
-    c.operation, c.stall_ns, c.collective, c.collective_raw, c.coll_source, c.dtype, c.seq,
+    -- What one rank sends another is a call of these two, and so is an exchange of both.
+    CASE
+        WHEN c.own_place IS NULL OR c.peer_rank IS NULL THEN c.operation
+        WHEN c.collective = 'send' THEN concat('pair ', c.own_place, ' > ', c.peer_rank)
+        WHEN c.collective = 'recv' THEN concat('pair ', c.peer_rank, ' > ', c.own_place)
+        WHEN c.collective = 'send_recv' THEN concat(
+            'pair ', least(c.own_place, c.peer_rank), ' <> ', greatest(c.own_place, c.peer_rank)
+        )
+        ELSE c.operation
+    END AS operation,
+    c.stall_ns, c.collective, c.collective_raw, c.coll_source, c.dtype, c.seq,
     c.pg_name, c.pg_desc,
     -- What a run of ranks is known by is no list's key: that is of a JSON text.
     CASE
@@ -237,19 +286,7 @@ SELECT
     c.in_elems, c.out_elems,
     c.in_bytes, c.out_bytes,
     c.root_rank,
-    -- The pairs of XLA name ranks of the job, others name places in the group.
-    CASE
-        WHEN c.source = 'xla' AND c.rank_start IS NOT NULL
-            THEN nullif(list_position(
-                range(c.rank_start, c.rank_start + c.rank_stride * c.stated_size, c.rank_stride),
-                c.peer_rank
-            ), 0) - 1
-        WHEN c.source = 'xla' AND l.ranks IS NOT NULL
-            THEN nullif(list_position(l.ranks, c.peer_rank), 0) - 1
-        ELSE c.peer_rank
-    END AS peer_rank,
+    c.peer_rank,
     c.group_rank, c.in_split, c.out_split, c.size_source
-FROM sized AS c
-LEFT JOIN lists AS l
-    ON l.ranks_key = c.listed_key AND c.source = 'xla' AND c.peer_rank IS NOT NULL
+FROM placed AS c
 ORDER BY c.rank, c.ts_ns, c.event_id

@@ -1,6 +1,7 @@
 -- @derived  _series
--- @summary  Series of calls that follow each other: of a group and a kind, or of an operation where
---           the program says it. One row for all that events say of it.
+-- @summary  Series of calls that follow each other: of a group and a kind, of two ranks of it that
+--           send and receive, or of an operation where the program says it. One row for all that
+--           events say of it.
 -- @requires _call_counts
 -- @reads    process_groups _group_ids ranks
 -- @column   source VARCHAR value - | Profiler.
@@ -12,7 +13,8 @@
 -- @column   stated_size BIGINT value - | Size of the group, where it is stated.
 -- @column   series_id BIGINT value - | The series, in the order of profiler, group and kind.
 -- @column   matched_by VARCHAR value - | seq, order, or shift where ranks have different numbers.
--- @column   member_count BIGINT value count | Ingested ranks of the group.
+-- @column   is_pair BOOLEAN value - | Whether it is of two ranks of the group.
+-- @column   member_count BIGINT value count | Ingested ranks of the group, or of the pair.
 -- @column   call_count BIGINT value count | Events of the ranks that have most.
 -- @column   reference_rank BIGINT value - | The first of these ranks.
 -- @source   product 6.1
@@ -21,7 +23,10 @@ WITH
         SELECT
             c.source, c.rank, c.collective, c.operation, c.coll_source, c.pg_name, c.ranks_key,
             c.stated_size, c.timed_count, c.numbered_count,
-            concat_ws(' ', c.collective, c.operation) AS series,
+            c.source <> 'xla' AND coalesce(c.operation LIKE 'pair %', false) AS is_pair,
+            -- The send of one rank is the receive of the other.
+            CASE WHEN c.source <> 'xla' AND c.operation LIKE 'pair %' THEN c.operation
+                ELSE concat_ws(' ', c.collective, c.operation) END AS series,
             coalesce(g.pg_id, 0) AS pg_key
         FROM _call_counts AS c
         LEFT JOIN _group_ids AS g
@@ -33,6 +38,8 @@ WITH
             AND (g.pg_id IS NOT NULL OR c.stated_size IS NULL OR c.stated_size >= n.rank_count)
             -- So must the pairs of a permute: of one that only its name tells nobody knows them.
             AND NOT (c.collective = 'send_recv' AND c.coll_source = 'op_name')
+            -- And the group whose places a pair is of.
+            AND NOT (g.pg_id IS NULL AND c.source <> 'xla' AND coalesce(c.operation LIKE 'pair %', false))
     ),
 
     ingested AS (
@@ -63,17 +70,19 @@ WITH
 
     per_rank AS (
         SELECT
-            s.source, s.pg_key, s.series, s.rank, z.member_count,
+            s.source, s.pg_key, s.series, s.rank, s.is_pair,
+            CASE WHEN s.is_pair THEN 2 ELSE z.member_count END AS member_count,
             CAST(sum(s.timed_count) AS BIGINT) AS call_count,
-            sum(s.timed_count) = sum(s.numbered_count) AS has_seq
+            -- Sequence numbers of sends count those of the rank, whoever they are to.
+            NOT s.is_pair AND sum(s.timed_count) = sum(s.numbered_count) AS has_seq
         FROM stated AS s
         INNER JOIN sizes AS z ON z.source = s.source AND z.pg_key = s.pg_key
-        GROUP BY s.source, s.pg_key, s.series, s.rank, z.member_count
+        GROUP BY s.source, s.pg_key, s.series, s.rank, s.is_pair, z.member_count
     ),
 
     series AS (
         SELECT
-            source, pg_key, series, member_count,
+            source, pg_key, series, is_pair, member_count,
             row_number() OVER (ORDER BY source, pg_key, series) AS series_id,
             CASE
                 WHEN bool_and(has_seq) THEN 'seq'
@@ -83,11 +92,11 @@ WITH
             max(call_count) AS call_count,
             arg_max(rank, {call_count: call_count, before: -rank}) AS reference_rank
         FROM per_rank
-        GROUP BY source, pg_key, series, member_count
+        GROUP BY source, pg_key, series, is_pair, member_count
     )
 
 SELECT DISTINCT
     s.source, s.collective, s.operation, s.coll_source, s.pg_name, s.ranks_key, s.stated_size,
-    e.series_id, e.matched_by, e.member_count, e.call_count, e.reference_rank
+    e.series_id, e.matched_by, e.is_pair, e.member_count, e.call_count, e.reference_rank
 FROM stated AS s
 INNER JOIN series AS e ON e.source = s.source AND e.pg_key = s.pg_key AND e.series = s.series

@@ -3,7 +3,7 @@
 -- @summary  Communication events on devices with the kind that they or the record around their
 --           launch state, and where else to look for it.
 -- @requires _device_calls
--- @reads    comm_args _comm_words
+-- @reads    comm_args _comm_words _coalesced_calls
 -- @column   source VARCHAR value - | As in collectives.
 -- @column   rank BIGINT value - | As in collectives.
 -- @column   event_id BIGINT value - | As in collectives.
@@ -39,8 +39,9 @@ WITH
     )
 
 -- The places that may name the kind, best first: the kernel itself, the record around its launch,
--- and where these do not say it the annotation and the operator there. What NVTX ranges of NCCL say
--- comes after those two: an all-to-all is a group of sends and receives to NCCL.
+-- the records of the group that it launched, and where these do not say it the annotation and the
+-- operator there. What NVTX ranges of NCCL say comes after those two: an all-to-all is a group of
+-- sends and receives to NCCL.
 SELECT
     c.source, c.rank, c.event_id, c.device, c.stream, c.ts_ns, c.dur_ns, c.step_ts_ns,
     c.operation, c.stall_ns, c.record_event_id,
@@ -48,32 +49,36 @@ SELECT
     c.nvtx_source,
     CASE WHEN c.nvtx_source IS NOT NULL THEN k.kind END AS nvtx_kind,
     CASE WHEN c.nvtx_source IS NOT NULL THEN c.own_word END AS nvtx_word,
-    CASE WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN k.kind ELSE r.kind END AS kind,
+    CASE WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN k.kind
+        ELSE coalesce(r.kind, b.kind) END AS kind,
     CASE
         WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN c.own_word
         WHEN r.kind IS NOT NULL THEN g.collective_name
+        ELSE b.collective_name
     END AS word,
     CASE
         WHEN c.nvtx_source IS NULL AND k.kind IS NOT NULL THEN 'kernel_args'
         WHEN r.kind IS NOT NULL THEN 'record'
+        WHEN b.kind IS NOT NULL THEN 'coalesced'
     END AS coll_source,
     -- The event that states sizes and group.
     CASE
-        WHEN k.kind IS NOT NULL OR c.nvtx_source IS NOT NULL THEN c.event_id
+        WHEN k.kind IS NOT NULL OR b.kind IS NOT NULL OR c.nvtx_source IS NOT NULL THEN c.event_id
         WHEN r.kind IS NOT NULL THEN c.record_event_id
     END AS meta_event_id,
     n.word AS kernel_word,
     -- The name of an operation of XLA says nothing of it.
     CASE WHEN c.source <> 'xla' OR c.nvtx_source IS NULL THEN n.kind END AS kernel_kind,
-    CASE WHEN (k.kind IS NULL OR c.nvtx_source IS NOT NULL) AND r.kind IS NULL
+    CASE WHEN (k.kind IS NULL OR c.nvtx_source IS NOT NULL) AND r.kind IS NULL AND b.kind IS NULL
         THEN c.annotation_event_id END AS annotation_event_id,
-    CASE WHEN (k.kind IS NULL OR c.nvtx_source IS NOT NULL) AND r.kind IS NULL
+    CASE WHEN (k.kind IS NULL OR c.nvtx_source IS NOT NULL) AND r.kind IS NULL AND b.kind IS NULL
         THEN c.comm_op_event_id END AS comm_op_event_id,
     -- Without any of these, the operator that launched it may say what it takes.
-    CASE WHEN k.kind IS NULL AND r.kind IS NULL AND c.nvtx_source IS NULL THEN c.op_event_id END
-        AS op_event_id
+    CASE WHEN k.kind IS NULL AND r.kind IS NULL AND b.kind IS NULL AND c.nvtx_source IS NULL
+        THEN c.op_event_id END AS op_event_id
 FROM _device_calls AS c
 LEFT JOIN comm_args AS g ON g.event_id = c.record_event_id
+LEFT JOIN _coalesced_calls AS b ON b.event_id = c.event_id
 LEFT JOIN known AS k ON k.word = c.own_word
 LEFT JOIN known AS r ON r.word = g.collective_name AND g.coll_source IS NULL
 LEFT JOIN _comm_words AS n ON n.word = c.name AND n.by_kernel

@@ -1,5 +1,6 @@
 -- @derived  collective_calls
--- @summary  One row per operation that every ingested rank of its group took part in.
+-- @summary  One row per operation that every ingested rank of its group took part in, or both ranks
+--           that one sends to the other.
 -- @requires collectives
 -- @reads    _calls ranks cards bus_factors
 -- @caveat   Skew and wait compare clocks of ranks: without a common clock they hold the clocks'
@@ -34,7 +35,9 @@ WITH
         SELECT
             source,
             collective_id,
-            collective,
+            -- Of a pair, one sends and the other receives.
+            CASE WHEN min(collective) = max(collective) THEN min(collective) ELSE 'send_recv' END
+                AS collective,
             max(pg_id) AS pg_id,
             max(group_size) AS group_size,
             -- A rank takes part in a call once.
@@ -55,7 +58,7 @@ WITH
             -- The step of the first rank, -1 where that call is in none.
             min_by(coalesce(step, -1), rank) AS first_step
         FROM shares
-        GROUP BY source, collective_id, collective
+        GROUP BY source, collective_id
     ),
 
     rated AS (
@@ -76,7 +79,7 @@ WITH
             CASE
                 WHEN c.node_known < c.ranks_seen THEN NULL
                 WHEN c.several_nodes THEN 'inter'
-                WHEN c.ranks_seen = c.group_size THEN 'intra'
+                WHEN m.is_pair OR c.ranks_seen = c.group_size THEN 'intra'
             END AS link,
             nullif(c.first_step, -1) AS step,
             m.matched_by

@@ -127,13 +127,15 @@ tables! {
         seq            INT  "Sequence number in the group, where recorded.",
         root_rank      INT  "Root of a rooted operation, where recorded (NVTX: its rank in the \
                              communicator).",
-        peer_rank      INT  "Peer of a send or receive, where recorded; of a send_recv the one \
-                             that it sends to (NVTX and XLA: its rank in the group, from 0).",
-        in_split       INTS "Input split sizes of an uneven all-to-all (NVTX: bytes to each rank, \
-                             of any group of sends); NULL where even, unknown or cut by the \
+        peer_rank      INT  "Peer of a send or receive, where recorded: its rank in the group, from \
+                             0; of a send_recv the one that it sends to. Where nobody lists the \
+                             group, as recorded.",
+        in_split       INTS "Input split sizes of an uneven all-to-all, or to each rank of a group \
+                             of sends (NVTX: in bytes); NULL where even, unknown or cut by the \
                              profiler.",
         out_split      INTS "Output split sizes, likewise.",
-        coll_source    TEXT "Where the kind was found: kernel_args, record, annotation, op, et, \
+        coll_source    TEXT "Where the kind was found: kernel_args, record, coalesced (the records \
+                             of the group that one launch serves), annotation, op, et, \
                              nvtx_payload, nvtx_range, hlo, rendezvous, or where nothing better \
                              says it op_name (the name of an operation of XLA) or kernel_name.",
         size_source    TEXT "et where type, sizes, splits or group are of the execution trace \

@@ -4,7 +4,7 @@
 -- @summary  Share of kernel time in kernels that are long and have thread blocks enough for the
 --           multiprocessors of the device.
 -- @grain    trace
--- @profilers kineto nsys
+-- @profilers kineto nsys xla
 -- @requires device_events
 -- @reads    _shape_times _shape_reasons
 -- @value    compute_bound_fraction_pct

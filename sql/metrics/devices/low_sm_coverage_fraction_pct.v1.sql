@@ -4,7 +4,7 @@
 -- @summary  Share of kernel time in kernels whose thread blocks are too few for the multiprocessors
 --           of the device.
 -- @grain    trace
--- @profilers kineto nsys
+-- @profilers kineto nsys xla
 -- @requires device_events
 -- @reads    _shape_sums _shape_reasons
 -- @value    low_sm_coverage_fraction_pct

@@ -4,7 +4,7 @@
 -- @summary  Share of the multiprocessors of a device that the thread blocks of its kernels are
 --           enough for, weighted by duration; and how active they were where that was sampled.
 -- @grain    trace
--- @profilers kineto nsys
+-- @profilers kineto nsys xla
 -- @requires device_events
 -- @reads    _shape_sums _windows counters _shape_reasons
 -- @value    sm_coverage_pct

@@ -43,8 +43,8 @@
 --           snapshot, mean over ranks.
 -- @column   external_fragmentation_ratio DOUBLE value ratio lower | (reserved - allocated) /
 --           reserved at the snapshot, mean over ranks.
--- @column   internal_fragmentation_ratio DOUBLE value ratio lower | (allocated - requested) /
---           allocated at the snapshot, mean over ranks.
+-- @column   internal_fragmentation_ratio DOUBLE value ratio lower | (active - requested) / active
+--           at the snapshot, mean over ranks.
 -- @column   scattered_ratio DOUBLE value ratio lower | 1 - largest free block / all free blocks at
 --           the snapshot, mean over ranks.
 -- @column   num_segments BIGINT value count | Segments, all ranks.

@@ -12,7 +12,7 @@
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   external_ratio DOUBLE value ratio lower | (reserved - allocated) / reserved bytes, of
 --           all devices of a rank; mean over ranks.
--- @column   internal_ratio DOUBLE value ratio lower | (allocated - requested) / allocated bytes,
+-- @column   internal_ratio DOUBLE value ratio lower | (active - requested) / active bytes,
 --           likewise: lost to rounding.
 -- @column   scattered_ratio DOUBLE value ratio lower | 1 - largest free block / all free blocks,
 --           likewise: 0 where what is free lies together.

@@ -22,6 +22,7 @@ SELECT
     active_bytes / nullif(allocated_bytes, 0) AS active_over_allocated,
     requested_bytes / nullif(reserved_bytes, 0) AS requested_over_reserved,
     (reserved_bytes - allocated_bytes) / nullif(reserved_bytes, 0) AS external_ratio,
-    (allocated_bytes - requested_bytes) / nullif(allocated_bytes, 0) AS internal_ratio,
+    -- What waits for a stream was requested, too.
+    (active_bytes - requested_bytes) / nullif(active_bytes, 0) AS internal_ratio,
     1 - largest_inactive_bytes / nullif(inactive_bytes, 0) AS scattered_ratio
 FROM totals
