@@ -43,7 +43,9 @@ class Match:
 
     @property
     def kind(self) -> str:
-        return next(iter(self.calls.values())).kind
+        """Of a pair, one sends and the other receives."""
+        kinds = {c.kind for c in self.calls.values()}
+        return kinds.pop() if len(kinds) == 1 else "send_recv"
 
     @property
     def size(self) -> int | None:
@@ -360,25 +362,32 @@ def gathered(trace: Trace) -> list[Match]:
     """The calls over the ranks: by number in the group where it is recorded, else by order."""
     held: dict[tuple[str, str], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
     members: dict[str, set[int]] = defaultdict(set)
+    out: list[Match] = []
     for number, rank in trace.ranks.items():
         for call in sorted(rank.calls, key=lambda c: c.start):
             group = call.group or "all"
-            held[group, call.kind][number].append(call)
+            pair = call.pair if call.group else None
+            if call.pair and not pair:
+                # Which two they are is not known without their group.
+                out.append(Match({number: call}, group_size(trace, call), False))
+                continue
+            held[group, pair or call.kind][number].append(call)
             members[group].add(number)
     members["all"] = set(trace.ranks)
-    out = []
     for (group, _), ranks in held.items():
         placed: dict[int, dict[int, Call]] = defaultdict(dict)
         most = max(len(calls) for calls in ranks.values())
         first = min(r for r, calls in ranks.items() if len(calls) == most)
-        numbered = all(c.seq is not None for calls in ranks.values() for c in calls)
+        # Numbers of sends count those of the rank, whoever they are to.
+        numbered = all(c.seq is not None and not c.pair for calls in ranks.values() for c in calls)
         for number, calls in ranks.items():
             shift = 0 if numbered else shifted(ranks[first], calls)
             for i, call in enumerate(calls):
                 placed[call.seq if numbered and call.seq is not None else i + shift][number] = call
         for calls_of in placed.values():
             one = next(iter(calls_of.values()))
-            out.append(Match(calls_of, group_size(trace, one), set(calls_of) == members[group]))
+            whole = len(calls_of) == 2 if one.pair else set(calls_of) == members[group]
+            out.append(Match(calls_of, group_size(trace, one), whole))
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -19,6 +20,7 @@ from raw import (
     innermost,
     integer,
     kind_of,
+    pair_of,
     product,
 )
 
@@ -36,6 +38,7 @@ BYTES = {
     1: ("char", "byte", "bool", "int8", "uint8", "unsigned char", "signed char"),
 }
 WIDTH = {word: width for width, words in BYTES.items() for word in words}
+GROUP = ("Group size", "Process Group Name", "Process Group Ranks")
 EPOCH = Decimal(10) ** 15
 """Times in microseconds that are since 1970 by themselves."""
 
@@ -80,6 +83,8 @@ class Reader:
         self.ranges: dict[tuple[str, str], Ranges] = {}
         self.gloo: list[tuple[int, int, dict[str, Any]]] = []
         self.records: dict[int, dict[str, Any]] = {}
+        self.operators: dict[int, list[Any]] = {}
+        self.launched: dict[tuple[str, str], list[int]] = {}
 
     def ns(self, value: Any, base: int = 0) -> int | None:
         """Microseconds to nanoseconds, exactly."""
@@ -177,6 +182,9 @@ class Reader:
             self.gloo.append((*span, {"name": name, **args}))
         if name == "record_param_comms" or name.startswith(("nccl:", "c10d::")):
             self.comm_ops[thread].append((*span, {"name": name, **args}))
+            given = args.get("Concrete Inputs")
+            if isinstance(given, list):
+                self.operators[integer(args.get("Record function id")) or 0] = given
             number = integer(args.get("External id"))
             if name == "record_param_comms" and number is not None:
                 self.records[number] = args
@@ -206,6 +214,8 @@ class Reader:
                 return self.stated(event, said)
         call = Call(kind_of(event.name), event.start, event.end, launch=event.launch)
         note = innermost(r for r in around if r[2]["name"].startswith("nccl:"))
+        if note and note["name"] == "nccl:coalesced" and launch:
+            return self.coalesced(event, call, self.run_before(launch))
         op = innermost(r for r in around if r[2]["name"].startswith("c10d::"))
         if note:
             call.kind, call.size = kind_of(note["name"]), tensor_bytes(note, 0)
@@ -218,6 +228,50 @@ class Reader:
         if op and call.kind == "all_to_all":
             call.uneven = tensor_bytes(op, 0) != tensor_bytes(op, 1)
         return call
+
+    def run_before(self, launch: tuple[int, int, tuple[str, str]]) -> list[dict[str, Any]]:
+        """The records before the range around a launch, of one group, that launched nothing."""
+        at, _, thread = launch
+        begun = max(
+            start
+            for start, end, said in self.comm_ops[thread]
+            if said["name"] == "nccl:coalesced" and start <= at < end
+        )
+        if thread not in self.launched:
+            of = [args.get("correlation") for event, args in self.device if event.kind == "comm"]
+            calls = [self.launches.get(integer(key) or -1) for key in of]
+            self.launched[thread] = sorted(c[0] for c in calls if c and c[2] == thread)
+        times = self.launched[thread]
+        run: list[dict[str, Any]] = []
+        earlier = [one for one in self.comm_ops[thread] if one[0] < begun]
+        for start, end, said in sorted(earlier, key=lambda one: one[0], reverse=True):
+            if said["name"] not in ("record_param_comms", "nccl:coalesced"):
+                continue
+            first = bisect_left(times, start)
+            launches = first < len(times) and times[first] < end
+            kind = kind_of(str(said.get("Collective name", "unknown")))
+            same = not run or all(said.get(key) == run[-1].get(key) for key in GROUP)
+            ends = said["name"] == "nccl:coalesced" or kind in ("unknown", "barrier")
+            if ends or launches or not same:
+                break
+            run.append(said)
+        return run
+
+    def coalesced(self, event: Event, call: Call, run: list[dict[str, Any]]) -> Call:
+        """A group of calls that one launch serves: all of a kind, or sends and receives."""
+        parts = [self.stated(event, said) for said in run]
+        kinds = {part.kind for part in parts}
+        if not parts or (len(kinds) > 1 and kinds != {"send", "recv"}):
+            return call
+        out = parts[0]
+        types = {str(said.get("dtype")) for said in run}
+        of = [part for part in parts if part.kind != "recv"] or parts
+        known = len(types) == 1 and all(part.size is not None for part in of)
+        out.size = sum(part.size or 0 for part in of) if known else None
+        peers = {part.peer for part in parts}
+        out.kind = "send_recv" if len(kinds) > 1 else out.kind
+        out.pair = pair_of(out.kind, rank_of(self.file), peers.pop() if len(peers) == 1 else None)
+        return out
 
     def stated(self, event: Event, said: dict[str, Any]) -> Call:
         """A call whose sizes and group stand there in so many words."""
@@ -236,6 +290,9 @@ class Reader:
         if call.ranks:
             call.group = f"{said.get('Process Group Name')} {ranks}"
         call.seq = integer(said.get("Seq"))
+        if call.kind in ("send", "recv"):
+            call.peer = integer(said.get("Dst Rank" if call.kind == "send" else "Src Rank"))
+            call.pair = pair_of(call.kind, rank_of(self.file), call.peer)
         split = ranks_of(said.get("In split size"))
         own = rank_of(self.file)
         call.uneven = call.kind == "all_to_all" and len(set(split)) > 1
@@ -254,6 +311,12 @@ class Reader:
         if isinstance(groups, list) and len(groups) == 1 and isinstance(groups[0], dict):
             call.ranks = integer(groups[0].get("pg_size"))
             call.group = "the only one"
+        if call.kind in ("send", "recv"):
+            # The operator before it has the place of the peer among its inputs.
+            number = integer(said.get("Record function id"))
+            given = self.operators.get(number - 1, []) if number else []
+            peer = int(given[2]) if len(given) > 2 and str(given[2]).isdecimal() else None
+            call.pair = pair_of(call.kind, rank_of(self.file), peer)
         call.size = None if call.kind == "barrier" else tensor_bytes(said, 0)
         if call.kind == "all_gather" and call.size is not None:
             call.size = call.size * call.ranks if call.ranks else None

@@ -55,6 +55,7 @@ def figures(path: str) -> dict[str, float]:
     reserved: dict[int, int] = {}
     allocated: dict[int, int] = {}
     requested: dict[int, int] = {}
+    held_at_end: dict[int, int] = {}
     blocks: dict[tuple[int, int], int] = {}
     for segment in snapshot["segments"]:
         device = segment.get("device", 0)
@@ -63,7 +64,11 @@ def figures(path: str) -> dict[str, float]:
         for block in segment["blocks"]:
             if block["state"].startswith("active"):
                 blocks[device, block.get("address")] = block["size"]
-                requested[device] = requested.get(device, 0) + block.get("requested_size", 0)
+                size = block.get("requested_size", 0)
+                requested[device] = requested.get(device, 0) + size
+                # What waits for a stream was given back.
+                if block["state"] == "active_allocated":
+                    held_at_end[device] = held_at_end.get(device, 0) + size
     peaks: dict[int, int] = {}
     tops: dict[int, int] = {}
     for device, trace in enumerate(snapshot.get("device_traces") or []):
@@ -81,7 +86,7 @@ def figures(path: str) -> dict[str, float]:
             most, most_rounded = max(most, level), max(most_rounded, rounded)
         # The recording begins with what the allocator held already.
         if trace:
-            peaks[device] = requested.get(device, 0) - level + most
+            peaks[device] = held_at_end.get(device, 0) - level + most
             tops[device] = allocated.get(device, 0) - rounded + most_rounded
     held = {
         "reserved": reserved,

@@ -11,7 +11,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from raw import Call, Event, Ranges, Rank, Span, Step, UnreadableError, data, innermost, kind_of
+from raw import (
+    Call,
+    Event,
+    Ranges,
+    Rank,
+    Span,
+    Step,
+    UnreadableError,
+    data,
+    innermost,
+    kind_of,
+    pair_of,
+)
 
 COMM = re.compile(r"^(nccl|rccl)|nccl(Dev)?Kernel|cross_device_reduce|mscclpp", re.IGNORECASE)
 API = re.compile("nccl[A-Z]")
@@ -25,7 +37,7 @@ OTHERS = (
     "CUPTI_ACTIVITY_KIND_OVERHEAD",
     "PROFILER_OVERHEAD",
 )
-PER_PEER = ("all_gather", "reduce_scatter")
+PER_PEER = ("all_gather", "reduce_scatter", "all_to_all")
 """Calls whose count is that of one rank, so that S is so many times it."""
 
 Row = dict[str, Any]
@@ -52,13 +64,29 @@ class Export:
         self.file.row_factory = sqlite3.Row
         tables = self.file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.tables = {row[0] for row in tables}
+        self.base = 0
+        self.base = self.began()
         self.strings = {row["id"]: row["value"] for row in self.rows("StringIds")}
+
+    def began(self) -> int:
+        """The Unix time of time 0: clocks of several files are compared."""
+        shift = 0
+        for row in self.rows("META_DATA_EXPORT"):
+            if row.get("name") == "EXPORT_CONFIG_TIME_SHIFT":
+                shift = int(row["value"])
+        for row in self.rows("TARGET_INFO_SESSION_START_TIME"):
+            return (row.get("utcEpochNs") or 0) - shift
+        return 0
 
     def rows(self, table: str) -> Iterator[Row]:
         """The rows of a table; none where there is no such table."""
         if table in self.tables:
             for row in self.file.execute(f'SELECT * FROM "{table}"'):
-                yield dict(zip(row.keys(), row, strict=True))
+                out = dict(zip(row.keys(), row, strict=True))
+                for key in ("start", "end"):
+                    if self.base and out.get(key) is not None:
+                        out[key] += self.base
+                yield out
 
     def text(self, row: Row, *columns: str) -> str:
         """The first of some names that the file resolves."""
@@ -86,6 +114,7 @@ class Reader:
         self.launches: dict[tuple[int, int], tuple[int, int, int]] = {}
         self.ranges: dict[int, list[Span]] = defaultdict(list)
         self.sizes: dict[int, dict[int, int]] = defaultdict(dict)
+        self.places: dict[int, dict[int, int]] = defaultdict(dict)
         self.held: dict[int, Ranges] = {}
         self.groups: dict[int, list[tuple[str, Row]]] = {}
         self.schemas: dict[int, list[Row]] = defaultdict(list)
@@ -133,6 +162,8 @@ class Reader:
                 if "No. of ranks" in fields:
                     comm = fields["NCCL communicator ID"]
                     self.sizes[process(row["globalTid"])][comm] = fields["No. of ranks"]
+                    if "Rank" in fields:
+                        self.places[process(row["globalTid"])][comm] = fields["Rank"]
         for table in OTHERS:
             for row in self.export.rows(table):
                 self.slice(table, row["start"], row["end"])
@@ -238,6 +269,15 @@ class Reader:
         call.group = None if comm is None else str(comm)
         sizes = [f["Message size [bytes]"] for kind, f in known if kind != "recv"]
         call.size = sum(sizes)
+        if call.kind in ("send", "recv", "send_recv"):
+            call.size = call.size if sizes else sum(f["Message size [bytes]"] for _, f in known)
+            peers = {f.get("Peer rank") for _, f in known}
+            own = self.places[process(thread)].get(comm) if comm is not None else None
+            call.pair = pair_of(call.kind, own, peers.pop() if len(peers) == 1 else None)
+            # What a rank sends to itself leaves nothing.
+            sends = [f for kind, f in known if kind == "send" and f.get("Peer rank") == own]
+            if own is not None and sends:
+                call.sent = call.size - sum(f["Message size [bytes]"] for f in sends)
         if call.kind in PER_PEER:
             call.size = call.size * call.ranks if call.ranks else None
 

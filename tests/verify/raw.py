@@ -69,12 +69,24 @@ class Call:
     """Bytes that the splits of an uneven all-to-all send to others; -1 where they are cut off."""
     uneven: bool = False
     """Whether no one size describes it: what comes out is not what went in."""
+    peer: int | None = None
+    """Who gets what is sent, or sends what is received: a rank of the job."""
+    pair: str | None = None
+    """The two ranks of a send or receive, or of an exchange of both, as the group names them."""
     launch: int | None = None
 
     @property
     def dur(self) -> int:
         """How long it takes."""
         return self.end - self.start
+
+
+def pair_of(kind: str, own: int | None, peer: int | None) -> str | None:
+    """What a send and its receive have in common."""
+    if own is None or peer is None:
+        return None
+    ways = {"send": f"{own} to {peer}", "recv": f"{peer} to {own}"}
+    return ways.get(kind, f"{min(own, peer)} and {max(own, peer)}")
 
 
 @dataclass

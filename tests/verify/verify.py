@@ -77,7 +77,10 @@ def raw_trace(sources: list[Row], ranks: list[Row], cards: list[Row]) -> Trace:
         )
     profiler = kinds.pop() if kinds else "memory"
     trace = Trace(profiler, 10**12 if profiler == "xla" else 10**9)
-    for source in sources:
+    # What a file holds of no rank is listed beside what it holds of one.
+    once = {s["source_id"]: s for s in sources}
+    # A snapshot joins the rank of a trace.
+    for source in sorted(once.values(), key=lambda s: (s["source"] == "memory", s["source_id"])):
         if source["source"] not in (profiler, "memory"):
             continue
         of = [r for r in ranks if r["source_id"] == source["source_id"]]

@@ -145,6 +145,7 @@ class Xplane:
     def __init__(self, raw: bytes) -> None:
         self.planes: list[Plane] = []
         self.programs: dict[int, Program] = {}
+        self.began = 0
         for number, value in wire(raw):
             if number == 1:
                 self.plane(value)
@@ -155,6 +156,9 @@ class Xplane:
         names = {n: text(one(e[2]).get(2, b"")) for n, e in self.entries(fields, 5)}
         metadata = dict(self.entries(fields, 4))
         plane = Plane(text(dict(fields).get(2, b"")))
+        if plane.name == "Task Environment":
+            said = self.stats([v for n, v in fields if n == 6], names)
+            self.began = int(said.get("profile_start_time", 0)) * 1000
         known = {}
         for number, entry in metadata.items():
             about = list(wire(entry[2]))
@@ -386,6 +390,9 @@ class Reader:
         else:
             space = Xplane(raw)
             self.planes, self.programs = space.planes, space.programs
+            # Times of several hosts are compared.
+            for each in (s for plane in self.planes for _, line in plane.lines for s in line):
+                each.start += space.began
         self.ranks: dict[int, Rank] = defaultdict(Rank)
 
     def read(self) -> dict[int, Rank]:
@@ -493,9 +500,17 @@ class Reader:
                 event = Event(kind, each.name, each.start, each.end, number)
                 size = re.search(r"size:(\d+)", str(each.stats.get("memcpy_details", "")))
                 if kind == "copy":
-                    event.direction = direction(each.name)
+                    event.direction = direction(each.name.replace("2", "to"))
                     event.bytes = int(size[1]) or None if size else None
                 self.ranks[number].events.append(event)
+                program = self.programs.get(int(each.stats.get("program_id", -1)))
+                op = program.ops.get(str(each.stats.get("hlo_op"))) if program else None
+                if kind == "comm" and program and op and CATEGORIES.match(op.opcode):
+                    # The plane says the place of a device on its host, not in the job.
+                    of = [*range(len(program.devices))] if not op.members else op.members[0]
+                    one_group = len(op.members) < 2
+                    call = self.call_of_op(each, op, of if one_group else None)
+                    self.ranks[number].calls.append(call)
 
     def cpu(self, plane: Plane) -> None:
         """The thunks of the devices that a host plays by itself."""
@@ -504,6 +519,15 @@ class Reader:
             for each in slices:
                 if "hlo_op" in each.stats and "device_ordinal" in each.stats:
                     self.thunk(each, meetings)
+
+    @staticmethod
+    def call_of_op(each: Slice, op: Op, members: list[int] | None) -> Call:
+        """A call by the operation of the program that it is."""
+        call = Call(kind_of(op.opcode), each.start, each.end)
+        call.ranks = len(members) if members else None
+        call.group = f"{each.stats.get('hlo_module')} {each.stats['hlo_op']} {members}"
+        call.size = op.result if call.kind in ("all_gather", "all_reduce") else op.size_in
+        return call
 
     def thunk(self, each: Slice, meetings: list[Slice]) -> None:
         """One operation of a device of a host."""
@@ -534,9 +558,7 @@ class Reader:
             members = next((g for g in op.members if number in g), None)
             if members is None and not op.members and program:
                 members = list(range(len(program.devices)))
-            call.ranks = len(members) if members else None
-            call.group = f"{each.stats.get('hlo_module')} {each.stats['hlo_op']} {members}"
-            call.size = op.result if call.kind in ("all_gather", "all_reduce") else op.size_in
+            call = self.call_of_op(each, op, members)
         elif found := re.search(r"global_devices=\[([\d, ]+)\]", said):
             call.ranks = len(found[1].split(","))
             call.group = f"{each.stats.get('hlo_module')} {each.stats['hlo_op']} {found[1]}"

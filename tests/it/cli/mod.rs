@@ -11,6 +11,7 @@ mod mcp;
 mod metric;
 mod metric_tables;
 mod names;
+mod one_gpu;
 mod own_sql;
 mod plan;
 mod schema;
