@@ -17,6 +17,7 @@
 -- @column   member_count BIGINT value count | Ingested ranks of the group, or of the pair.
 -- @column   call_count BIGINT value count | Events of the ranks that have most.
 -- @column   reference_rank BIGINT value - | The first of these ranks.
+-- @caveat   A pair of which one rank misses calls has no series: which of them match is not known.
 -- @source   product 6.1
 WITH
     stated AS (
@@ -93,6 +94,8 @@ WITH
             arg_max(rank, {call_count: call_count, before: -rank}) AS reference_rank
         FROM per_rank
         GROUP BY source, pg_key, series, is_pair, member_count
+        -- A small send may end before its receive begins, so that ends say no shift.
+        HAVING NOT (is_pair AND min(call_count) < max(call_count))
     )
 
 SELECT DISTINCT

@@ -377,6 +377,14 @@ def gathered(trace: Trace) -> list[Match]:
     for (group, _), ranks in held.items():
         placed: dict[int, dict[int, Call]] = defaultdict(dict)
         most = max(len(calls) for calls in ranks.values())
+        if any(len(calls) < most and calls[0].pair for calls in ranks.values()):
+            # A small send may end before its receive begins: which one is missing is not known.
+            out += [
+                Match({number: call}, group_size(trace, call), False)
+                for number, calls in ranks.items()
+                for call in calls
+            ]
+            continue
         first = min(r for r, calls in ranks.items() if len(calls) == most)
         # Numbers of sends count those of the rank, whoever they are to.
         numbered = all(c.seq is not None and not c.pair for calls in ranks.values() for c in calls)
