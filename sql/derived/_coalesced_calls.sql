@@ -118,8 +118,10 @@ WITH
             pg_desc, pg_ranks, rank_start, rank_stride, peer,
             CASE
                 WHEN ranks IS NOT NULL THEN nullif(list_position(ranks, peer), 0) - 1
-                WHEN rank_stride > 0 AND (peer - rank_start) % rank_stride = 0
-                    THEN (peer - rank_start) // rank_stride
+                WHEN rank_start BETWEEN 0 AND 10000000 AND rank_stride BETWEEN 1 AND 10000000
+                    AND peer BETWEEN 0 AND 1099511627776
+                    THEN CASE WHEN (peer - rank_start) % rank_stride = 0
+                        THEN (peer - rank_start) // rank_stride END
                 WHEN rank_start IS NULL AND coalesce(pg_ranks, '[]') = '[]' THEN peer
             END AS place
         FROM members
@@ -148,8 +150,9 @@ WITH
             list(DISTINCT peer) FILTER (WHERE kind = 'recv') AS origins,
             list(DISTINCT peer) FILTER (WHERE kind = 'send') AS targets,
             count(peer) = count(*) AS has_peers,
-            count(place) = count(*) AND min(place) >= 0 AND max(place) < least(min(group_size), 8192)
-                AS has_places,
+            -- A list for each call: of no more ranks than these.
+            count(place) = count(*) AND min(group_size) <= 1024
+                AND min(place) >= 0 AND max(place) < min(group_size) AS has_places,
             list({kind: kind, place: place, elems: CASE WHEN kind = 'send' THEN in_elems ELSE out_elems END})
                 AS parts
         FROM placed
@@ -179,14 +182,17 @@ WITH
     split AS (
         SELECT
             range_event_id,
-            list_transform(range(group_size), lambda r: coalesce(list_sum(list_transform(
+            list_transform(places, lambda r: coalesce(list_sum(list_transform(
                 list_filter(parts, lambda p: p.kind = 'send' AND p.place = r), lambda p: p.elems
             )), 0)) AS in_split,
-            list_transform(range(group_size), lambda r: coalesce(list_sum(list_transform(
+            list_transform(places, lambda r: coalesce(list_sum(list_transform(
                 list_filter(parts, lambda p: p.kind = 'recv' AND p.place = r), lambda p: p.elems
             )), 0)) AS out_split
-        FROM sized
-        WHERE has_splits
+        FROM (
+            SELECT range_event_id, parts, CASE WHEN has_splits THEN range(least(group_size, 1024)) END AS places
+            FROM sized
+        )
+        WHERE places IS NOT NULL
     )
 
 SELECT

@@ -235,10 +235,11 @@ WITH
             -- A rank of the job whose group nobody lists stays as it is.
             CASE
                 WHEN c.peer_is_of_job AND c.rank_start IS NOT NULL
-                    THEN nullif(list_position(
-                        range(c.rank_start, c.rank_start + c.rank_stride * c.stated_size, c.rank_stride),
-                        c.peer_rank
-                    ), 0) - 1
+                    THEN CASE
+                        WHEN c.peer_rank BETWEEN c.rank_start AND c.rank_start + c.rank_stride * (c.stated_size - 1)
+                            AND (c.peer_rank - c.rank_start) % c.rank_stride = 0
+                            THEN (c.peer_rank - c.rank_start) // c.rank_stride
+                    END
                 WHEN c.peer_is_of_job AND l.ranks IS NOT NULL
                     THEN nullif(list_position(l.ranks, c.peer_rank), 0) - 1
                 ELSE c.peer_rank

@@ -313,6 +313,14 @@ def run(mutant, cases, pinned, folder, made, tests, program):
     return "lives"
 
 
+def tell(lines, out):
+    """Prints a table, and adds it to a file where one is named."""
+    print("\n".join(lines))
+    if out:
+        with open(out, "a") as file:
+            file.write("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="files whose path holds this word")
@@ -374,10 +382,7 @@ def main():
         share = f"{100 * of['killed'] / rest:.1f} %" if rest else ""
         lines.append(f"| {kind} | {sum(of.values())} | {of['refused']} | {of['killed']} | "
                      f"{of['equivalent']} | {of['lives']} | {share} |")
-    print("\n".join(lines))
-    if options.out:
-        with open(options.out, "a") as out:
-            out.write("\n".join(lines) + "\n")
+    tell(lines, options.out)
     return 0
 
 

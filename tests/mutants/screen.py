@@ -40,7 +40,7 @@ from pathlib import Path
 from threading import Timer
 
 import duckdb
-from run import KNOWN, ROOT, Mutant, Text, Tree, newest
+from run import KNOWN, ROOT, Mutant, Text, Tree, newest, tell
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ccl-sql"
 GOLDEN = ROOT / "tests/golden"
@@ -356,10 +356,7 @@ def main():
     for folder, of in [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]:
         numbers = " | ".join(str(of[outcome]) for outcome in OUTCOMES)
         lines.append(f"| {folder} | {sum(of.values())} | {numbers} |")
-    print("\n".join(lines))
-    if options.out:
-        with open(options.out, "a") as out:
-            out.write("\n".join(lines) + "\n")
+    tell(lines, options.out)
     return 0
 
 
