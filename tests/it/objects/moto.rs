@@ -83,7 +83,9 @@ fn all_examples_are_the_same_at_moto() {
     assert_same(&of_objects, &of_files, "s3://traces/all", &examples());
     let again = command_of_cargo(&of_objects.input()).args(ingest).envs(environment).output();
     let said = String::from_utf8(again.expect("it runs").stderr).expect("it is UTF-8");
-    assert_eq!(said.matches("unchanged").count(), 6, "{said}");
+    let traces = of_files.run(&["list", "traces", "--format", "csv"]).done().lines().count() - 1;
+    assert!(traces > 0, "no example was read");
+    assert_eq!(said.matches("unchanged").count(), traces, "{said}");
 
     // The tables there, too.
     let data = |place: &Place, args: &[&str]| -> String {
