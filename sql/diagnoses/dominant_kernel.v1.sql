@@ -48,7 +48,7 @@ WITH
     kernels AS (
         SELECT
             trace, name, sum(time_ms ORDER BY rank) AS time_ms,
-            avg(kernels_per_step ORDER BY rank) AS kernels_per_step,
+            sum(kernels_per_step ORDER BY rank) AS kernels_per_step,
             sum(flops_per_step) AS flops, sum(flops_ms ORDER BY rank) AS flops_ms
         FROM _kernel_costs
         GROUP BY trace, name
@@ -72,8 +72,16 @@ WITH
 SELECT
     b.trace,
     printf(
-        '%s takes %.0f %% of the compute: %.3f ms %s (%.1f %%), %.0f calls%s', left(b.key, 80),
-        100 * d.share, b.own_ms, w.of_what, 100 * b.own_ms / b.step_ms, d.kernels_per_step,
+        '%s takes %.0f %% of the compute: %.3f ms %s (%.1f %%)%s, %s%s', left(b.key, 80),
+        100 * d.share, b.own_ms, w.of_what, 100 * b.own_ms / b.step_ms,
+        CASE WHEN b.having_count < b.rank_count
+            THEN printf(' as mean over the ranks, %d of %d have any', b.having_count, b.rank_count)
+            ELSE ''
+        END,
+        printf(
+            CASE WHEN b.having_count < b.rank_count THEN '%.1f calls' ELSE '%.0f calls' END,
+            d.kernels_per_step / b.rank_count
+        ),
         CASE WHEN d.excess_share IS NULL THEN '; how fast it could be is not known'
             ELSE printf(', at %.1f %% of the peak of the device', 100 * d.peak_share)
         END

@@ -16,12 +16,12 @@ WITH
     totals AS (
         SELECT
             trace, coalesce(direction, '') AS direction, pageable,
-            avg(copies_per_step ORDER BY rank) AS copies_per_step,
-            avg(bytes_per_step ORDER BY rank) AS bytes_per_step,
+            sum(copies_per_step ORDER BY rank) AS copies_per_step,
+            avg(bytes_per_step ORDER BY rank) * count(*) AS bytes_per_step,
             sum(bytes_per_step ORDER BY rank)
                 / sum(time_ms ORDER BY rank) FILTER (WHERE bytes_per_step IS NOT NULL)
                 / 1e6 AS rate_gb_per_s,
-            avg(shared_ms ORDER BY rank) AS shared_ms
+            sum(shared_ms ORDER BY rank) AS shared_ms
         FROM _copy_costs
         GROUP BY trace, coalesce(direction, ''), pageable
     ),
@@ -54,7 +54,7 @@ WITH
 SELECT
     b.trace,
     printf(
-        '%s%s are not hidden by kernels: %.3f ms %s (%.1f %%)%s%s%s',
+        '%s%s are not hidden by kernels: %.3f ms %s (%.1f %%)%s%s%s%s',
         CASE b.key
             WHEN 'h2d' THEN 'copies from the host to the device'
             WHEN 'd2h' THEN 'copies from the device to the host'
@@ -66,9 +66,20 @@ SELECT
         END,
         CASE WHEN c.pageable THEN ' of pageable memory' ELSE coalesce(' (' || s.directions || ')', '') END,
         b.own_ms, w.of_what, 100 * b.own_ms / b.step_ms,
-        coalesce(printf(', %.0f %s', c.copies_per_step, w.in_what), ''),
+        CASE WHEN b.having_count < b.rank_count
+            THEN printf(' as mean over the ranks, %d of %d have any', b.having_count, b.rank_count)
+            ELSE ''
+        END,
         coalesce(
-            printf(', %.1f MiB at %.1f GB/s', c.bytes_per_step / 1048576, c.rate_gb_per_s), ''
+            printf(
+                CASE WHEN b.having_count < b.rank_count THEN ', %.1f %s' ELSE ', %.0f %s' END,
+                c.copies_per_step / b.rank_count, w.in_what
+            ), ''
+        ),
+        coalesce(
+            printf(
+                ', %.1f MiB at %.1f GB/s', c.bytes_per_step / b.rank_count / 1048576, c.rate_gb_per_s
+            ), ''
         ),
         CASE WHEN k.free_ms < b.own_ms
             THEN printf('; kernels with no copy beside them take %.3f ms: hiding gains at most that', k.free_ms)

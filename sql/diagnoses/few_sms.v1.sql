@@ -20,8 +20,8 @@
 WITH
     kernels AS (
         SELECT
-            trace, name, avg(few_ms ORDER BY rank) AS few_ms,
-            avg(kernels_per_step ORDER BY rank) AS kernels_per_step,
+            trace, name, sum(few_ms ORDER BY rank) AS few_ms,
+            sum(few_per_step ORDER BY rank) AS few_per_step,
             1 - sum(low_ms ORDER BY rank) / sum(few_ms ORDER BY rank) AS coverage
         FROM _kernel_costs
         WHERE low_ms > 0
@@ -31,17 +31,25 @@ WITH
 SELECT
     b.trace,
     printf(
-        '%s has blocks for %.0f %% of the multiprocessors; it takes %.3f ms %s (%.1f %%), %.0f calls',
-        left(b.key, 80), 100 * k.coverage, k.few_ms, w.of_what, 100 * k.few_ms / b.step_ms,
-        k.kernels_per_step
+        '%s has blocks for %.0f %% of the multiprocessors; it takes %.3f ms %s (%.1f %%)%s, %s',
+        left(b.key, 80), 100 * k.coverage, k.few_ms / b.rank_count, w.of_what,
+        100 * k.few_ms / b.rank_count / b.step_ms,
+        CASE WHEN b.having_count < b.rank_count
+            THEN printf(' as mean over the ranks, %d of %d have any', b.having_count, b.rank_count)
+            ELSE ''
+        END,
+        printf(
+            CASE WHEN b.having_count < b.rank_count THEN '%.1f calls' ELSE '%.0f calls' END,
+            k.few_per_step / b.rank_count
+        )
     ) AS finding,
     {kernel: b.key} AS "where",
-    greatest(b.time_ms, k.few_ms) AS time_per_step_ms,
+    greatest(b.time_ms, k.few_ms / b.rank_count) AS time_per_step_ms,
     b.gain_ms,
     [l.steps_limit] AS limits,
     'give it more blocks: larger batches or sequences in a call, a split over the reduced dimension (split-K, flash decoding), other tile sizes, several of them in one grouped call; or run it beside others on a stream of its own'
         AS advice,
-    'SELECT rank, name, kernels_per_step, few_ms, low_coverage, low_ms FROM _kernel_costs WHERE trace = {trace} AND low_ms > 0 ORDER BY low_ms DESC LIMIT 20'
+    'SELECT rank, name, few_per_step, few_ms, low_coverage, low_ms FROM _kernel_costs WHERE trace = {trace} AND low_ms > 0 ORDER BY low_ms DESC LIMIT 20'
         AS evidence
 FROM _cost_bounds AS b
 INNER JOIN kernels AS k ON k.trace = b.trace AND k.name = b.key

@@ -61,10 +61,14 @@ WITH
             c.trace, c.rank, c.phase, c.call_count / (c.window_count * c.device_count) AS calls,
             c.bare_count / (c.window_count * c.device_count) AS bare_calls,
             c.transfer_ns / 1e6 / (c.window_count * c.device_count) AS transfer_ms,
-            least(c.exposed_ns / 1e6 / (c.window_count * c.device_count), r.room_ms) AS exposed_ms,
-            least(c.late_ns / 1e6 / (c.window_count * c.device_count), r.room_ms) AS late_ms
+            least(
+                c.exposed_ns / 1e6 / (c.window_count * c.device_count), coalesce(r.room_ms, 0)
+            ) AS exposed_ms,
+            least(
+                c.late_ns / 1e6 / (c.window_count * c.device_count), coalesce(r.room_ms, 0)
+            ) AS late_ms
         FROM counted AS c
-        INNER JOIN rooms AS r ON r.trace = c.trace AND r.rank = c.rank
+        LEFT JOIN rooms AS r ON r.trace = c.trace AND r.rank = c.rank
     ),
 
     phases AS (

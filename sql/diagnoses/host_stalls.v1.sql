@@ -33,7 +33,7 @@ WITH
     totals AS (
         SELECT
             trace, sum(time_ms ORDER BY rank) AS time_ms, avg(time_ms ORDER BY rank) AS rank_ms,
-            avg(spans_per_step ORDER BY rank) AS spans_per_step, max(longest_ms) AS longest_ms
+            sum(spans_per_step ORDER BY rank) AS spans_per_step, max(longest_ms) AS longest_ms
         FROM idle
         WHERE kind = 'all'
         GROUP BY trace
@@ -89,7 +89,8 @@ WITH
     found AS (
         SELECT
             b.trace, b.step_ms, b.own_ms, b.ranks_text, b.time_ms, b.gain_ms,
-            CASE WHEN b.is_of_one THEN b.most_rank END AS rank, t.spans_per_step, t.longest_ms,
+            CASE WHEN b.is_of_one THEN b.most_rank END AS rank,
+            t.spans_per_step / b.rank_count AS spans_per_step, t.longest_ms,
             t.longest_ms > t.rank_ms / 2 AS is_one, o.trace IS NOT NULL AS has_operators,
             coalesce(s.operators_pct, 0) AS operators_pct, s.operator, s.operator_pct,
             s.operator_text, s.range_text, s.phase_text, s.call_text,

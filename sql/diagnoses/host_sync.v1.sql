@@ -18,13 +18,16 @@
 WITH
     calls AS (
         SELECT
-            trace, name, operator, max(longest_ms) AS longest_ms, sum(time_ms ORDER BY rank) AS time_ms,
-            sum(time_ms ORDER BY rank) / sum(sum(time_ms ORDER BY rank)) OVER (PARTITION BY trace)
-                AS call_ratio,
-            avg(spans_per_step ORDER BY rank) AS calls_per_step
-        FROM _idle_labels
-        WHERE part = 'sync' AND kind = 'call'
-        GROUP BY trace, name, operator
+            i.trace, i.name, i.operator, max(i.longest_ms) AS longest_ms,
+            sum(i.time_ms ORDER BY i.rank) AS time_ms,
+            sum(i.time_ms ORDER BY i.rank)
+                / sum(sum(i.time_ms ORDER BY i.rank)) OVER (PARTITION BY i.trace) AS call_ratio,
+            sum(i.spans_per_step ORDER BY i.rank) / b.rank_count AS calls_per_step
+        FROM _idle_labels AS i
+        INNER JOIN _cost_bounds AS b
+            ON b.trace = i.trace AND b.subject = 'part' AND b.key = 'sync'
+        WHERE i.part = 'sync' AND i.kind = 'call'
+        GROUP BY i.trace, i.name, i.operator, b.rank_count
     ),
 
     named AS (

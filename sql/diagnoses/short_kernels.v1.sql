@@ -27,15 +27,15 @@ WITH
 
     counts AS (
         SELECT
-            trace, avg(short_per_step ORDER BY rank) AS short_per_step,
-            avg(short_ms ORDER BY rank) AS short_ms,
-            avg(kernels_per_step ORDER BY rank) AS kernels_per_step
+            trace, sum(short_per_step ORDER BY rank) AS short_per_step,
+            sum(short_ms ORDER BY rank) AS short_ms,
+            sum(kernels_per_step ORDER BY rank) AS kernels_per_step
         FROM ranks
         GROUP BY trace
     ),
 
     gaps AS (
-        SELECT trace, avg(spans_per_step ORDER BY rank) AS gaps_per_step
+        SELECT trace, sum(spans_per_step ORDER BY rank) AS gaps_per_step
         FROM _idle_labels
         WHERE part = 'kernel_gap' AND kind = 'all'
         GROUP BY trace
@@ -43,7 +43,8 @@ WITH
 
     bounds AS (
         SELECT
-            f.trace, f.step_ms, c.short_per_step, c.short_ms, c.kernels_per_step, f.gain_ms AS fixed_ms,
+            f.trace, c.short_per_step / f.rank_count AS short_per_step, c.short_ms / f.rank_count AS short_ms,
+            c.kernels_per_step / f.rank_count AS kernels_per_step, f.gain_ms AS fixed_ms,
             f.time_ms AS fixed_time_ms, CASE WHEN coalesce(h.own_ms, 0) < k.own_ms
                 THEN coalesce(least(1, c.short_per_step / g.gaps_per_step), 0)
                 ELSE 0

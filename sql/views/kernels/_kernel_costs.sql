@@ -5,8 +5,8 @@
 -- @partition rank
 -- @requires _kernel_shapes _account_windows _account_shares
 -- @caveat   Of one step and one device, as _rank_account; kernels at the same time count each.
---           short: of less than 10 us. low_ms: of kernels of at least 10 us with blocks for less
---           than half of the multiprocessors, the time x the share of multiprocessors without a
+--           short: of less than 10 us. few: of at least 10 us with blocks for less than half of the
+--           multiprocessors; low_ms: of those the time x the share of multiprocessors without a
 --           block. low_coverage: their mean share with one, by time.
 WITH
     kernels AS (
@@ -27,6 +27,7 @@ WITH
             count(*) FILTER (WHERE dur_ns < 10000) AS short_count,
             coalesce(sum(dur_ns) FILTER (WHERE dur_ns < 10000), 0) AS short_ns,
             coalesce(sum(dur_ns) FILTER (WHERE coverage < 0.5 AND dur_ns >= 10000), 0) AS few_ns,
+            count(*) FILTER (WHERE coverage < 0.5 AND dur_ns >= 10000) AS few_count,
             coalesce(
                 CAST(
                     sum(CAST(round(dur_ns * (1 - coverage)) AS BIGINT))
@@ -44,7 +45,9 @@ SELECT
     s.dur_ns / 1e6 / w.share_count AS time_ms, s.least_ns, s.flops / s.flops_ns * 1e9 AS flops_per_s,
     s.flops / w.share_count AS flops_per_step, s.flops_ns / 1e6 / w.share_count AS flops_ms,
     CAST(s.short_count AS DOUBLE) / w.share_count AS short_per_step,
-    s.short_ns / 1e6 / w.share_count AS short_ms, s.few_ns / 1e6 / w.share_count AS few_ms,
+    s.short_ns / 1e6 / w.share_count AS short_ms,
+    CAST(s.few_count AS DOUBLE) / w.share_count AS few_per_step,
+    s.few_ns / 1e6 / w.share_count AS few_ms,
     s.low_ns / 1e6 / w.share_count AS low_ms, 1 - s.low_ns / nullif(s.few_ns, 0) AS low_coverage,
     s.known_ns / 1e6 / w.share_count AS known_ms
 FROM sums AS s
