@@ -94,7 +94,8 @@ impl Staged {
         let above = missing.last().map_or(Some(folder), |f| f.parent());
         if let Some(file) = above.filter(|f| f.exists() && !f.is_dir()) {
             return Err(Error::new("io", "a file is where a folder is wanted")
-                .at(file.display().to_string()));
+                .at(file.display().to_string())
+                .hint("name another folder, or move the file"));
         }
         for folder in missing.into_iter().rev() {
             std::fs::create_dir(folder).or_else(|e| match e.kind() {
