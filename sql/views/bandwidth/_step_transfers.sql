@@ -10,7 +10,7 @@
 WITH
     events AS (
         SELECT
-            e.trace, e.rank, coalesce(e.device, -1) AS device_key, e.step, e.event_id, e.ts_ns,
+            e.trace, e.rank, e.device AS device_key, e.step, e.event_id, e.ts_ns,
             e.ts_ns + e.dur_ns AS end_ns, e.dur_ns, least(e.transfer_ns, e.dur_ns) AS transfer_ns, e.link,
             CASE WHEN f.fit.samples >= 5 AND f.fit.sizes >= 2 THEN f.fit.alpha_s * 1e9 END AS alpha_ns
         FROM _event_links AS e
