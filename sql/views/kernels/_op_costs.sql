@@ -39,12 +39,12 @@ WITH
     tensors AS (
         SELECT
             s.id, s.place, CAST(s.dims AS DOUBLE[]) AS dims, t.precision,
-            coalesce(list_product(CAST(s.dims AS DOUBLE[])), 1) AS elements,
-            coalesce(list_product(CAST(s.dims AS DOUBLE[])), 1) * t.element_bytes AS bytes,
+            list_product(CAST(s.dims AS DOUBLE[])) AS elements,
+            list_product(CAST(s.dims AS DOUBLE[])) * t.element_bytes AS bytes,
             t.element_bytes
         FROM shapes AS s
         INNER JOIN type_sizes AS t ON t.type = s.type
-        WHERE len(s.dims) > 0 AND list_min(s.dims) >= 0
+        WHERE list_min(s.dims) >= 0
     ),
 
     options AS (
@@ -63,7 +63,7 @@ WITH
         SELECT
             k.id, k.kind, k.layout,
             a.dims AS a, b.dims AS b, c.dims AS c, v.dims AS v,
-            a.elements AS a_elements, b.elements AS b_elements, coalesce(c.elements, 0) AS c_elements,
+            a.elements AS a_elements, b.elements AS b_elements, c.elements AS c_elements,
             a.bytes AS a_bytes, b.bytes AS b_bytes, coalesce(c.bytes, 0) AS c_bytes,
             a.element_bytes, a.precision,
             -- The result of 8-bit matrices is wider: 16-bit floats, 32-bit integers.
@@ -121,8 +121,7 @@ WITH
             ) AS spatial
         FROM operands
         WHERE kind = 'conv' AND len(a) BETWEEN 3 AND 5 AND len(b) = len(a)
-            AND len(stride) > 0 AND len(padding) > 0 AND len(dilation) > 0 AND list_min(stride) > 0
-            AND b[1] > 0
+            AND list_min(stride) > 0 AND b[1] > 0
     ),
 
     convolved AS (
