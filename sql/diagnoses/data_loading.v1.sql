@@ -72,7 +72,9 @@ SELECT
             THEN printf(
                 ', up to %.3f ms (rank %d), mostly on rank%s %s', b.most_ms, b.most_rank,
                 CASE WHEN r.ranks LIKE '%,%' THEN 's' ELSE '' END,
-                CASE WHEN length(r.ranks) <= 40 THEN r.ranks ELSE left(r.ranks, 40) || ' ...' END
+                CASE WHEN length(r.ranks) <= 40 THEN r.ranks
+                    ELSE regexp_extract(left(r.ranks, 41), '^(.*),', 1) || ', ...'
+                END
             )
             ELSE ''
         END,
