@@ -37,10 +37,14 @@ WITH
     -- Of which in calls that take long by themselves.
     calls AS (
         SELECT
-            trace, sum(time_ms ORDER BY rank, name) AS time_ms,
+            trace, sum(time_ms ORDER BY name) AS time_ms,
             arg_max(name, {time_ms: time_ms, name: name}) AS name
-        FROM _idle_labels
-        WHERE part = 'launch' AND kind = 'call'
+        FROM (
+            SELECT trace, name, sum(time_ms ORDER BY rank) AS time_ms
+            FROM _idle_labels
+            WHERE part = 'launch' AND kind = 'call'
+            GROUP BY trace, name
+        )
         GROUP BY trace
     ),
 
