@@ -23,30 +23,35 @@ WITH
         GROUP BY trace, rank
     ),
 
-    gathers AS (
+    -- All calls of FSDP: a rank that gathers in one pass alone has lost nothing in the other.
+    calls AS (
         SELECT
-            trace, rank, device, step, phase, start_ns, transfer_ns, exposed_ns,
-            row_number() OVER (PARTITION BY trace, rank, device, step ORDER BY start_ns, event_id) = 1
-                AS is_first
+            trace, rank, device, step, CASE WHEN kind = 'gather' THEN phase END AS phase,
+            transfer_ns, exposed_ns,
+            row_number() OVER (
+                PARTITION BY trace, rank, device, step, kind ORDER BY start_ns, event_id
+            ) = 1 AS is_first
         FROM _fsdp_calls
-        WHERE kind = 'gather'
     ),
 
     counted AS (
         SELECT
-            g.trace, g.rank, g.phase, w.window_count,
+            g.trace, g.rank, p.phase, w.window_count,
             count(DISTINCT g.device) AS device_count,
-            count(*) AS call_count,
-            count(*) FILTER (WHERE 2 * g.exposed_ns > g.transfer_ns) AS bare_count,
-            sum(g.transfer_ns) AS transfer_ns,
-            sum(g.exposed_ns) AS exposed_ns,
-            sum(CASE WHEN g.is_first THEN 0 ELSE g.exposed_ns END) AS late_ns
-        FROM gathers AS g
+            count(*) FILTER (WHERE g.phase = p.phase) AS call_count,
+            count(*) FILTER (WHERE g.phase = p.phase AND 2 * g.exposed_ns > g.transfer_ns)
+                AS bare_count,
+            coalesce(sum(g.transfer_ns) FILTER (WHERE g.phase = p.phase), 0) AS transfer_ns,
+            coalesce(sum(g.exposed_ns) FILTER (WHERE g.phase = p.phase), 0) AS exposed_ns,
+            coalesce(sum(g.exposed_ns) FILTER (WHERE g.phase = p.phase AND NOT g.is_first), 0)
+                AS late_ns
+        FROM calls AS g
         INNER JOIN windows AS w ON w.trace = g.trace AND w.rank = g.rank
+        CROSS JOIN (VALUES ('forward'), ('backward')) AS p (phase)
         LEFT JOIN _account_windows AS s
             ON s.trace = g.trace AND s.rank = g.rank AND s.step = g.step AND s.is_counted
         WHERE s.step IS NOT NULL OR w.is_trace
-        GROUP BY g.trace, g.rank, g.phase, w.window_count
+        GROUP BY g.trace, g.rank, p.phase, w.window_count
     ),
 
     rooms AS (
@@ -73,7 +78,7 @@ WITH
 
     phases AS (
         SELECT
-            trace, phase, count(*) AS rank_count, avg(calls ORDER BY rank) AS calls,
+            trace, phase, avg(calls ORDER BY rank) AS calls,
             avg(bare_calls ORDER BY rank) AS bare_calls,
             avg(transfer_ms ORDER BY rank) AS transfer_ms,
             avg(exposed_ms ORDER BY rank) AS exposed_ms, avg(late_ms ORDER BY rank) AS late_ms

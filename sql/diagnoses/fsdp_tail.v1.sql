@@ -23,17 +23,18 @@ WITH
         GROUP BY trace, rank
     ),
 
-    reductions AS (
+    calls AS (
         SELECT
             trace, rank, device, step, message_bytes, exposed_ns,
-            2 * (max(end_compute_ns) OVER of_step - start_compute_ns)
-                < max(end_ns) OVER of_step - start_ns AS is_tail
+            kind = 'reduce'
+                AND 2 * (max(end_compute_ns) OVER of_step - start_compute_ns)
+                    < max(end_ns) OVER of_step - start_ns AS is_tail
         FROM _fsdp_calls
-        WHERE kind = 'reduce'
-        WINDOW of_step AS (PARTITION BY trace, rank, device, step)
+        WINDOW of_step AS (PARTITION BY trace, rank, device, step, kind)
     ),
 
-    -- A rank whose reductions compute hides has none at the end: it loses nothing.
+    -- A rank that reduces nothing, or whose reductions compute hides, has none at the end: it loses
+    -- nothing.
     counted AS (
         SELECT
             r.trace, r.rank, w.window_count, count(DISTINCT r.device) AS device_count,
@@ -41,7 +42,7 @@ WITH
             CASE WHEN bool_or(r.is_tail) THEN sum(r.message_bytes) FILTER (WHERE r.is_tail) ELSE 0 END
                 AS bytes,
             coalesce(sum(r.exposed_ns) FILTER (WHERE r.is_tail), 0) AS exposed_ns
-        FROM reductions AS r
+        FROM calls AS r
         INNER JOIN windows AS w ON w.trace = r.trace AND w.rank = r.rank
         LEFT JOIN _account_windows AS s
             ON s.trace = r.trace AND s.rank = r.rank AND s.step = r.step AND s.is_counted
