@@ -74,7 +74,7 @@ WITH
                     WHERE kind = 'call' AND (name LIKE '%Malloc%' OR name LIKE '%Free%')
                 ), 0
             ) AS memory_pct,
-            max(name) FILTER (WHERE kind = 'phase' AND share_pct >= 50) AS phase
+            max(name) FILTER (WHERE kind = 'phase' AND place = 1 AND share_pct >= 50) AS phase
         FROM shares
         GROUP BY trace
     ),
