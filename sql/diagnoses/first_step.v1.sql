@@ -26,11 +26,26 @@ WITH
     firsts AS (
         SELECT
             f.trace, f.step_ms, f.is_counted, median(o.step_ms) AS median_ms,
-            count(*) AS other_count, avg(o.step_ms ORDER BY o.place) AS mean_ms
+            count(*) AS other_count
         FROM step_times AS f
         INNER JOIN step_times AS o ON o.trace = f.trace AND o.place > 1
         WHERE f.place = 1
         GROUP BY f.trace, f.step_ms, f.is_counted
+    ),
+
+    -- Ranks may have unlike numbers of steps, so that the first one counts on some.
+    gains AS (
+        SELECT
+            trace, avg(step_ms ORDER BY rank) - avg(other_ms ORDER BY rank) AS gain_ms
+        FROM (
+            SELECT
+                trace, rank, avg((end_ns - start_ns) / 1e6 ORDER BY place) AS step_ms,
+                avg((end_ns - start_ns) / 1e6 ORDER BY place) FILTER (WHERE place > 1) AS other_ms
+            FROM _account_windows
+            WHERE is_counted
+            GROUP BY trace, rank
+        )
+        GROUP BY trace
     ),
 
     step_parts AS (
@@ -74,15 +89,15 @@ SELECT
         END
     ) AS finding,
     {phase: 'first step'} AS "where",
-    CASE WHEN f.is_counted THEN (f.step_ms - f.mean_ms) / (f.other_count + 1) END
-        AS time_per_step_ms,
-    CASE WHEN f.is_counted THEN (f.step_ms - f.mean_ms) / (f.other_count + 1) END AS gain_ms,
+    CASE WHEN f.is_counted THEN g.gain_ms END AS time_per_step_ms,
+    CASE WHEN f.is_counted THEN g.gain_ms END AS gain_ms,
     [CASE WHEN f.is_counted THEN l.steps_limit END] AS limits,
     'compilation, autotuning (cudnn.benchmark, Triton), first allocations and the start of the processes that load data are in it: profile after a warm-up (torch.profiler.schedule(wait=1, warmup=3, active=5)), and keep caches of compiled code between jobs (TORCHINDUCTOR_CACHE_DIR, the compilation cache of JAX)'
         AS advice,
     'SELECT place, part, sum(time_ns) / 1e6 AS time_ms FROM step_account WHERE trace = {trace} AND place <= 3 GROUP BY ALL ORDER BY ALL'
         AS evidence
 FROM firsts AS f
+INNER JOIN gains AS g ON g.trace = f.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = f.trace
 LEFT JOIN differences AS d ON d.trace = f.trace
 WHERE f.step_ms >= $first_step_factor * f.median_ms
