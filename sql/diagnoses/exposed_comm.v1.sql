@@ -17,11 +17,15 @@
 --           out.
 -- @source   metrics 2.E; what a call needs once all ranks are there is transfer, as in step_account
 WITH
-    shares AS (
+    -- Calls that small_calls speaks of.
+    calls AS (
         SELECT
-            x.trace, x.rank, coalesce(x.dim, 'unknown') AS dim,
-            CASE WHEN x.dim IS NULL THEN x.collective END AS unknown_kind, x.collective, x.pg_desc,
-            x.is_matched, x.exposed_ms
+            x.trace, x.rank, x.collective, x.pg_id, x.pg_desc, x.dim, x.group_size, x.link, x.calls,
+            x.is_matched, x.exposed_ms,
+            coalesce(
+                x.is_matched AND NOT x.uneven AND x.message_bytes > 0
+                AND coalesce(x.dim, 'dp') = 'dp' AND x.message_bytes < f.n_half_bytes, FALSE
+            ) AS is_small
         FROM _exposed_transfers AS x
         LEFT JOIN hockney_fits AS f
             ON f.trace = x.trace
@@ -30,11 +34,18 @@ WITH
             AND f.link IS NOT DISTINCT FROM x.link
             AND f.sizes > 1
             AND coalesce(f.flag NOT LIKE '%low_r2%', TRUE)
-        -- Many small calls are to be fused, see small_calls.
-        WHERE NOT (
-            x.calls >= 2 AND x.is_matched AND NOT x.uneven AND x.message_bytes > 0
-            AND coalesce(x.dim, 'dp') = 'dp' AND coalesce(x.message_bytes < f.n_half_bytes, FALSE)
-        ) OR x.message_bytes IS NULL
+    ),
+
+    -- Many of them are to be fused.
+    shares AS (
+        SELECT
+            trace, rank, coalesce(dim, 'unknown') AS dim,
+            CASE WHEN dim IS NULL THEN collective END AS unknown_kind, collective, pg_desc,
+            is_matched, exposed_ms
+        FROM calls
+        QUALIFY NOT is_small OR sum(calls) OVER (
+            PARTITION BY trace, rank, collective, pg_id, group_size, link, calls.dim, is_small
+        ) <= 1
     ),
 
     totals AS (
