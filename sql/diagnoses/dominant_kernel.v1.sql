@@ -57,7 +57,7 @@ WITH
     dominant AS (
         SELECT
             k.trace, k.name, x.kernel_class, k.kernels_per_step, k.time_ms / t.time_ms AS share,
-            k.flops / nullif(k.flops_ms, 0) * 1e3 / p.peak AS peak_share,
+            k.flops / k.flops_ms * 1e3 / p.peak AS peak_share,
             CASE WHEN k.flops_ms >= 0.95 * k.time_ms AND p.peak > 0
                 THEN greatest(1 - k.flops / k.flops_ms * 1e3 / (p.peak * $dominant_peak), 0)
             END AS excess_share

@@ -51,7 +51,6 @@ WITH
     step_parts AS (
         SELECT trace, place, part, sum(time_ns) / 1e6 AS time_ms
         FROM step_account
-        WHERE step IS NOT NULL
         GROUP BY trace, place, part
     ),
 

@@ -65,7 +65,7 @@ SELECT
     printf(
         'launches do not keep up with the devices: %.3f ms of a step idle (%.1f %%)%s, in %.0f gaps of %.1f us on average; the launching thread is %s then%s%s',
         b.own_ms, 100 * b.own_ms / b.step_ms, b.ranks_text,
-        t.spans_per_step / b.rank_count, 1e3 * t.time_ms / nullif(t.spans_per_step, 0),
+        t.spans_per_step / b.rank_count, 1e3 * t.time_ms / t.spans_per_step,
         coalesce('in ' || o.names, 'in no operator'),
         CASE WHEN c.time_ms >= t.time_ms / 10
             THEN printf(
