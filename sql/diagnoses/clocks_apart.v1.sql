@@ -30,7 +30,8 @@ WITH
     spans AS (
         SELECT
             trace, greatest(max(offset_ns), 0) - least(min(offset_ns), 0) AS apart_ns,
-            max(uncertainty_ns) AS uncertainty_ns, arg_max(rank, abs(offset_ns)) AS farthest_rank
+            max(uncertainty_ns) AS uncertainty_ns,
+            first(rank ORDER BY abs(offset_ns) DESC, rank) AS farthest_rank
         FROM offsets
         GROUP BY trace
     ),

@@ -115,7 +115,7 @@ WITH
     kind_lists AS (
         SELECT
             trace, dim, unknown_kind, string_agg(collective, ', ' ORDER BY exposed_ms DESC, collective) AS kinds,
-            arg_max(collective, exposed_ms) AS kind
+            first(collective ORDER BY exposed_ms DESC, collective) AS kind
         FROM kinds
         WHERE exposed_ms > 0
         GROUP BY trace, dim, unknown_kind

@@ -33,7 +33,7 @@ WITH
     named AS (
         SELECT
             trace, max(longest_ms) AS longest_ms,
-            arg_max({name: name, operator: operator}, {time_ms: time_ms, name: name}) AS most,
+            first({name: name, operator: operator} ORDER BY time_ms DESC, name, operator) AS most,
             list(
                 printf(
                     '%s%s %.1f times (%.0f %%)', name,
