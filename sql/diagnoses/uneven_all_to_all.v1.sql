@@ -123,7 +123,7 @@ WITH
             AND e.start_ns <= p.end_ns
         ASOF INNER JOIN _account_windows AS w
             ON w.trace = p.trace AND w.rank = p.rank AND w.start_ns < p.end_ns
-        WHERE w.is_counted AND p.end_ns > p.start_ns
+        WHERE w.is_counted AND p.start_ns < w.end_ns AND p.end_ns > p.start_ns
     ),
 
     windows AS (
