@@ -32,7 +32,7 @@ WITH
         FROM collectives AS c
         INNER JOIN collective_calls AS m
             ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
-        WHERE c.collective = 'all_to_all' AND c.dur_ns > 0
+        WHERE c.collective = 'all_to_all'
     ),
 
     -- Uneven by what is sent, or by what is received, whichever is more.
@@ -123,7 +123,8 @@ WITH
             AND e.start_ns <= p.end_ns
         ASOF INNER JOIN _account_windows AS w
             ON w.trace = p.trace AND w.rank = p.rank AND w.start_ns < p.end_ns
-        WHERE w.is_counted AND p.start_ns < w.end_ns AND p.end_ns > p.start_ns
+        WHERE w.is_counted AND p.start_ns < w.end_ns
+            AND (p.end_ns > p.start_ns OR NOT p.is_wait)
     ),
 
     windows AS (
