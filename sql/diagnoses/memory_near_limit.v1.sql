@@ -22,7 +22,6 @@ WITH
             trace, rank, allocated_bytes, coalesce(reserved_bytes, allocated_bytes) AS held_bytes,
             device_bytes
         FROM _rank_memory
-        WHERE device_bytes > 0
     ),
 
     near AS (
