@@ -102,7 +102,7 @@ FROM found AS f
 INNER JOIN _wording AS w ON w.trace = f.trace
 INNER JOIN _diagnosis_limits AS l ON l.trace = f.trace
 LEFT JOIN _match_doubts AS doubts ON doubts.trace = f.trace
-WHERE f.gain_ms > 0 AND f.calls > 0
+WHERE f.gain_ms > 0
 QUALIFY row_number() OVER (
     PARTITION BY f.trace ORDER BY f.gain_ms DESC, f.collective, f.group_name
 ) <= 3
