@@ -96,7 +96,10 @@ WITH
             count(w.rank) AS rank_count,
             max(w.wait_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS most_ms,
             min(p.slack_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS least_ms,
-            arg_min(p.rank, p.slack_ms + greatest(p.transfer_ms - s.transfer_ms, 0)) AS next_rank
+            arg_min(
+                p.rank,
+                {least_ms: p.slack_ms + greatest(p.transfer_ms - s.transfer_ms, 0), rank: p.rank}
+            ) AS next_rank
         FROM sets AS s
         INNER JOIN parts AS p ON p.trace = s.trace AND NOT list_contains(s.ranks, p.rank)
         LEFT JOIN waited AS w
@@ -149,7 +152,7 @@ WITH
             sum(typical_ns ORDER BY name) FILTER (
                 WHERE longer_ns >= excess_ratio / 2 * typical_ns
             ) / nullif(sum(typical_ns ORDER BY name), 0) AS longer_ratio,
-            arg_max(name, longer_ns) AS kernel
+            arg_min(name, {longer_ns: -longer_ns, name: name}) AS kernel
         FROM compared
         GROUP BY trace, named_rank
     ),
