@@ -87,8 +87,11 @@ WITH
             CASE WHEN s.other_count = 0 THEN s.message_bytes END AS fit_bytes,
             max(s.other_count) AS other_count,
             string_agg(DISTINCT s.collective, ', ' ORDER BY s.collective) AS kinds,
-            arg_max(s.collective, c.exposed_ms) AS kind,
-            arg_max(s.message_bytes, c.exposed_ms) AS message_bytes,
+            arg_min(
+                {kind: s.collective, size_bytes: s.message_bytes},
+                {exposed_ms: -c.exposed_ms, kind: s.collective, size_bytes: s.message_bytes}
+            ) AS most,
+            max(c.exposed_ms) AS most_ms,
             sum(c.calls ORDER BY s.collective, s.message_bytes) AS calls,
             sum(c.transfer_ms ORDER BY s.collective, s.message_bytes) AS transfer_ms,
             sum(c.calls * s.needed_ms ORDER BY s.collective, s.message_bytes) AS needed_ms,
@@ -112,7 +115,7 @@ WITH
         SELECT
             trace, group_key, against_groups, any_value(pg_desc) AS pg_desc,
             max(other_count) AS other_count, min(rank) AS first_rank, any_value(kinds) AS kinds,
-            min(kind) AS kind, max(message_bytes) AS message_bytes,
+            arg_min(most, {most_ms: -most_ms, rank: rank}) AS most,
             avg(calls ORDER BY rank) AS calls, avg(transfer_ms ORDER BY rank) AS transfer_ms,
             avg(needed_ms ORDER BY rank) AS needed_ms, avg(exposed_ms ORDER BY rank) AS exposed_ms,
             avg(
@@ -136,8 +139,8 @@ SELECT
         f.transfer_ms, f.needed_ms, w.of_what, f.calls, f.exposed_ms
     ) AS finding,
     {
-        "group": coalesce(f.pg_desc || ' ', '') || g.pg_ranks, kind: f.kind,
-        size_bytes: f.message_bytes
+        "group": coalesce(f.pg_desc || ' ', '') || g.pg_ranks, kind: f.most.kind,
+        size_bytes: f.most.size_bytes
     } AS "where",
     f.exposed_ms AS time_per_step_ms,
     f.gain_ms,
@@ -159,5 +162,5 @@ INNER JOIN _diagnosis_limits AS l ON l.trace = f.trace
 LEFT JOIN _match_doubts AS doubts ON doubts.trace = f.trace
 WHERE f.gain_ms > 0
 QUALIFY row_number() OVER (
-    PARTITION BY f.trace ORDER BY f.gain_ms DESC, f.group_key, f.kind, f.message_bytes
+    PARTITION BY f.trace ORDER BY f.gain_ms DESC, f.group_key, f.most.kind, f.most.size_bytes
 ) <= 3
