@@ -192,12 +192,16 @@ WITH RECURSIVE
         SELECT
             l.trace, l.event_id, l.runtime_event_id,
             l.launch_ts_ns - l.shift_ns AS launch_ts_ns,
-            -- A device may begin before the call returns. A copy that ends before its call returns
-            -- is what the call waited for.
-            CASE WHEN l.class = 'copy' AND l.end_ns <= l.launched_ns
-                THEN l.launch_ts_ns
-                ELSE least(l.launched_ns, l.ts_ns)
-            END - l.shift_ns AS launched_ns,
+            -- A device may begin before the call returns; by its clock, which may differ from that
+            -- of the host, even before the call begins. A copy that ends before its call returns is
+            -- what the call waited for.
+            least(
+                CASE WHEN l.class = 'copy' AND l.end_ns <= l.launched_ns
+                    THEN l.launch_ts_ns
+                    ELSE l.launched_ns
+                END,
+                l.ts_ns
+            ) - l.shift_ns AS launched_ns,
             l.pid, l.tid
         FROM linked AS l
         INNER JOIN bounds AS b ON b.trace = l.trace
