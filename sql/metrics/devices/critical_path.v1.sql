@@ -297,7 +297,8 @@ WITH RECURSIVE
             )
     ),
 
-    -- Shares of calls whose last rank came longer after the own one than the gap that counts.
+    -- Shares of calls whose last rank came longer after the own one than the gap that counts. The
+    -- last one waits for nobody, whatever gap is asked for.
     meetings AS (
         SELECT
             w.trace, w.event_id, e.ts_ns + w.late_ns AS met_ns, o.pos AS last_start_pos
@@ -312,7 +313,7 @@ WITH RECURSIVE
             AND l.rank = w.last_rank
         INNER JOIN ordered AS o
             ON o.trace = l.trace AND o.event_id = l.event_id AND o.mark = 'start'
-        WHERE w.wait_ns > 1e3 * $gap_us
+        WHERE w.wait_ns > 1e3 * $gap_us AND NOT w.is_last
     ),
 
     -- Calls in which the host waited: a device event ended while they ran.
