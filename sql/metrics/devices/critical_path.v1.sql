@@ -102,15 +102,13 @@ WITH RECURSIVE
         WHERE l.launch_ts_ns < c.step_end_ns
             AND d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
             AND d.source <> 'xla'
-            AND d.dur_ns IS NOT NULL
         GROUP BY l.trace
     ),
 
     ends AS (
         SELECT
             c.trace, c.rank AS end_rank, c.step, c.start_ns, c.step_end_ns,
-            coalesce(d.before_ns, c.start_ns) AS before_ns,
-            greatest(c.step_end_ns, coalesce(d.end_ns, c.step_end_ns)) AS end_ns
+            d.before_ns, greatest(c.step_end_ns, d.end_ns) AS end_ns
         FROM chosen AS c
         LEFT JOIN device_ends AS d ON d.trace = c.trace
     ),
@@ -140,11 +138,11 @@ WITH RECURSIVE
             k.trace, k.rank, k.shift_ns,
             b.start_ns + k.shift_ns AS start_ns,
             b.end_ns + k.shift_ns AS end_ns,
-            b.start_ns + k.shift_ns - coalesce(l.device_ns, 0) AS device_from_ns,
-            b.start_ns + k.shift_ns - coalesce(l.call_ns, 0) AS call_from_ns
+            b.start_ns + k.shift_ns - l.device_ns AS device_from_ns,
+            b.start_ns + k.shift_ns - l.call_ns AS call_from_ns
         FROM clocks AS k
         INNER JOIN bounds AS b ON b.trace = k.trace
-        LEFT JOIN _longest_events AS l ON l.trace = k.trace AND l.rank = k.rank
+        INNER JOIN _longest_events AS l ON l.trace = k.trace AND l.rank = k.rank
     ),
 
     -- What runs on the devices in this time, how it was launched, and the calls that launched it.
@@ -159,7 +157,6 @@ WITH RECURSIVE
             AND d.ts_ns >= s.device_from_ns
             AND d.ts_ns <= s.end_ns
         WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
-            AND d.dur_ns IS NOT NULL
             AND d.ts_ns + d.dur_ns > s.start_ns
     ),
 
@@ -213,7 +210,7 @@ WITH RECURSIVE
             n.trace, n.rank, n.event_id, n.class, n.name, n.device, n.stream,
             n.ts_ns - n.shift_ns AS ts_ns, n.ts_ns + n.dur_ns - n.shift_ns AS end_ns,
             n.dur_ns = 0 AS is_point, l.launched_ns, l.runtime_event_id, l.pid, l.tid,
-            coalesce(l.launch_ts_ns < b.step_end_ns AND n.rank = b.end_rank, FALSE) AS is_in_step
+            l.launch_ts_ns < b.step_end_ns AND n.rank = b.end_rank AS is_in_step
         FROM near AS n
         INNER JOIN bounds AS b ON b.trace = n.trace
         LEFT JOIN launched AS l ON l.trace = n.trace AND l.event_id = n.event_id
@@ -228,26 +225,25 @@ WITH RECURSIVE
         GROUP BY e.trace
     ),
 
-    -- Copies that ended before their call returned, which it waited for.
-    waited_copies AS (
-        SELECT trace, runtime_event_id, max(end_ns) AS end_ns
+    -- Calls that waited for a copy: it ended before they returned.
+    copy_waits AS (
+        SELECT DISTINCT trace, runtime_event_id
         FROM linked
         WHERE class = 'copy' AND end_ns <= launched_ns
-        GROUP BY trace, runtime_event_id
     ),
 
     calls AS (
         SELECT
             c.trace, s.rank, c.event_id, c.name, c.pid, c.tid, c.ts_ns - s.shift_ns AS ts_ns,
             c.end_ns - s.shift_ns AS end_ns,
-            c.waits OR coalesce(w.end_ns > s.start_ns, FALSE) AS is_blocking
+            c.waits OR w.runtime_event_id IS NOT NULL AS is_blocking
         FROM _runtime_calls AS c
         INNER JOIN spans AS s
             ON s.trace = c.trace
             AND s.rank = c.rank
             AND c.ts_ns >= s.call_from_ns
             AND c.ts_ns <= s.end_ns
-        LEFT JOIN waited_copies AS w ON w.trace = c.trace AND w.runtime_event_id = c.event_id
+        LEFT JOIN copy_waits AS w ON w.trace = c.trace AND w.runtime_event_id = c.event_id
         WHERE c.end_ns > s.start_ns AND c.end_ns <= s.end_ns
     ),
 
@@ -324,7 +320,7 @@ WITH RECURSIVE
         FROM calls AS c
         INNER JOIN before AS b
             ON b.trace = c.trace AND b.event_id = c.event_id AND b.mark = 'call'
-        WHERE c.is_blocking AND b.any_ns > c.ts_ns
+        WHERE b.any_ns > c.ts_ns
     ),
 
     -- The thread of the step on each rank: that of its marker, else the one that calls most.
