@@ -364,7 +364,7 @@ WITH RECURSIVE
     ),
 
     main_syncs AS (
-        SELECT s.trace, s.rank, s.event_id, s.name, s.end_ns, s.device_pos, s.device_ns
+        SELECT s.trace, s.rank, s.event_id, s.name, s.tid, s.end_ns, s.device_pos, s.device_ns
         FROM thread_syncs AS s
         INNER JOIN threads AS t ON t.trace = s.trace AND t.thread = s.thread
         WHERE t.is_main
@@ -374,7 +374,7 @@ WITH RECURSIVE
     -- first call of the other is what the other waited for.
     inherited AS (
         SELECT
-            t.trace, t.thread, m.event_id, m.name, m.end_ns, m.device_pos, m.device_ns
+            t.trace, t.thread, m.event_id, m.name, m.tid, m.end_ns, m.device_pos, m.device_ns
         FROM threads AS t
         ASOF INNER JOIN main_syncs AS m
             ON m.trace = t.trace AND m.rank = t.rank AND m.end_ns < t.first_ns
@@ -439,6 +439,7 @@ WITH RECURSIVE
             e.cause, e.any_ns, e.met_ns, e.last_start_pos,
             coalesce(w.sync_event_id, i.event_id) AS sync_event_id,
             coalesce(w.sync_name, i.name) AS sync_name,
+            CASE WHEN w.event_id IS NULL THEN i.tid ELSE e.tid END AS sync_tid,
             coalesce(w.sync_end_ns, i.end_ns) AS sync_end_ns,
             coalesce(w.device_ns, i.device_ns) AS device_ns,
             CASE e.cause
@@ -461,7 +462,8 @@ WITH RECURSIVE
         SELECT
             trace, rank, event_id, class, name, device, stream, ts_ns, end_ns, is_in_step,
             launched_ns, runtime_event_id, tid, pos, start_pos, stream_ns, cause, any_ns, met_ns,
-            last_start_pos, sync_event_id, sync_name, sync_end_ns, device_ns, before_pos, is_head,
+            last_start_pos, sync_event_id, sync_name, sync_tid, sync_end_ns, device_ns, before_pos,
+            is_head,
             max(CASE WHEN is_head THEN pos END) OVER (
                 PARTITION BY trace, rank, device, stream ORDER BY pos
             ) AS head_pos
@@ -557,7 +559,8 @@ WITH RECURSIVE
         SELECT
             r.trace, r.rank, r.event_id, r.class, r.name, r.device, r.stream, r.ts_ns, r.end_ns,
             r.launched_ns, r.runtime_event_id, r.tid, r.stream_ns, r.any_ns, r.cause, r.met_ns,
-            r.sync_event_id, r.sync_name, r.sync_end_ns, r.device_ns, r.pos <= p.pos AS is_whole
+            r.sync_event_id, r.sync_name, r.sync_tid, r.sync_end_ns, r.device_ns,
+            r.pos <= p.pos AS is_whole
         FROM path AS p
         INNER JOIN runs AS r
             ON r.trace = p.trace
@@ -598,7 +601,7 @@ WITH RECURSIVE
         WHERE p.cause = 'launch'
         UNION ALL
         SELECT
-            trace, rank, device_ns, sync_end_ns, 'sync', sync_name, tid, NULL, sync_event_id
+            trace, rank, device_ns, sync_end_ns, 'sync', sync_name, sync_tid, NULL, sync_event_id
         FROM passed
         WHERE cause = 'launch' AND sync_end_ns IS NOT NULL
         UNION ALL
