@@ -201,8 +201,6 @@ WITH RECURSIVE
             ) - l.shift_ns AS launched_ns,
             l.pid, l.tid
         FROM linked AS l
-        INNER JOIN bounds AS b ON b.trace = l.trace
-        WHERE l.launch_ts_ns - l.shift_ns < b.end_ns
     ),
 
     events AS (
