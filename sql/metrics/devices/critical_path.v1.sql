@@ -376,7 +376,6 @@ WITH RECURSIVE
         FROM threads AS t
         ASOF INNER JOIN main_syncs AS m
             ON m.trace = t.trace AND m.rank = t.rank AND m.end_ns < t.first_ns
-        WHERE NOT t.is_main
     ),
 
     placed_events AS (
@@ -386,9 +385,7 @@ WITH RECURSIVE
             concat_ws(':', e.rank, coalesce(e.pid, -1), coalesce(e.tid, -1)) AS thread,
             o.pos, s.pos AS start_pos, s.stream_pos, s.stream_ns, s.any_pos, s.any_ns,
             m.met_ns, m.last_start_pos,
-            greatest(
-                coalesce(s.stream_ns, b.start_ns), coalesce(e.launched_ns, b.start_ns), b.start_ns
-            ) AS ready_ns,
+            greatest(s.stream_ns, e.launched_ns, b.start_ns) AS ready_ns,
             b.start_ns AS step_ns
         FROM events AS e
         INNER JOIN bounds AS b ON b.trace = e.trace
@@ -409,8 +406,7 @@ WITH RECURSIVE
             CASE
                 WHEN last_start_pos IS NOT NULL THEN 'rank'
                 WHEN any_ns > ready_ns AND ts_ns - ready_ns > 1e3 * $gap_us THEN 'other'
-                WHEN launched_ns > step_ns AND launched_ns > coalesce(stream_ns, step_ns)
-                    THEN 'launch'
+                WHEN launched_ns > coalesce(stream_ns, step_ns) THEN 'launch'
                 WHEN stream_pos IS NOT NULL THEN 'stream'
                 ELSE 'none'
             END AS cause,
@@ -478,7 +474,7 @@ WITH RECURSIVE
     ),
 
     last_syncs AS (
-        SELECT b.trace, m.rank, m.event_id, m.name, m.end_ns, m.device_pos, m.device_ns
+        SELECT b.trace, m.rank, m.event_id, m.name, m.tid, m.end_ns, m.device_pos, m.device_ns
         FROM bounds AS b
         ASOF INNER JOIN main_syncs AS m
             ON m.trace = b.trace AND m.rank = b.end_rank AND m.end_ns <= b.step_end_ns
@@ -501,7 +497,7 @@ WITH RECURSIVE
         INNER JOIN runs AS h ON h.trace = r.trace AND h.pos = r.head_pos
         UNION ALL
         SELECT r.trace, r.start_pos, r.head_pos, h.before_pos
-        FROM (SELECT DISTINCT trace, last_start_pos FROM runs WHERE last_start_pos IS NOT NULL) AS l
+        FROM (SELECT DISTINCT trace, last_start_pos FROM runs) AS l
         INNER JOIN runs AS r ON r.trace = l.trace AND r.start_pos = l.last_start_pos
         INNER JOIN runs AS h ON h.trace = r.trace AND h.pos = r.head_pos
     ),
@@ -513,7 +509,6 @@ WITH RECURSIVE
         UNION
         SELECT trace, before_pos
         FROM exits
-        WHERE before_pos IS NOT NULL
     ),
 
     hops AS (
@@ -526,11 +521,11 @@ WITH RECURSIVE
     -- The walk, doubled: after n rounds the first 2^n doors of it are passed, and each door knows
     -- the one 2^n further on. A walk of thousands of hops takes a dozen rounds.
     walk AS (
-        SELECT trace, pos, head_pos, before_pos, is_passed, 0 AS round
+        SELECT trace, pos, head_pos, before_pos, is_passed
         FROM hops
         UNION ALL
         SELECT
-            w.trace, w.pos, w.head_pos, n.before_pos, w.is_passed OR p.pos IS NOT NULL, w.round + 1
+            w.trace, w.pos, w.head_pos, n.before_pos, w.is_passed OR p.pos IS NOT NULL
         FROM walk AS w
         INNER JOIN (
             SELECT DISTINCT trace
@@ -577,46 +572,41 @@ WITH RECURSIVE
         UNION ALL
         -- What lies before an event: up to the other event, the launch, or the start of the step.
         SELECT
-            p.trace, p.rank,
-            CASE p.cause
-                WHEN 'stream' THEN p.stream_ns
-                WHEN 'other' THEN p.any_ns
-                WHEN 'launch' THEN p.launched_ns
-                ELSE b.start_ns
+            trace, rank,
+            CASE cause
+                WHEN 'stream' THEN stream_ns
+                WHEN 'other' THEN any_ns
+                WHEN 'launch' THEN launched_ns
             END,
-            p.ts_ns,
-            CASE p.cause WHEN 'launch' THEN 'launch' ELSE 'wait' END,
-            p.name, p.stream, p.device, p.event_id
-        FROM passed AS p
-        INNER JOIN bounds AS b ON b.trace = p.trace
-        WHERE p.cause <> 'rank'
+            ts_ns,
+            CASE cause WHEN 'launch' THEN 'launch' ELSE 'wait' END,
+            name, stream, device, event_id
+        FROM passed
+        WHERE cause <> 'rank'
         UNION ALL
         SELECT
-            p.trace, p.rank, coalesce(p.sync_end_ns, b.start_ns), p.launched_ns, 'host',
-            CAST(NULL AS VARCHAR), p.tid, NULL, p.runtime_event_id
-        FROM passed AS p
-        INNER JOIN bounds AS b ON b.trace = p.trace
-        WHERE p.cause = 'launch'
+            trace, rank, sync_end_ns, launched_ns, 'host', CAST(NULL AS VARCHAR), tid, NULL,
+            runtime_event_id
+        FROM passed
+        WHERE cause = 'launch'
         UNION ALL
         SELECT
             trace, rank, device_ns, sync_end_ns, 'sync', sync_name, sync_tid, NULL, sync_event_id
         FROM passed
-        WHERE cause = 'launch' AND sync_end_ns IS NOT NULL
         UNION ALL
         -- The host at the end of the step.
         SELECT
-            b.trace, b.end_rank, coalesce(s.end_ns, b.start_ns), b.step_end_ns, 'host', NULL, t.tid,
-            NULL, NULL
+            b.trace, b.end_rank, s.end_ns, b.step_end_ns, 'host', NULL, t.tid, NULL, NULL
         FROM bounds AS b
         LEFT JOIN last_syncs AS s ON s.trace = b.trace
         LEFT JOIN threads AS t ON t.trace = b.trace AND t.rank = b.end_rank AND t.is_main
         WHERE b.end_ns = b.step_end_ns
         UNION ALL
-        SELECT s.trace, s.rank, s.device_ns, s.end_ns, 'sync', s.name, t.tid, NULL, s.event_id
-        FROM last_syncs AS s
-        LEFT JOIN threads AS t ON t.trace = s.trace AND t.rank = s.rank AND t.is_main
+        SELECT trace, rank, device_ns, end_ns, 'sync', name, tid, NULL, event_id
+        FROM last_syncs
     ),
 
+    -- What nothing is known to come before begins with the step, and so does what began before it.
     segments AS (
         SELECT
             p.trace, p.rank, greatest(p.start_ns, b.start_ns) AS start_ns,
