@@ -212,7 +212,6 @@ WITH RECURSIVE
         FROM near AS n
         INNER JOIN bounds AS b ON b.trace = n.trace
         LEFT JOIN launched AS l ON l.trace = n.trace AND l.event_id = n.event_id
-        WHERE n.ts_ns - n.shift_ns < b.end_ns
     ),
 
     coverage AS (
