@@ -18,8 +18,7 @@ output can be given to `run.py --again`.
 
 Not screened are derived tables, comparisons, and views of pairs of traces. What a mutant changes in
 files that read it is not looked at. Jobs of several profilers are asked with the rows of all of
-them. Reasons and warnings are not compared, but that there is a value is; nor is the advice of
-diagnoses, which no case has.
+them. Reasons and warnings are not compared, but that there is a value is.
 
 It needs sqlglot, DuckDB 2.0 for Python, the tests that `cargo test --release --no-run` built, and
 the extension (`python/build_extension.py`). Start it in the root.
@@ -48,7 +47,7 @@ OUTCOMES = ("refused", "killed", "seen", "same", "equivalent", "slow")
 REFUSED = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)
 SLOW = (duckdb.InterruptException, duckdb.OutOfMemoryException)
 #: What is shown of a diagnosis.
-FINDING = ["finding", "where", "time_per_step_ms", "gain_ms", "limits"]
+FINDING = ["finding", "where", "time_per_step_ms", "gain_ms", "limits", "advice"]
 #: What traces are made of: where it changed, they are made anew.
 MADE_OF = ("sql/derived", "tests/fixtures", "tests/it/support", "trace_collection")
 
@@ -264,7 +263,7 @@ class Subject:
     def rows(self, columns, rows, wanted=None):
         """What is compared of the rows of a trace."""
         if self.kind == "diagnoses":
-            wanted = FINDING
+            wanted = wanted or FINDING
         if self.value and len(rows) == 1 and form(rows[0][columns.index(self.value)]) is None:
             return []
         known = [c for c in wanted or columns if c in columns and c != "trace"]

@@ -102,7 +102,8 @@ impl Golden {
     }
 
     /// The answer as a run of the program: that of a metric, or what one of the others would be.
-    /// `columns` are those that count of a derived table or a helper.
+    /// `columns` are those that count of a derived table or a helper, and say whether the advice of
+    /// a diagnosis does.
     fn answer(&self, data: &Path, tables: &Tables, columns: &str) -> Run {
         let of = |result: Result<String, String>| match result {
             Ok(stdout) => Run { code: 0, stdout, stderr: String::new() },
@@ -132,7 +133,8 @@ impl Golden {
                 let directory = data.join(format!("trace={}", self.fixture));
                 let pairs = self.params.iter().filter_map(|p| p.split_once('='));
                 let params = pairs.map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-                rows(tables.findings(&directory, &self.subject, &params))
+                let with_advice = columns.split(',').any(|c| c == "advice");
+                rows(tables.findings(&directory, &self.subject, &params, with_advice))
             }
             Kind::Derived | Kind::View => sheet(&[]),
         }

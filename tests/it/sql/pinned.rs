@@ -126,7 +126,7 @@ fn said(tables: &Tables, directory: &Path, kind: &str, file: &SqlFile) -> Option
     let text = match kind {
         "metric" => metric(tables, directory, file, &Params::new())?,
         "diagnosis" => {
-            let found = tables.findings(directory, name, &Params::new());
+            let found = tables.findings(directory, name, &Params::new(), true);
             found.unwrap_or_else(|e| panic!("{name}: {e}")).ok()?
         }
         _ => tables.select(name, "*").unwrap_or_else(|e| panic!("{name}: {e}")),

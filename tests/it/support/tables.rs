@@ -261,12 +261,14 @@ impl Tables {
     }
 
     /// What a diagnosis finds in the one trace, which lies in `directory`, as CSV: `where` and
-    /// `limits` are JSON; or why it is not looked for; or the error.
+    /// `limits` are JSON, and `advice` is there where it is asked for; or why it is not looked for;
+    /// or the error.
     pub fn findings(
         &self,
         directory: &Path,
         name: &str,
         params: &Params,
+        with_advice: bool,
     ) -> Result<Result<String, String>, String> {
         let file = registry().diagnosis(name);
         let file = file.ok_or_else(|| format!("there is no diagnosis `{name}`"))?;
@@ -275,18 +277,20 @@ impl Tables {
         if let Some(reason) = said.reason {
             return Ok(Err(reason));
         }
-        let mut out = "finding,where,time_per_step_ms,gain_ms,limits\n".to_owned();
+        let advice = if with_advice { ",advice" } else { "" };
+        let mut out = format!("finding,where,time_per_step_ms,gain_ms,limits{advice}\n");
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let number =
             |ms: Option<f64>| ms.map_or_else(String::new, |ms| Value::from(ms).to_string());
         for found in said.findings {
-            let fields = [
+            let mut fields = vec![
                 quoted(&found.finding),
                 quoted(&Value::Object(found.place).to_string()),
                 number(found.time_per_step_ms),
                 number(found.gain_ms),
                 quoted(&Value::from(found.limits).to_string()),
             ];
+            fields.extend(with_advice.then(|| quoted(&found.advice)));
             out += &(fields.join(",") + "\n");
         }
         Ok(Ok(out))
