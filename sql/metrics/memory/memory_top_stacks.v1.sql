@@ -8,7 +8,7 @@
 -- @reason   (SELECT why FROM _memory_reasons WHERE what = 'events')
 --           | the trace has no memory snapshot with events
 -- @value    largest_stack_ratio
--- @null     nothing was allocated at any time of the recording
+-- @null     nothing was allocated at any time of the recording, or no call stack of it is known
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   largest_stack_ratio DOUBLE value ratio | Bytes of the largest known stack / all bytes
 --           at the peaks of all ranks and devices.
