@@ -53,7 +53,7 @@ SELECT
     ) AS device_memory_gib,
     min(method) AS method,
     map(
-        array_agg(coalesce(CAST(rank AS VARCHAR), 'none') ORDER BY rank),
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
         array_agg(share_pct ORDER BY rank)
     ) AS per_rank
 FROM per_rank
