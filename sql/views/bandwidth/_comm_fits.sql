@@ -23,6 +23,8 @@ WITH
         SELECT
             t.trace, t.collective, t.group_size, t.link, t.fit,
             CASE
+                -- In a group of one nothing goes to another rank.
+                WHEN t.group_size = 1 THEN NULL
                 WHEN NOT f.in_group THEN f.factor
                 WHEN t.group_size > 1 THEN f.factor * (t.group_size - 1) / t.group_size
             END AS bus_factor
