@@ -35,13 +35,15 @@ WITH
         GROUP BY trace, rank
     ),
 
+    -- A rank without kernels runs none of them in its window.
     per_rank AS (
         SELECT
-            s.trace, s.rank, s.kernel_ns, s.span_ns,
-            100.0 * s.kernel_ns / nullif(s.span_ns, 0) AS share_pct,
-            100.0 * s.kernel_ns / nullif(t.window_ns, 0) AS window_pct
-        FROM spans AS s
-        LEFT JOIN _rank_times AS t ON t.trace = s.trace AND t.rank = s.rank
+            t.trace, t.rank, t.kernel_ns, s.span_ns,
+            100.0 * s.kernel_ns / s.span_ns AS share_pct,
+            100.0 * t.kernel_ns / nullif(t.window_ns, 0) AS window_pct
+        FROM _rank_times AS t
+        LEFT JOIN spans AS s ON s.trace = t.trace AND s.rank = t.rank
+        WHERE t.basis = 'device'
     )
 
 SELECT
