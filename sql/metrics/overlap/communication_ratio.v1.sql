@@ -43,7 +43,6 @@ WITH
         FROM _device_times
         WHERE device IS NOT NULL AND rank IS NOT NULL
         GROUP BY trace, rank
-        HAVING sum(busy_ns) > 0
     ),
 
     dim_spans AS (
