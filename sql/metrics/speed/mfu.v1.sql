@@ -74,12 +74,48 @@
 -- @source   metrics 2.F mfu_pct (defects D15, D52: one formula, step wall time, serving is
 --           inference, no -1 for what is unknown); PaLM (arXiv 2204.02311), appendix B
 WITH
+    models AS (
+        SELECT
+            trace, phase, precision,
+            CAST(coalesce(num_params_active, num_params) AS DOUBLE) AS model_params,
+            CAST(num_params_embedding AS DOUBLE) AS embedding_params,
+            CAST(num_layers AS DOUBLE) * num_heads * head_dim * coalesce($seq_len, seq_len)
+                AS attention_size,
+            CAST(coalesce($batch_size, batch_size) AS DOUBLE) * coalesce($seq_len, seq_len)
+                AS step_tokens,
+            CASE WHEN lower(phase) IN ('inference', 'serving') THEN 2 ELSE 6 END AS factor
+        FROM cards
+        WHERE coalesce(num_params_active, num_params) > 0
+            AND num_layers > 0 AND num_heads > 0 AND head_dim > 0
+            AND coalesce($batch_size, batch_size) > 0 AND coalesce($seq_len, seq_len) > 0
+        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY path) = 1
+    ),
+
+    -- Of several cards that whose model counts, else the first that says it.
     precisions AS (
         SELECT
-            l.trace, max(c.phase) AS phase,
-            coalesce(lower($precision), max(lower(trim(c.precision))), 'bf16') AS said
+            l.trace,
+            CASE
+                WHEN count(m.trace) > 0 THEN max(m.phase)
+                ELSE list_extract(
+                    array_agg(c.phase ORDER BY c.path) FILTER (WHERE c.phase IS NOT NULL), 1
+                )
+            END AS phase,
+            coalesce(
+                lower($precision),
+                CASE
+                    WHEN count(m.trace) > 0 THEN max(lower(trim(m.precision)))
+                    ELSE list_extract(
+                        array_agg(lower(trim(c.precision)) ORDER BY c.path)
+                            FILTER (WHERE c.precision IS NOT NULL),
+                        1
+                    )
+                END,
+                'bf16'
+            ) AS said
         FROM _rank_list AS l
         LEFT JOIN cards AS c ON c.trace = l.trace
+        LEFT JOIN models AS m ON m.trace = l.trace
         GROUP BY l.trace
     ),
 
@@ -117,23 +153,6 @@ WITH
         SELECT trace, bool_or(marker = 'engine step') AS is_engine
         FROM steps
         GROUP BY trace
-    ),
-
-    models AS (
-        SELECT
-            trace,
-            CAST(coalesce(num_params_active, num_params) AS DOUBLE) AS model_params,
-            CAST(num_params_embedding AS DOUBLE) AS embedding_params,
-            CAST(num_layers AS DOUBLE) * num_heads * head_dim * coalesce($seq_len, seq_len)
-                AS attention_size,
-            CAST(coalesce($batch_size, batch_size) AS DOUBLE) * coalesce($seq_len, seq_len)
-                AS step_tokens,
-            CASE WHEN lower(phase) IN ('inference', 'serving') THEN 2 ELSE 6 END AS factor
-        FROM cards
-        WHERE coalesce(num_params_active, num_params) > 0
-            AND num_layers > 0 AND num_heads > 0 AND head_dim > 0
-            AND coalesce($batch_size, batch_size) > 0 AND coalesce($seq_len, seq_len) > 0
-        QUALIFY row_number() OVER (PARTITION BY trace ORDER BY path) = 1
     ),
 
     by_card AS (
