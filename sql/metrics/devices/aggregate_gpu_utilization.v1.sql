@@ -31,7 +31,6 @@ WITH
         SELECT
             trace, rank, sum(kernel_ns) AS kernel_ns, sum(kernel_end_ns - kernel_start_ns) AS span_ns
         FROM _device_times
-        WHERE kernel_start_ns IS NOT NULL AND rank IS NOT NULL
         GROUP BY trace, rank
     ),
 
