@@ -176,8 +176,9 @@ WITH
         GROUP BY trace
     ),
 
+    -- Without recorded events nobody knows how many allocations there were.
     failures AS (
-        SELECT trace, count(*) FILTER (WHERE action = 'oom') AS oom_count
+        SELECT trace, count(*) FILTER (WHERE action = 'oom') AS oom_count, 0 AS least_count
         FROM memory_events
         GROUP BY trace
     ),
@@ -325,9 +326,9 @@ SELECT
     s.mean_segment_bytes / 1048576 AS avg_segment_size_mib,
     s.max_segment_bytes / 1048576 AS max_segment_size_mib,
     s.min_segment_bytes / 1048576 AS min_segment_size_mib,
-    coalesce(q.allocation_count, 0) AS num_allocations,
-    coalesce(q.free_count, 0) AS num_frees,
-    coalesce(q.segment_count, 0) AS num_segment_allocations,
+    coalesce(q.allocation_count, f.least_count) AS num_allocations,
+    coalesce(q.free_count, f.least_count) AS num_frees,
+    coalesce(q.segment_count, f.least_count) AS num_segment_allocations,
     q.mean_bytes / 1048576 AS avg_allocation_size_mib,
     q.max_bytes / 1048576 AS max_allocation_size_mib,
     f.oom_count AS oom_events,
