@@ -74,14 +74,8 @@ SELECT
     printf(
         '%s takes %.0f %% of the compute: %.3f ms %s (%.1f %%)%s, %s%s', left(b.key, 80),
         100 * d.share, b.own_ms, w.of_what, 100 * b.own_ms / b.step_ms,
-        CASE WHEN b.having_count < b.rank_count
-            THEN printf(' as mean over the ranks, %d of %d have any', b.having_count, b.rank_count)
-            ELSE ''
-        END,
-        printf(
-            CASE WHEN b.having_count < b.rank_count THEN '%.1f calls' ELSE '%.0f calls' END,
-            d.kernels_per_step / b.rank_count
-        ),
+        b.some_text,
+        printf(b.count_form || ' calls', d.kernels_per_step / b.rank_count),
         CASE WHEN d.excess_share IS NULL THEN '; how fast it could be is not known'
             ELSE printf(', at %.1f %% of the peak of the device', 100 * d.peak_share)
         END

@@ -66,15 +66,9 @@ SELECT
         END,
         CASE WHEN c.pageable THEN ' of pageable memory' ELSE coalesce(' (' || s.directions || ')', '') END,
         b.own_ms, w.of_what, 100 * b.own_ms / b.step_ms,
-        CASE WHEN b.having_count < b.rank_count
-            THEN printf(' as mean over the ranks, %d of %d have any', b.having_count, b.rank_count)
-            ELSE ''
-        END,
+        b.some_text,
         coalesce(
-            printf(
-                CASE WHEN b.having_count < b.rank_count THEN ', %.1f %s' ELSE ', %.0f %s' END,
-                c.copies_per_step / b.rank_count, w.in_what
-            ), ''
+            printf(', ' || b.count_form || ' %s', c.copies_per_step / b.rank_count, w.in_what), ''
         ),
         coalesce(
             printf(

@@ -34,14 +34,8 @@ SELECT
         '%s has blocks for %.0f %% of the multiprocessors; it takes %.3f ms %s (%.1f %%)%s, %s',
         left(b.key, 80), 100 * k.coverage, k.few_ms / b.rank_count, w.of_what,
         100 * k.few_ms / b.rank_count / b.step_ms,
-        CASE WHEN b.having_count < b.rank_count
-            THEN printf(' as mean over the ranks, %d of %d have any', b.having_count, b.rank_count)
-            ELSE ''
-        END,
-        printf(
-            CASE WHEN b.having_count < b.rank_count THEN '%.1f calls' ELSE '%.0f calls' END,
-            k.few_per_step / b.rank_count
-        )
+        b.some_text,
+        printf(b.count_form || ' calls', k.few_per_step / b.rank_count)
     ) AS finding,
     {kernel: b.key} AS "where",
     greatest(b.time_ms, k.few_ms / b.rank_count) AS time_per_step_ms,

@@ -13,7 +13,8 @@
 --           alone is not counted (share_ms of _late_ranks); and as ranks meet in each matched call,
 --           no rank loses more idle time before a call than the rank that idles most before it.
 --           time_ms is the mean over the ranks of what they lose, own_ms that of their own time
---           alone. is_of_one: more than three quarters of it are of most_rank.
+--           alone. is_of_one: more than three quarters of it are of most_rank. some_text and
+--           count_form say where some ranks have none: then a count is a mean with a digit.
 WITH
     accounts AS MATERIALIZED (
         SELECT trace, rank, step_ms, part, for_rank, cause_rank, time_ms
@@ -225,5 +226,10 @@ SELECT
     CASE WHEN rank_count > 1
         THEN printf(' as mean over the ranks, up to %.3f ms (rank %d)', most_ms, most_rank)
         ELSE ''
-    END AS ranks_text
+    END AS ranks_text,
+    CASE WHEN having_count < rank_count
+        THEN printf(' as mean over the ranks, %d of %d have any', having_count, rank_count)
+        ELSE ''
+    END AS some_text,
+    CASE WHEN having_count < rank_count THEN '%.1f' ELSE '%.0f' END AS count_form
 FROM sums
