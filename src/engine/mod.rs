@@ -283,7 +283,7 @@ impl<'r> Engine<'r> {
         }
         let rows = self.rows();
         match self.registry.view(name) {
-            Some(view) => is_small(rows) || view.header.materialize,
+            Some(view) => is_small(rows) || view.header.materialize || view.header.is_data(),
             None => is_small(rows) && self.shown.borrow().iter().all(|s| s.rows < TINY_ROWS),
         }
     }
@@ -349,14 +349,19 @@ impl<'r> Engine<'r> {
         Ok(())
     }
 
-    /// Makes the tables hold these traces only. Views say the same of any trace, and stay.
+    /// Makes the tables hold these traces only. Views say the same of any trace, and stay; so do
+    /// rows that are kept as SQL.
     ///
     /// # Errors
     /// `sql` when DuckDB cannot forget what it showed before.
     pub fn show(&self, traces: Vec<Selection>) -> Result<()> {
-        for name in std::mem::take(&mut *self.made.borrow_mut()) {
+        let made = self.made.take();
+        for name in made {
             let kind = self.kind(&name);
-            if kind == "VIEW" && self.registry.view(&name).is_some() {
+            let view = self.registry.view(&name);
+            if view.is_some_and(|view| view.header.is_data()) {
+                self.made.borrow_mut().insert(name);
+            } else if kind == "VIEW" && view.is_some() {
                 self.left.borrow_mut().insert(name);
             } else {
                 self.drop(kind, &name)?;
@@ -615,7 +620,8 @@ fn table_away(what: &str) -> Error {
 }
 
 /// The tables and views that at least two files need: two of `files`, or of the views that these
-/// read. A view among `files` needs itself, and is asked for besides.
+/// read. A view among `files` needs itself, and is asked for besides. Rows that are kept as SQL are
+/// planned, value by value, in each plan that they stand in: of those one reader is enough.
 fn shared(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
     let mut readers: BTreeMap<String, usize> = BTreeMap::new();
     let asked = files.iter().map(|f| f.header.name.as_str()).filter(|n| registry.view(n).is_some());
@@ -632,7 +638,9 @@ fn shared(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
             waiting.extend(view.header.inputs());
         }
     }
-    readers.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect()
+    let is_data = |name: &str| registry.view(name).is_some_and(|view| view.header.is_data());
+    let needed = readers.into_iter().filter(|(name, count)| *count > 1 || is_data(name));
+    needed.map(|(name, _)| name).collect()
 }
 
 /// Directories of traces by name.
