@@ -22,17 +22,16 @@ WITH
         WHERE w.place = 1 AND w.per = 'step'
     ),
 
-    -- Only what starts where a gap ends. Made first: in one plan with the launches, gaps might meet
+    -- Only what starts where a gap ends; what is of no rank has no launch. Made first: in one plan with the launches, gaps might meet
     -- all of them by the trace alone.
     enders AS MATERIALIZED (
         SELECT g.trace, g.rank, g.device, g.start_ns, d.event_id
         FROM gaps AS g
         INNER JOIN device_events AS d
             ON d.trace = g.trace
-            AND d.rank IS NOT DISTINCT FROM g.rank
+            AND d.rank = g.rank
             AND d.device IS NOT DISTINCT FROM g.device
             AND d.ts_ns = g.end_ns
-        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph') AND d.dur_ns IS NOT NULL
     ),
 
     launched AS (
@@ -59,6 +58,6 @@ SELECT
 FROM gaps AS g
 LEFT JOIN launched AS l
     ON l.trace = g.trace
-    AND l.rank IS NOT DISTINCT FROM g.rank
+    AND l.rank = g.rank
     AND l.device IS NOT DISTINCT FROM g.device
     AND l.start_ns = g.start_ns

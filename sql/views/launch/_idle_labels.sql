@@ -15,7 +15,7 @@ WITH
         SELECT
             trace, rank, coalesce(device, -1) AS device_key, part, thread, start_ns, end_ns
         FROM _idle_parts
-        WHERE rank IS NOT NULL AND part <> 'other'
+        WHERE part <> 'other'
     ),
 
     bounded AS (
@@ -49,30 +49,32 @@ WITH
     -- Spans that follow each other are one.
     joined AS (
         SELECT
-            trace, rank, device_key, part, end_ns - start_ns AS time_ns,
+            trace, rank, device_key, part, thread, end_ns, end_ns - start_ns AS time_ns,
             sum(CASE WHEN is_next THEN 0 ELSE 1 END) OVER (
                 PARTITION BY trace, rank, device_key, part ORDER BY start_ns
                 ROWS UNBOUNDED PRECEDING
             ) AS place
         FROM (
             SELECT
-                trace, rank, device_key, part, start_ns, end_ns,
-                coalesce(start_ns = lag(end_ns) OVER (
+                trace, rank, device_key, part, thread, start_ns, end_ns,
+                start_ns = lag(end_ns) OVER (
                     PARTITION BY trace, rank, device_key, part ORDER BY start_ns
-                ), FALSE) AS is_next
+                ) AS is_next
             FROM cut
         )
+    ),
+
+    whole AS MATERIALIZED (
+        SELECT trace, rank, part, thread, max(end_ns) AS end_ns, sum(time_ns) AS time_ns
+        FROM joined
+        GROUP BY trace, rank, device_key, part, thread, place
     ),
 
     totals AS (
         SELECT
             trace, rank, part, sum(time_ns) AS time_ns, count(*) AS span_count,
             max(time_ns) AS longest_ns
-        FROM (
-            SELECT trace, rank, device_key, part, place, sum(time_ns) AS time_ns
-            FROM joined
-            GROUP BY trace, rank, device_key, part, place
-        )
+        FROM whole
         GROUP BY trace, rank, part
     ),
 
@@ -90,10 +92,9 @@ WITH
 
     ranges AS MATERIALIZED (
         SELECT
-            trace, rank, concat_ws(':', coalesce(pid, -1), coalesce(tid, -1)) AS thread, kind,
-            event_id, parent_event_id, ts_ns, ts_ns + dur_ns AS end_ns
+            trace, rank, concat_ws(':', pid, tid) AS thread, kind, event_id, parent_event_id, ts_ns,
+            ts_ns + dur_ns AS end_ns
         FROM host_ranges
-        WHERE rank IS NOT NULL
     ),
 
     markers AS (
@@ -171,12 +172,12 @@ WITH
         WHERE waits OR copy_end_ns IS NOT NULL
     ),
 
-    -- The last call that waits, and the operator around it.
+    -- The last call that waits before the end of a span, and the operator around it.
     synced AS (
         SELECT
-            c.trace, c.rank, w.name, w.ts_ns AS call_ns, c.end_ns - c.start_ns AS time_ns,
+            c.trace, c.rank, w.name, w.ts_ns AS call_ns, c.time_ns,
             CASE WHEN o.end_ns > w.ts_ns THEN o.event_id END AS event_id
-        FROM cut AS c
+        FROM whole AS c
         ASOF INNER JOIN waiting AS w
             ON w.trace = c.trace AND w.rank = c.rank AND w.thread = c.thread
             AND w.ts_ns < c.end_ns

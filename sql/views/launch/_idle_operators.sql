@@ -11,7 +11,7 @@ WITH
             trace, {rank: rank, pid: pid, tid: tid} AS thread,
             start_ns, start_ns + host_wait_ns AS end_ns
         FROM _gap_causes
-        WHERE gap_ns > 0 AND NOT is_first AND host_wait_ns > 0
+        WHERE NOT is_first AND host_wait_ns > 0
     ),
 
     merged AS (

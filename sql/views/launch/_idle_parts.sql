@@ -6,8 +6,9 @@
 -- @caveat   The part before the launch call of what ends the gap returned is host_wait of
 --           idle_causes: sync, while the last call of that thread that waits for the device ran in
 --           it; data_loading, in such a phase of the rank; of the rest before the launch call host,
---           or where there is no more than 100 us of it in the gap, sync after such a call, else
---           launch. The launch call, and what comes after it, is launch too. A gap before an event
+--           or where there is no more than 100 us of it in the gap, sync beside such a call, else
+--           launch. The launch call is launch too, but sync where the rest before it is, and what
+--           comes after it is launch. A gap before an event
 --           that had been launched is kernel_gap up to 10 us, else other. unknown: the launch is
 --           not in the trace. What a rank without a device does between its calls is host. thread:
 --           process and thread of the launch call, -1 where not known.
@@ -19,7 +20,6 @@ WITH
             g.start_ns + g.host_wait_ns - g.call_ns AS call_ns,
             concat_ws(':', coalesce(g.pid, -1), coalesce(g.tid, -1)) AS thread
         FROM _gap_causes AS g
-        WHERE g.gap_ns > 0
     ),
 
     waiting AS (

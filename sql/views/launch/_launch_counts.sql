@@ -12,7 +12,7 @@
 --           duration, short_kernels those that take less time than the call.
 WITH
     launched AS (
-        SELECT DISTINCT trace, event_id
+        SELECT trace, event_id
         FROM launches
         WHERE launch_ts_ns IS NOT NULL
     ),
@@ -54,4 +54,4 @@ SELECT
     n.launchable_events, coalesce(c.launched_events, 0) AS launched_events,
     coalesce(c.timed_kernels, 0) AS timed_kernels, coalesce(c.short_kernels, 0) AS short_kernels
 FROM counts AS n
-LEFT JOIN calls AS c ON c.trace = n.trace AND c.rank IS NOT DISTINCT FROM n.rank
+LEFT JOIN calls AS c ON c.trace = n.trace AND c.rank = n.rank

@@ -65,7 +65,7 @@ SELECT
 FROM times AS t
 INNER JOIN counts AS c
     ON c.trace = t.trace
-    AND c.rank IS NOT DISTINCT FROM t.rank
+    AND c.rank = t.rank
     AND c.device IS NOT DISTINCT FROM t.device
     AND c.stream IS NOT DISTINCT FROM t.stream
 GROUP BY t.trace, t.rank, t.device, t.stream

@@ -15,7 +15,6 @@ WITH
             trace, rank, coalesce(pid, -1) AS pid, coalesce(tid, -1) AS tid,
             min(launched_ns) AS first_ns
         FROM _launch_calls
-        WHERE rank IS NOT NULL
         GROUP BY trace, rank, coalesce(pid, -1), coalesce(tid, -1)
     ),
 

@@ -3,8 +3,11 @@
 --           device.
 -- @partition rank
 -- @requires host_events
+-- @caveat   Process and thread are both NULL where one of them is not known, as in launches.
 SELECT
-    trace, rank, event_id, name, pid, tid, ts_ns, ts_ns + dur_ns AS end_ns,
+    trace, rank, event_id, name,
+    CASE WHEN tid IS NOT NULL THEN pid END AS pid, CASE WHEN pid IS NOT NULL THEN tid END AS tid,
+    ts_ns, ts_ns + dur_ns AS end_ns,
     name LIKE '%StreamSynchronize%'
         OR name LIKE '%DeviceSynchronize%'
         OR name LIKE '%CtxSynchronize%'
