@@ -21,7 +21,8 @@ SELECT
     trace, source_id, record, request,
     CAST(ttft_ns AS DOUBLE) AS ttft_ns,
     CASE
-        WHEN output_tokens >= 2 AND latency_ns >= ttft_ns AND coalesce(len(itl_ns), 1) > 0
+        WHEN output_tokens >= 2 AND latency_ns >= ttft_ns
+            AND coalesce(len(itl_ns) > 0, latency_ns > ttft_ns)
             THEN (latency_ns - ttft_ns) / CAST(output_tokens - 1 AS DOUBLE)
     END AS tpot_ns
 FROM answered

@@ -29,7 +29,7 @@ WITH
 
     of_requests AS (
         SELECT
-            trace, measure, 1 AS place, 'requests' AS method,
+            trace, measure, 'requests' AS method,
             avg(ns ORDER BY source_id, record, request) / 1e6 AS mean_ms,
             quantile_cont(ns, 0.5) / 1e6 AS p50_ms,
             quantile_cont(ns, 0.95) / 1e6 AS p95_ms,
@@ -56,7 +56,7 @@ WITH
 
     of_summaries AS (
         SELECT
-            trace, measure, 2 AS place, 'summary' AS method,
+            trace, measure, 'summary' AS method,
             -- Records of several runs weigh as many requests as they had.
             CASE WHEN count(completed) = count(*)
                 THEN sum(mean_ms * completed ORDER BY source_id, record)
@@ -136,7 +136,7 @@ WITH
 
     of_steps AS (
         SELECT
-            m.trace, m.measure, 3 AS place, 'engine_steps' AS method,
+            m.trace, m.measure, 'engine_steps' AS method,
             m.mean_ns / 1e6 AS mean_ms, q.p50_ns / 1e6 AS p50_ms, q.p95_ns / 1e6 AS p95_ms,
             q.p99_ns / 1e6 AS p99_ms,
             CAST(NULL AS BIGINT) AS requests, CAST(NULL AS BIGINT) AS record_count, q.step_count
@@ -146,21 +146,21 @@ WITH
 
     candidates AS (
         SELECT
-            trace, measure, place, method, mean_ms, p50_ms, p95_ms, p99_ms, requests,
-            record_count, step_count
+            trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count, step_count
         FROM of_requests
         UNION ALL
         SELECT
-            trace, measure, place, method, mean_ms, p50_ms, p95_ms, p99_ms, requests,
-            record_count, step_count
+            trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count, step_count
         FROM of_summaries
         UNION ALL
         SELECT
-            trace, measure, place, method, mean_ms, p50_ms, p95_ms, p99_ms, requests,
-            record_count, step_count
+            trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count, step_count
         FROM of_steps
     )
 
 SELECT trace, measure, method, mean_ms, p50_ms, p95_ms, p99_ms, requests, record_count, step_count
 FROM candidates
-QUALIFY row_number() OVER (PARTITION BY trace, measure ORDER BY place) = 1
+QUALIFY row_number() OVER (
+    PARTITION BY trace, measure
+    ORDER BY list_position(['requests', 'summary', 'engine_steps'], method)
+) = 1
