@@ -14,7 +14,7 @@ WITH
         SELECT
             trace, rank, place, is_counted,
             -- What the host launches before the first start on its devices is of the trace too.
-            CASE WHEN per = 'trace' THEN CAST(-1e18 AS BIGINT) ELSE start_ns END AS start_ns,
+            CASE WHEN per = 'trace' THEN -9223372036854775808 ELSE start_ns END AS start_ns,
             CASE WHEN per = 'step' THEN end_ns END AS end_ns
         FROM _account_windows
     ),
@@ -26,7 +26,7 @@ WITH
             coalesce(l.launch_ts_ns, c.ts_ns) AS launch_ns
         FROM collectives AS c
         LEFT JOIN _launch_calls AS l ON l.trace = c.trace AND l.event_id = c.event_id
-        WHERE c.collective_id IS NOT NULL AND c.dur_ns IS NOT NULL
+        WHERE c.collective_id IS NOT NULL
     ),
 
     placed AS (

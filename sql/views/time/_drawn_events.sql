@@ -18,7 +18,7 @@ WITH
             ON w.trace = e.trace
             AND e.ts_ns - o.shift_ns < w.end_ns
             AND e.ts_ns + e.dur_ns - o.shift_ns > w.start_ns
-        WHERE e.class IN ('compute', 'comm', 'copy', 'set', 'graph') AND e.dur_ns IS NOT NULL
+        WHERE e.class IN ('compute', 'comm', 'copy', 'set', 'graph')
     ),
 
     limits AS (

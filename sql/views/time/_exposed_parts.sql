@@ -4,7 +4,7 @@
 -- @materialize session
 -- @partition rank
 -- @requires device_events
--- @reads    _busy _traffic_dims collectives collective_calls process_groups
+-- @reads    _busy _traffic_dims collectives collective_calls
 -- @caveat   level is group (part is its pg_id, 0 for none stated), dim or all, with times of the
 --           devices of the rank added up; or share, whose rows say the dimension of each group and
 --           how long its events last, and nothing else. transfer_ms and wait_ms are of the calls
@@ -13,9 +13,7 @@ WITH
     shares AS (
         SELECT
             d.trace, d.rank, d.device, c.pg_id,
-            coalesce(
-                CASE WHEN t.mode NOT IN ('stride', 'kernel_name') THEN t.dim END, g.dim, 'unknown'
-            ) AS dim,
+            coalesce(CASE WHEN t.mode NOT IN ('stride', 'kernel_name') THEN t.dim END, 'unknown') AS dim,
             d.dur_ns,
             d.ts_ns AS start_ns,
             d.ts_ns + d.dur_ns + coalesce(d.ts_ps + d.dur_ps, 0) // 1000 AS end_ns,
@@ -27,8 +25,7 @@ WITH
         FROM device_events AS d
         LEFT JOIN collectives AS c ON c.trace = d.trace AND c.event_id = d.event_id
         LEFT JOIN collective_calls AS m
-            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
-        LEFT JOIN process_groups AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
+            ON m.trace = c.trace AND m.collective_id = c.collective_id
         LEFT JOIN _traffic_dims AS t ON t.trace = d.trace AND t.event_id = d.event_id
         WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.device IS NOT NULL
     ),
@@ -99,7 +96,7 @@ WITH
     alone AS (
         SELECT
             trace, rank, device, level, open_place AS place,
-            array_agg({start_ns: at_ns, end_ns: next_ns} ORDER BY at_ns) AS spans
+            array_agg({start_ns: at_ns, end_ns: next_ns}) AS spans
         FROM levels
         WHERE open_parts = 1
         GROUP BY trace, rank, device, level, open_place

@@ -22,18 +22,17 @@ WITH
             CASE WHEN d.mode NOT IN ('stride', 'kernel_name') THEN nullif(d.dim, 'unknown') END AS dim,
             m.transfer_ns IS NOT NULL AS is_matched,
             coalesce(m.transfer_ns, c.dur_ns) AS transfer_ns,
-            greatest(c.ts_ns, c.ts_ns + c.dur_ns - coalesce(m.transfer_ns, c.dur_ns)) AS start_ns,
+            greatest(c.ts_ns, c.ts_ns + c.dur_ns - m.transfer_ns) AS start_ns,
             c.ts_ns + c.dur_ns AS end_ns
         FROM collectives AS c
         LEFT JOIN collective_calls AS m
-            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
+            ON m.trace = c.trace AND m.collective_id = c.collective_id
         LEFT JOIN _traffic_dims AS d ON d.trace = c.trace AND d.event_id = c.event_id
         LEFT JOIN _group_links AS g
             ON g.trace = c.trace
             AND g.group_size IS NOT DISTINCT FROM c.group_size
             AND g.seen_link IS NOT DISTINCT FROM m.link
-        WHERE c.rank IS NOT NULL
-            AND c.dur_ns > 0
+        WHERE c.dur_ns > 0
             AND c.collective <> 'barrier'
             AND c.group_size IS DISTINCT FROM 1
     ),
@@ -42,10 +41,10 @@ WITH
         SELECT
             trace, rank, device_key, collective, pg_id, group_size, message_bytes, uneven, link,
             link_bw_gb_per_s, dim, is_matched, transfer_ns, end_ns,
-            least(end_ns, greatest(start_ns, coalesce(max(end_ns) OVER (
+            least(end_ns, greatest(start_ns, max(end_ns) OVER (
                 PARTITION BY trace, rank, device_key ORDER BY start_ns, end_ns, event_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ), start_ns))) AS start_ns
+            ))) AS start_ns
         FROM shares
     ),
 

@@ -3,12 +3,11 @@
 --           before the first and behind the last (rest): windows that follow each other.
 -- @partition rank
 -- @requires phases
--- @caveat   place counts the windows of a rank from 1 on. rank_key is -1 for no rank.
+-- @caveat   place counts the windows of a rank from 1 on.
 WITH
     marks AS (
         SELECT trace, source, rank, phase, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns
         FROM phases
-        WHERE dur_ns > 0
     ),
 
     between_marks AS (
@@ -33,6 +32,6 @@ WITH
     )
 
 SELECT
-    trace, source, rank, coalesce(rank, -1) AS rank_key, phase, start_ns, end_ns,
+    trace, source, rank, phase, start_ns, end_ns,
     row_number() OVER (PARTITION BY trace, source, rank ORDER BY start_ns, end_ns) AS place
 FROM windows

@@ -9,8 +9,10 @@
 --           what the devices of a rank do for anything else (an optimizer) is taken off the step:
 --           it is no time of the pipeline.
 WITH
+    -- A step may be marked twice.
     step_windows AS (
-        SELECT trace, rank, step, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns, 'steps' AS method
+        SELECT DISTINCT
+            trace, rank, step, ts_ns AS start_ns, ts_ns + dur_ns AS end_ns, 'steps' AS method
         FROM steps
         WHERE dur_ns > 0
     ),
@@ -31,7 +33,7 @@ WITH
         FROM launches AS l
         INNER JOIN _range_meanings AS m ON m.trace = l.trace AND m.event_id = l.range_event_id
         INNER JOIN device_events AS d
-            ON d.trace = l.trace AND d.event_id = l.event_id AND d.rank = l.rank
+            ON d.trace = l.trace AND d.event_id = l.event_id
         LEFT JOIN collectives AS c ON c.trace = d.trace AND c.event_id = d.event_id
         WHERE m.is_stage
             AND d.class IN ('compute', 'graph', 'comm')

@@ -28,7 +28,6 @@ WITH
         FROM host_events AS h
         INNER JOIN hosts AS o ON o.trace = h.trace AND o.rank = h.rank
         WHERE h.dur_ns IS NOT NULL
-            AND h.rank IS NOT NULL
         GROUP BY h.trace, h.rank
     )
 

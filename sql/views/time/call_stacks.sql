@@ -43,7 +43,7 @@ WITH
                 array_agg({
                     name: n.name_no, start_ns: p.start_ns, end_ns: p.end_ns,
                     calls: CAST(p.calls AS BIGINT), device_ns: CAST(p.device_ns AS BIGINT)
-                } ORDER BY p.start_ns, p.ts_ns, p.whole_end_ns DESC, n.name_no)
+                } ORDER BY p.ts_ns, p.whole_end_ns DESC, n.name_no)
             ) AS nodes
         FROM _stack_parts AS p
         INNER JOIN names AS n
@@ -51,15 +51,26 @@ WITH
         GROUP BY p.trace, p.source, p.rank, p.pid, p.tid, p.phase
     ),
 
-    unfolded AS (
-        SELECT trace, rank, pid, tid, phase, unnest(nodes) AS n
+    -- Two profilers may record one thread.
+    numbered AS (
+        SELECT
+            trace, rank, pid, tid, phase, nodes,
+            sum(len(nodes)) OVER (
+                PARTITION BY trace, rank, pid, tid, phase ORDER BY source
+            ) - len(nodes) AS before
         FROM threads
+    ),
+
+    unfolded AS (
+        SELECT trace, rank, pid, tid, phase, CAST(before AS BIGINT) AS before, unnest(nodes) AS n
+        FROM numbered
     )
 
 SELECT
-    u.trace, u.rank, u.pid, u.tid, u.phase, u.n.node AS node, u.n.parent AS parent, u.n.depth AS depth,
-    m.class, m.name AS frame, u.n.calls AS call_count, u.n.total_ns AS total_ns, u.n.self_ns AS self_ns,
+    u.trace, u.rank, u.pid, u.tid, u.phase, u.before + u.n.node AS node,
+    u.before + u.n.parent AS parent, u.n.depth AS depth, m.class, m.name AS frame,
+    u.n.calls AS call_count, u.n.total_ns AS total_ns, u.n.self_ns AS self_ns,
     u.n.device_ns AS device_ns, u.n.device_total_ns AS device_total_ns
 FROM unfolded AS u
 INNER JOIN names AS m ON m.trace = u.trace AND m.name_no = u.n.name
-ORDER BY u.trace, u.rank, u.pid, u.tid, u.phase, u.n.node
+ORDER BY u.trace, u.rank, u.pid, u.tid, u.phase, node

@@ -54,7 +54,7 @@ SELECT
     s.trace, s.rank, s.pid, s.tid, n.stack,
     CAST(sum(s.samples) AS BIGINT) AS sample_count,
     100 * CAST(sum(s.samples) AS DOUBLE)
-        / nullif(sum(sum(s.samples)) OVER (PARTITION BY s.trace), 0) AS share_pct
+        / sum(sum(s.samples)) OVER (PARTITION BY s.trace) AS share_pct
 FROM samples AS s
 INNER JOIN named AS n ON n.trace = s.trace AND n.chain = s.chain
 GROUP BY s.trace, s.rank, s.pid, s.tid, n.stack

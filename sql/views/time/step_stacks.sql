@@ -77,8 +77,8 @@ WITH
         SELECT
             f.trace, f.step, f.rank, f.pid, f.tid, w.phase, f.class, f.name, f.event_id,
             f.ts_ns, f.end_ns AS whole_end_ns, f.own_start_ns, f.own_end_ns,
-            greatest(f.ts_ns, coalesce(w.start_ns, f.ts_ns)) AS start_ns,
-            least(f.end_ns, coalesce(w.end_ns, f.end_ns)) AS end_ns,
+            greatest(f.ts_ns, w.start_ns) AS start_ns,
+            least(f.end_ns, w.end_ns) AS end_ns,
             f.ts_ns >= coalesce(w.start_ns, f.ts_ns) AND f.ts_ns >= f.own_start_ns AS is_first
         FROM frames AS f
         LEFT JOIN windows AS w
@@ -114,7 +114,7 @@ WITH
                 array_agg({
                     name: n.name_no, start_ns: p.start_ns, end_ns: p.end_ns,
                     calls: CAST(p.calls AS BIGINT), device_ns: CAST(p.device_ns AS BIGINT)
-                } ORDER BY p.start_ns, p.ts_ns, p.whole_end_ns DESC, n.name_no)
+                } ORDER BY p.ts_ns, p.whole_end_ns DESC, n.name_no)
             ) AS nodes
         FROM parts AS p
         INNER JOIN names AS n
