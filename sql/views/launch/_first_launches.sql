@@ -6,6 +6,6 @@
 -- @requires _launch_calls
 SELECT trace, rank, class, launch_delay_ns, call_ns
 FROM _launch_calls
-QUALIFY runtime_event_id IS NULL OR row_number() OVER (
+QUALIFY row_number() OVER (
     PARTITION BY trace, runtime_event_id ORDER BY ts_ns, event_id
 ) = 1

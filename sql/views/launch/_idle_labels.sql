@@ -105,7 +105,6 @@ WITH
             AND s.rank = r.rank
             AND s.ts_ns = r.ts_ns
             AND s.ts_ns + s.dur_ns = r.end_ns
-        WHERE r.kind = 'annotation'
     ),
 
     labels AS (

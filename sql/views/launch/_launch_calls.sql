@@ -4,7 +4,7 @@
 -- @partition rank
 -- @requires device_events launches
 -- @reads    host_events
--- @caveat   A launch whose call is not in the trace ends when it begins. XLA runs whole programs:
+-- @caveat   A call without a duration returns when it begins. XLA runs whole programs:
 --           what it calls a launch is no launch of an event, and not here.
 WITH
     linked AS (
@@ -17,7 +17,6 @@ WITH
         WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
             AND d.source <> 'xla'
             AND d.dur_ns IS NOT NULL
-            AND l.launch_ts_ns IS NOT NULL
     ),
 
     calls AS (

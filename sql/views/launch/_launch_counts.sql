@@ -11,18 +11,12 @@
 --           those of _launch_calls. timed_kernels are kernels among these whose call has a
 --           duration, short_kernels those that take less time than the call.
 WITH
-    launched AS (
-        SELECT trace, event_id
-        FROM launches
-        WHERE launch_ts_ns IS NOT NULL
-    ),
-
     events AS (
         SELECT
             d.trace, d.rank, d.class, d.source = 'xla' OR l.event_id IS NOT NULL AS known,
             d.source <> 'xla' AND d.dur_ns IS NOT NULL AS launchable
         FROM device_events AS d
-        LEFT JOIN launched AS l ON l.trace = d.trace AND l.event_id = d.event_id
+        LEFT JOIN launches AS l ON l.trace = d.trace AND l.event_id = d.event_id
         WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
     ),
 

@@ -14,7 +14,7 @@ WITH
             least(min(launch_ts_ns), min(ts_ns)) AS in_ns,
             min(ts_ns) AS out_ns
         FROM _launch_calls
-        GROUP BY trace, rank, device, stream, coalesce(runtime_event_id, event_id)
+        GROUP BY trace, rank, device, stream, runtime_event_id
     ),
 
     edges AS (

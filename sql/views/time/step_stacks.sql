@@ -61,7 +61,7 @@ WITH
         INNER JOIN own AS o
             ON o.trace = h.trace AND o.rank = h.rank
             AND h.ts_ns < o.end_ns AND h.ts_ns + h.dur_ns > o.start_ns
-        WHERE h.class IN ('python', 'host_annotation', 'host_op', 'host_runtime') AND h.dur_ns >= 0
+        WHERE h.class IN ('python', 'host_annotation', 'host_op', 'host_runtime')
     ),
 
     windows AS (
@@ -82,7 +82,7 @@ WITH
             f.ts_ns >= coalesce(w.start_ns, f.ts_ns) AND f.ts_ns >= f.own_start_ns AS is_first
         FROM frames AS f
         LEFT JOIN windows AS w
-            ON w.trace = f.trace AND w.source = f.source AND w.rank = f.rank
+            ON w.trace = f.trace AND w.source = f.source
             AND f.ts_ns < w.end_ns AND (f.end_ns > w.start_ns OR f.ts_ns = w.start_ns)
     ),
 
@@ -95,7 +95,6 @@ WITH
             CASE WHEN c.is_first THEN coalesce(d.device_ns, 0) ELSE 0 END AS device_ns
         FROM cut AS c
         LEFT JOIN _launched_times AS d ON d.trace = c.trace AND d.event_id = c.event_id
-        WHERE c.start_ns < c.own_end_ns AND c.end_ns > c.own_start_ns
     ),
 
     names AS (
