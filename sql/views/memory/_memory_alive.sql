@@ -11,7 +11,7 @@ WITH
         WHERE method = 'snapshot'
         QUALIFY
             row_number() OVER (
-                PARTITION BY trace, rank, source_id, device ORDER BY allocated_bytes DESC, place
+                PARTITION BY trace, source_id, device ORDER BY allocated_bytes DESC, place
             ) = 1
     ),
 
@@ -24,7 +24,7 @@ WITH
         WHERE action = 'oom'
         -- Each moment is held against all allocations; who fails once, tries again and again.
         QUALIFY
-            row_number() OVER (PARTITION BY trace, rank, source_id, device ORDER BY event_id) <= 10
+            row_number() OVER (PARTITION BY trace, source_id, device ORDER BY event_id) <= 10
     )
 
 SELECT
@@ -33,7 +33,6 @@ SELECT
 FROM moments AS m
 INNER JOIN _memory_allocations AS a
     ON a.trace = m.trace
-    AND a.rank IS NOT DISTINCT FROM m.rank
     AND a.source_id = m.source_id
     AND a.device IS NOT DISTINCT FROM m.device
 WHERE (a.first_event_id IS NULL OR a.first_event_id <= m.event_id)

@@ -17,11 +17,11 @@ WITH
             lag(action) OVER of_address AS before_action,
             lead(event_id) OVER of_address AS next_event_id
         FROM moves
-        WINDOW of_address AS (PARTITION BY trace, rank, source_id, device, addr ORDER BY event_id)
+        WINDOW of_address AS (PARTITION BY trace, source_id, device, addr ORDER BY event_id)
     ),
 
     last_moves AS (
-        SELECT trace, rank, source_id, device, addr, action
+        SELECT trace, source_id, device, addr, action
         FROM in_order
         WHERE next_event_id IS NULL
     )
@@ -41,8 +41,7 @@ SELECT
 FROM memory_blocks AS b
 LEFT JOIN last_moves AS m
     ON m.trace = b.trace
-    AND m.rank IS NOT DISTINCT FROM b.rank
     AND m.source_id = b.source_id
-    AND m.device IS NOT DISTINCT FROM b.device
+    AND m.device = b.device
     AND m.addr = b.address
 WHERE b.state = 'active_allocated' AND m.action IS DISTINCT FROM 'alloc'

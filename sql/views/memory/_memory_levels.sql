@@ -34,7 +34,7 @@ WITH
 
     live AS (
         SELECT
-            trace, rank, source_id, device,
+            trace, source_id, device,
             sum(CASE WHEN state = 'active_allocated' THEN size END) AS allocated,
             sum(CASE WHEN state LIKE 'active%' THEN size END) AS active,
             -- Unknown as a whole where it is unknown of any block.
@@ -43,7 +43,7 @@ WITH
                     THEN coalesce(sum(CASE WHEN state = 'active_allocated' THEN requested_size END), 0)
             END AS requested
         FROM memory_blocks
-        GROUP BY trace, rank, source_id, device
+        GROUP BY trace, source_id, device
     ),
 
     held AS (
@@ -52,8 +52,7 @@ WITH
         GROUP BY trace, rank, source_id, device
     ),
 
-    -- A device without an event stayed as it was left, where its file has events of others.
-    changes AS (
+    moved AS (
         SELECT
             trace, rank, source_id, device, form,
             sum(allocated) AS allocated,
@@ -63,23 +62,20 @@ WITH
             sum(CASE WHEN before_start THEN allocated ELSE 0 END) AS before_start
         FROM moves
         GROUP BY trace, rank, source_id, device, form
+    ),
+
+    -- A device without an event stayed as it was left, where its file has events of others.
+    changes AS (
+        SELECT
+            trace, rank, source_id, device, form, allocated, active, requested, reserved,
+            before_start
+        FROM moved
         UNION ALL
-        SELECT h.trace, h.rank, h.source_id, h.device, 'snapshot', 0, 0, 0, 0, 0
+        SELECT h.trace, h.rank, h.source_id, h.device, 'snapshot', 0, 0, 0, 0, NULL
         FROM held AS h
-        INNER JOIN (
-            SELECT DISTINCT trace, rank, source_id FROM memory_events WHERE form = 'snapshot'
-        ) AS f
-            ON f.trace = h.trace
-            AND f.rank IS NOT DISTINCT FROM h.rank
-            AND f.source_id = h.source_id
-        LEFT JOIN (
-            SELECT DISTINCT trace, rank, source_id, device FROM memory_events WHERE form = 'snapshot'
-        ) AS e
-            ON e.trace = h.trace
-            AND e.rank IS NOT DISTINCT FROM h.rank
-            AND e.source_id = h.source_id
-            AND e.device IS NOT DISTINCT FROM h.device
-        WHERE e.trace IS NULL
+        SEMI JOIN moved AS f ON f.trace = h.trace AND f.source_id = h.source_id
+        ANTI JOIN moved AS m
+            ON m.trace = h.trace AND m.source_id = h.source_id AND m.device = h.device
     ),
 
     -- Where each device of a recording starts.
@@ -100,12 +96,10 @@ WITH
         FROM changes AS c
         LEFT JOIN live AS l
             ON l.trace = c.trace
-            AND l.rank IS NOT DISTINCT FROM c.rank
             AND l.source_id = c.source_id
             AND l.device IS NOT DISTINCT FROM c.device
         LEFT JOIN held AS h
             ON h.trace = c.trace
-            AND h.rank IS NOT DISTINCT FROM c.rank
             AND h.source_id = c.source_id
             AND h.device IS NOT DISTINCT FROM c.device
     ),
@@ -122,12 +116,11 @@ WITH
         FROM moves AS m
         INNER JOIN starts AS s
             ON s.trace = m.trace
-            AND s.rank IS NOT DISTINCT FROM m.rank
             AND s.source_id = m.source_id
             AND s.device IS NOT DISTINCT FROM m.device
         WHERE NOT m.before_start
         WINDOW so_far AS (
-            PARTITION BY m.trace, m.rank, m.source_id, m.device
+            PARTITION BY m.trace, m.source_id, m.device
             ORDER BY m.event_id
             ROWS UNBOUNDED PRECEDING
         )

@@ -14,20 +14,20 @@ WITH
         SELECT
             trace, rank, source_id, device, event_id, ts_ns, action, addr, size, stack_id,
             max(CASE WHEN action = 'alloc' THEN event_id END) OVER (
-                PARTITION BY trace, rank, source_id, device, addr ORDER BY event_id
+                PARTITION BY trace, source_id, device, addr ORDER BY event_id
             ) AS life,
             max(CASE WHEN action = 'alloc' THEN event_id END) OVER (
-                PARTITION BY trace, rank, source_id, device, addr
+                PARTITION BY trace, source_id, device, addr
             ) AS last_life
         FROM memory_events
         WHERE form = 'snapshot'
     ),
 
     kept AS (
-        SELECT trace, rank, source_id, device, address, max(size) AS block_bytes
+        SELECT trace, source_id, device, address, max(size) AS block_bytes
         FROM memory_blocks
         WHERE state LIKE 'active%'
-        GROUP BY trace, rank, source_id, device, address
+        GROUP BY trace, source_id, device, address
     )
 
 SELECT
@@ -39,8 +39,7 @@ SELECT
 FROM lives AS l
 LEFT JOIN kept AS k
     ON k.trace = l.trace
-    AND k.rank IS NOT DISTINCT FROM l.rank
     AND k.source_id = l.source_id
-    AND k.device IS NOT DISTINCT FROM l.device
+    AND k.device = l.device
     AND k.address = l.addr
     AND l.action IN ('alloc', 'free_requested', 'free_completed')

@@ -30,9 +30,7 @@ WITH
             SELECT 1
             FROM peaks AS p
             WHERE p.trace = b.trace
-                AND p.rank IS NOT DISTINCT FROM b.rank
                 AND p.source_id = b.source_id
-                AND p.device IS NOT DISTINCT FROM b.device
         )
     ),
 

@@ -4,18 +4,15 @@
 -- @requires memory_segments memory_blocks memory_events
 WITH
     moments AS (
-        SELECT trace, rank, source_id, max(ts_ns) AS last_ts_ns
+        SELECT trace, source_id, max(ts_ns) AS last_ts_ns
         FROM memory_events
-        GROUP BY trace, rank, source_id
+        GROUP BY trace, source_id
     ),
 
     last_files AS (
-        SELECT s.trace, s.rank, s.source_id
-        FROM (SELECT DISTINCT trace, rank, source_id FROM memory_segments) AS s
-        LEFT JOIN moments AS m
-            ON m.trace = s.trace
-            AND m.rank IS NOT DISTINCT FROM s.rank
-            AND m.source_id = s.source_id
+        SELECT s.trace, s.source_id
+        FROM memory_segments AS s
+        LEFT JOIN moments AS m ON m.trace = s.trace AND m.source_id = s.source_id
         QUALIFY
             row_number() OVER (
                 PARTITION BY s.trace, s.rank ORDER BY m.last_ts_ns DESC NULLS LAST, s.source_id DESC
@@ -29,25 +26,22 @@ WITH
             count(*) AS segment_count, min(s.total_size) AS min_segment_bytes,
             max(s.total_size) AS max_segment_bytes
         FROM memory_segments AS s
-        INNER JOIN last_files AS f
-            ON f.trace = s.trace
-            AND f.rank IS NOT DISTINCT FROM s.rank
-            AND f.source_id = s.source_id
+        INNER JOIN last_files AS f ON f.trace = s.trace AND f.source_id = s.source_id
         GROUP BY s.trace, s.rank, s.source_id, s.device
     ),
 
     blocks AS (
         SELECT
-            trace, rank, source_id, device, count(*) AS block_count,
+            trace, source_id, device, count(*) AS block_count,
             -- Unknown as a whole where it is unknown of any block in use.
             CASE
                 WHEN count(*) FILTER (WHERE state LIKE 'active%' AND requested_size IS NULL) = 0
                     THEN coalesce(sum(requested_size) FILTER (WHERE state LIKE 'active%'), 0)
             END AS requested_bytes,
-            coalesce(sum(size) FILTER (WHERE state = 'inactive'), 0) AS inactive_bytes,
-            coalesce(max(size) FILTER (WHERE state = 'inactive'), 0) AS largest_inactive_bytes
+            sum(size) FILTER (WHERE state = 'inactive') AS inactive_bytes,
+            max(size) FILTER (WHERE state = 'inactive') AS largest_inactive_bytes
         FROM memory_blocks
-        GROUP BY trace, rank, source_id, device
+        GROUP BY trace, source_id, device
     )
 
 SELECT
@@ -58,6 +52,5 @@ SELECT
 FROM segments AS s
 LEFT JOIN blocks AS b
     ON b.trace = s.trace
-    AND b.rank IS NOT DISTINCT FROM s.rank
     AND b.source_id = s.source_id
     AND b.device IS NOT DISTINCT FROM s.device

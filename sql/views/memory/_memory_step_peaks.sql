@@ -13,12 +13,7 @@ WITH
                 PARTITION BY l.trace, l.rank, l.source_id, l.device ORDER BY l.place
             ) AS next_ns
         FROM _memory_levels AS l
-        INNER JOIN _memory_recordings AS r
-            ON r.trace = l.trace
-            AND r.rank IS NOT DISTINCT FROM l.rank
-            AND r.source_id IS NOT DISTINCT FROM l.source_id
-            AND r.device IS NOT DISTINCT FROM l.device
-            AND r.method = l.method
+        SEMI JOIN _memory_recordings AS r ON r.trace = l.trace AND r.method = l.method
         WHERE l.allocated_bytes IS NOT NULL AND l.ts_ns IS NOT NULL
     ),
 
@@ -31,15 +26,10 @@ WITH
     ),
 
     -- A level that lasts from before a step into it is there when the step begins.
-    recordings AS (
-        SELECT DISTINCT trace, rank, source_id, device
-        FROM levels
-    ),
-
     starts AS (
         SELECT s.trace, s.rank, s.step, s.ts_ns, r.source_id, r.device
         FROM steps AS s
-        INNER JOIN recordings AS r ON r.trace = s.trace AND r.rank = s.rank
+        INNER JOIN _memory_recordings AS r ON r.trace = s.trace AND r.rank = s.rank
     ),
 
     lasting AS (
@@ -58,7 +48,7 @@ WITH
             AND l.rank = s.rank
             AND l.source_key = coalesce(s.source_id, -1)
             AND l.device_key = coalesce(s.device, -1)
-            AND l.ts_ns < s.ts_ns
+            AND l.ts_ns <= s.ts_ns
         WHERE l.next_ns > s.ts_ns
     ),
 

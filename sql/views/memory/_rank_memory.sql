@@ -5,11 +5,11 @@
 WITH
     peaks AS (
         SELECT
-            trace, rank, min(method) AS method,
+            trace, rank, method,
             max(peak_allocated_bytes) AS allocated_bytes,
             max(peak_reserved_bytes) AS reserved_bytes
         FROM _memory_recordings
-        GROUP BY trace, rank
+        GROUP BY trace, rank, method
     ),
 
     devices AS (
@@ -21,4 +21,4 @@ WITH
 
 SELECT p.trace, p.rank, p.method, p.allocated_bytes, p.reserved_bytes, d.device_bytes
 FROM peaks AS p
-LEFT JOIN devices AS d ON d.trace = p.trace AND d.rank IS NOT DISTINCT FROM p.rank
+LEFT JOIN devices AS d ON d.trace = p.trace AND d.rank = p.rank

@@ -29,10 +29,9 @@ WITH
         FROM _memory_levels AS l
         INNER JOIN _memory_recordings AS r
             ON r.trace = l.trace
-            AND r.rank IS NOT DISTINCT FROM l.rank
+            AND r.rank = l.rank
             AND r.source_id IS NOT DISTINCT FROM l.source_id
             AND r.device IS NOT DISTINCT FROM l.device
-            AND r.method = l.method
         INNER JOIN resolutions AS n ON n.trace = l.trace
         WHERE l.ts_ns IS NOT NULL AND l.allocated_bytes IS NOT NULL
     ),
