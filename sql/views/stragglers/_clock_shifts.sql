@@ -21,7 +21,7 @@ WITH
         FROM collectives AS c
         INNER JOIN offsets AS o ON o.trace = c.trace AND o.rank = c.rank
         WHERE c.collective_id IS NOT NULL
-        GROUP BY c.trace, c.source, c.collective_id
+        GROUP BY c.trace, c.collective_id
     ),
 
     compared AS (

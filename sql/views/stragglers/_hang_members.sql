@@ -8,10 +8,9 @@
 --           makes none. calls_by_kind has every kind that a rank of the group calls.
 WITH
     ingested AS (
-        SELECT DISTINCT r.trace, r.rank
+        SELECT r.trace, r.rank
         FROM ranks AS r
-        INNER JOIN (SELECT DISTINCT trace, source FROM collectives) AS s
-            ON s.trace = r.trace AND s.source = r.source
+        SEMI JOIN collectives AS c ON c.trace = r.trace AND c.source = r.source
     ),
 
     counts AS (
@@ -26,16 +25,12 @@ WITH
     stated AS (
         SELECT trace, pg_id AS pg_key, unnest(ranks) AS rank
         FROM process_groups
-        WHERE ranks IS NOT NULL
     ),
 
     members AS (
         SELECT s.trace, s.pg_key, s.rank
         FROM stated AS s
         INNER JOIN ingested AS i ON i.trace = s.trace AND i.rank = s.rank
-        WHERE EXISTS (
-            SELECT 1 FROM counts AS c WHERE c.trace = s.trace AND c.pg_key = s.pg_key
-        )
         UNION
         SELECT trace, pg_key, rank
         FROM counts

@@ -15,9 +15,8 @@ WITH
     gaps AS (
         SELECT
             trace, pg_key, series, rank, spot, has_seq, known,
-            coalesce(lead(spot) OVER (
-                PARTITION BY trace, pg_key, series, rank ORDER BY spot
-            ) - spot - 1, 0) AS skipped
+            lead(spot) OVER (PARTITION BY trace, pg_key, series, rank ORDER BY spot) - spot - 1
+                AS skipped
         FROM _hang_spots
     ),
 
@@ -27,21 +26,20 @@ WITH
             max(g.spot) AS last_spot,
             min(g.spot) - 1 + coalesce(sum(g.skipped) FILTER (WHERE NOT g.known), 0)
                 AS missing_begin,
-            CASE WHEN bool_and(g.has_seq)
+            CASE WHEN g.has_seq
                 THEN coalesce(sum(g.skipped) FILTER (WHERE g.known), 0)
             END AS missing_inside,
-            max(s.spot_count) - max(g.spot) AS missing_end,
+            s.spot_count - max(g.spot) AS missing_end,
             min(g.spot) FILTER (WHERE g.known AND g.skipped > 0) + 1 AS first_missing_spot
         FROM gaps AS g
         INNER JOIN spot_counts AS s
             ON s.trace = g.trace AND s.pg_key = g.pg_key AND s.series = g.series
-        GROUP BY g.trace, g.pg_key, g.series, g.rank
+        GROUP BY g.trace, g.pg_key, g.series, g.rank, g.has_seq, s.spot_count
     ),
 
     positions AS (
-        SELECT trace, pg_key, series, spot, min(position) AS position
+        SELECT DISTINCT trace, pg_key, series, spot, position
         FROM _hang_spots
-        GROUP BY trace, pg_key, series, spot
     )
 
 SELECT

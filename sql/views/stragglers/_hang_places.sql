@@ -22,8 +22,7 @@ WITH
                 ELSE 0
             END AS known_after
         FROM _hang_calls AS c
-        INNER JOIN _hang_members AS m
-            ON m.trace = c.trace AND m.pg_key = c.pg_key AND m.rank = c.rank
+        SEMI JOIN _hang_members AS m ON m.trace = c.trace AND m.pg_key = c.pg_key
         GROUP BY c.trace, c.pg_key, c.series, c.rank, c.has_seq
     ),
 

@@ -9,7 +9,7 @@
 WITH
     waits AS (
         SELECT
-            trace, source, collective_id, rank, coalesce(device, -1) AS device_key, ts_ns,
+            trace, collective_id, rank, coalesce(device, -1) AS device_key, ts_ns,
             ts_ns + wait_ns AS end_ns, aligned
         FROM _waits
         WHERE wait_ns > 0
@@ -18,7 +18,7 @@ WITH
     -- Compute up to the end of the wait, less compute up to its start.
     hidden AS (
         SELECT
-            w.trace, w.source, w.collective_id, w.rank, w.aligned,
+            w.trace, w.collective_id, w.rank, w.aligned,
             coalesce(e.before_ns + least(w.end_ns, e.end_ns) - e.start_ns, 0)
                 - coalesce(s.before_ns + least(w.ts_ns, s.end_ns) - s.start_ns, 0) AS hidden_ns
         FROM waits AS w
@@ -31,9 +31,9 @@ WITH
     )
 
 SELECT
-    trace, source, collective_id, rank,
+    trace, collective_id, rank,
     TRY_CAST(max(hidden_ns) FILTER (WHERE NOT aligned) AS BIGINT) AS recorded_ns,
     TRY_CAST(max(hidden_ns) FILTER (WHERE aligned) AS BIGINT) AS aligned_ns
 FROM hidden
 WHERE hidden_ns > 0
-GROUP BY trace, source, collective_id, rank
+GROUP BY trace, collective_id, rank

@@ -14,42 +14,29 @@
 -- @source   delays and propagating wait states (Böhme, Geimer, Wolf, Arnold 2010, Identifying the
 --           root causes of wait states in large-scale parallel applications)
 WITH RECURSIVE
-    waits AS (
-        SELECT
-            trace, source, collective_id, rank, dur_ns, wait_ns, aligned, last_rank, is_last,
-            row_number() OVER (
-                PARTITION BY trace, rank, aligned ORDER BY ts_ns, collective_id
-            ) AS place
-        FROM _waits
-    ),
-
     exposed AS (
         SELECT
-            w.trace, w.source, w.collective_id, w.rank, w.dur_ns, w.wait_ns, w.aligned,
-            w.last_rank, w.is_last, w.place,
+            w.trace, w.collective_id, w.rank, w.ts_ns, w.dur_ns, w.wait_ns, w.aligned, w.last_rank,
+            w.is_last,
             w.wait_ns - coalesce(CASE WHEN w.aligned THEN h.aligned_ns ELSE h.recorded_ns END, 0)
                 AS exposed_ns
-        FROM waits AS w
+        FROM _waits AS w
         LEFT JOIN _hidden_waits AS h
-            ON h.trace = w.trace
-            AND h.source = w.source
-            AND h.collective_id = w.collective_id
-            AND h.rank = w.rank
+            ON h.trace = w.trace AND h.collective_id = w.collective_id AND h.rank = w.rank
     ),
 
     -- A group is the set of ranks of a call, whatever it is called.
     call_groups AS (
-        SELECT trace, source, collective_id, count(*) AS group_size, bit_xor(hash(rank)) AS group_key
-        FROM waits
+        SELECT trace, collective_id, count(*) AS group_size, bit_xor(hash(rank)) AS group_key
+        FROM _waits
         WHERE NOT aligned
-        GROUP BY trace, source, collective_id
+        GROUP BY trace, collective_id
     ),
 
     rank_groups AS MATERIALIZED (
         SELECT w.trace, w.rank, g.group_key, g.group_size
-        FROM waits AS w
-        INNER JOIN call_groups AS g
-            ON g.trace = w.trace AND g.source = w.source AND g.collective_id = w.collective_id
+        FROM _waits AS w
+        INNER JOIN call_groups AS g ON g.trace = w.trace AND g.collective_id = w.collective_id
         WHERE NOT w.aligned
         GROUP BY w.trace, w.rank, g.group_key, g.group_size
         QUALIFY row_number() OVER (
@@ -71,29 +58,25 @@ WITH RECURSIVE
     -- after it as before.
     meetings AS (
         SELECT
-            trace, source, collective_id, aligned,
+            trace, collective_id, aligned,
             sum(exposed_ns) * 2 >= sum(wait_ns) OR sum(wait_ns) * 2 <= sum(dur_ns) AS is_met
         FROM exposed
         WHERE NOT is_last
-        GROUP BY trace, source, collective_id, aligned
+        GROUP BY trace, collective_id, aligned
     ),
 
     -- For each group of a rank: its waits, and the calls in which it meets all of the group.
     marks AS (
         SELECT
-            e.trace, e.source, e.collective_id, e.rank, e.wait_ns, e.aligned, e.last_rank,
-            e.is_last, e.place, r.group_key,
+            e.trace, e.collective_id, e.rank, e.ts_ns, e.wait_ns, e.aligned, e.last_rank, e.is_last,
+            r.group_key,
             CASE WHEN m.is_met THEN e.exposed_ns ELSE 0 END AS exposed_ns,
             g.group_key = r.group_key AS is_call,
             c.outer_key IS NOT NULL AND m.is_met AS is_meeting
         FROM exposed AS e
-        INNER JOIN call_groups AS g
-            ON g.trace = e.trace AND g.source = e.source AND g.collective_id = e.collective_id
+        INNER JOIN call_groups AS g ON g.trace = e.trace AND g.collective_id = e.collective_id
         INNER JOIN meetings AS m
-            ON m.trace = e.trace
-            AND m.source = e.source
-            AND m.collective_id = e.collective_id
-            AND m.aligned = e.aligned
+            ON m.trace = e.trace AND m.collective_id = e.collective_id AND m.aligned = e.aligned
         INNER JOIN rank_groups AS r ON r.trace = e.trace AND r.rank = e.rank
         LEFT JOIN contained AS c
             ON c.trace = e.trace AND c.group_key = r.group_key AND c.outer_key = g.group_key
@@ -102,10 +85,10 @@ WITH RECURSIVE
 
     sections AS (
         SELECT
-            trace, source, collective_id, rank, wait_ns, aligned, last_rank, is_last, exposed_ns,
-            group_key, is_call, is_meeting, place,
+            trace, collective_id, rank, ts_ns, wait_ns, aligned, last_rank, is_last, exposed_ns,
+            group_key, is_call, is_meeting,
             coalesce(sum(CASE WHEN is_meeting THEN 1 ELSE 0 END) OVER (
-                PARTITION BY trace, rank, aligned, group_key ORDER BY place
+                PARTITION BY trace, rank, aligned, group_key ORDER BY ts_ns, collective_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ), 0) AS section
         FROM marks
@@ -125,9 +108,9 @@ WITH RECURSIVE
 
     shares AS (
         SELECT
-            trace, source, collective_id, rank, wait_ns, aligned, is_last, group_key, section,
-            coalesce(sum(CASE WHEN is_meeting THEN 0 ELSE exposed_ns END) OVER (
-                PARTITION BY trace, rank, aligned, group_key, section ORDER BY place
+            trace, collective_id, rank, wait_ns, aligned, is_last, group_key, section,
+            coalesce(sum(exposed_ns) OVER (
+                PARTITION BY trace, rank, aligned, group_key, section ORDER BY ts_ns, collective_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ), 0) AS before_ns
         FROM sections
@@ -136,17 +119,14 @@ WITH RECURSIVE
 
     calls AS (
         SELECT
-            w.trace, w.source, w.collective_id, w.aligned, l.rank, l.group_key, l.section,
+            w.trace, w.collective_id, w.aligned, l.rank, l.group_key, l.section,
             sum(w.wait_ns) AS caused_ns,
             sum(least(w.wait_ns, greatest(l.before_ns - w.before_ns, 0))) AS handed_ns
         FROM shares AS w
         INNER JOIN shares AS l
-            ON l.trace = w.trace
-            AND l.source = w.source
-            AND l.collective_id = w.collective_id
-            AND l.aligned = w.aligned
+            ON l.trace = w.trace AND l.collective_id = w.collective_id AND l.aligned = w.aligned
         WHERE l.is_last
-        GROUP BY w.trace, w.source, w.collective_id, w.aligned, l.rank, l.group_key, l.section
+        GROUP BY w.trace, w.collective_id, w.aligned, l.rank, l.group_key, l.section
     ),
 
     caused AS MATERIALIZED (
@@ -162,7 +142,7 @@ WITH RECURSIVE
             c.trace, c.rank, c.aligned, p.last_rank AS to_rank,
             sum(
                 c.handed_ns * (CAST(p.exposed_ns AS DOUBLE) / p.section_ns)
-                ORDER BY c.source, c.collective_id
+                ORDER BY c.collective_id
             ) AS moved_ns
         FROM calls AS c
         INNER JOIN parts AS p

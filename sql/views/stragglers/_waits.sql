@@ -15,7 +15,7 @@ WITH
             c.ts_ns - o.shift_ns AS start_ns
         FROM collectives AS c
         INNER JOIN _clock_shifts AS o ON o.trace = c.trace AND o.rank = c.rank
-        WHERE c.collective_id IS NOT NULL AND c.dur_ns IS NOT NULL
+        WHERE c.collective_id IS NOT NULL
     ),
 
     lasts AS (
@@ -28,12 +28,12 @@ WITH
             row_number() OVER from_first = 1 AS is_first
         FROM shares
         WINDOW
-            call AS (PARTITION BY trace, source, collective_id, aligned),
+            call AS (PARTITION BY trace, collective_id, aligned),
             from_last AS (
-                PARTITION BY trace, source, collective_id, aligned ORDER BY start_ns DESC, rank
+                PARTITION BY trace, collective_id, aligned ORDER BY start_ns DESC, rank
             ),
             from_first AS (
-                PARTITION BY trace, source, collective_id, aligned ORDER BY start_ns, rank
+                PARTITION BY trace, collective_id, aligned ORDER BY start_ns, rank
             )
     )
 

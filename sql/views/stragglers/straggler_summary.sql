@@ -37,7 +37,7 @@ WITH
     shares AS (
         SELECT
             trace, rank, dur_ns, wait_ns, is_last, is_first, aligned,
-            max(late_ns) OVER (PARTITION BY trace, source, collective_id) - late_ns AS lag_ns
+            max(late_ns) OVER (PARTITION BY trace, collective_id) - late_ns AS lag_ns
         FROM _waits
         WHERE aligned = by_itself
     )
