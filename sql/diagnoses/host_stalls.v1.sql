@@ -48,7 +48,7 @@ WITH
                 PARTITION BY l.trace, l.kind ORDER BY l.time_ms DESC, l.name
             ) AS place
         FROM (
-            SELECT trace, kind, name, sum(time_ms ORDER BY rank) AS time_ms
+            SELECT trace, kind, coalesce(name, '(no name)') AS name, sum(time_ms ORDER BY rank) AS time_ms
             FROM idle
             WHERE kind <> 'all' AND coalesce(name, '') NOT LIKE 'ProfilerStep#%'
             GROUP BY trace, kind, name
