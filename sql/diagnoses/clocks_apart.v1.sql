@@ -30,6 +30,8 @@ WITH
     spans AS (
         SELECT
             trace, greatest(max(offset_ns), 0) - least(min(offset_ns), 0) AS apart_ns,
+            greatest(max(offset_ns) FILTER (WHERE abs(offset_ns) > uncertainty_ns), 0)
+                - least(min(offset_ns) FILTER (WHERE abs(offset_ns) > uncertainty_ns), 0) AS sure_ns,
             max(uncertainty_ns) AS uncertainty_ns,
             first(rank ORDER BY abs(offset_ns) DESC, rank) AS farthest_rank
         FROM offsets
@@ -43,7 +45,7 @@ WITH
             row_number() OVER (PARTITION BY o.trace ORDER BY abs(o.offset_ns) DESC, o.rank) AS place
         FROM offsets AS o
         INNER JOIN spans AS s ON s.trace = o.trace
-        WHERE abs(o.offset_ns) > o.uncertainty_ns AND abs(o.offset_ns) * 10 >= s.apart_ns
+        WHERE abs(o.offset_ns) > o.uncertainty_ns AND abs(o.offset_ns) * 10 >= s.sure_ns
     ),
 
     lists AS (
