@@ -87,8 +87,9 @@ WITH
 SELECT
     f.trace,
     printf(
-        'large calls of %s%s in groups of %d reach %.1f GB/s on the bus, %.0f %% of the %.1f GB/s of the %s link; %.0f calls of %.1f MB %s, %.3f ms exposed',
-        f.collective, coalesce(' of ' || f.group_name, ''), f.group_size, f.bus_bw_gb_per_s,
+        'large calls of %s%s in groups of %s reach %.1f GB/s on the bus, %.0f %% of the %.1f GB/s of the %s link; %.0f calls of %.1f MB %s, %.3f ms exposed',
+        f.collective, coalesce(' of ' || f.group_name, ''),
+        coalesce(CAST(f.group_size AS VARCHAR), 'unknown size'), f.bus_bw_gb_per_s,
         100 * f.bus_bw_gb_per_s / f.link_bw_gb_per_s, f.link_bw_gb_per_s, f.link, f.calls,
         f.mean_bytes / 1e6, w.in_what, f.exposed_ms
     ) AS finding,

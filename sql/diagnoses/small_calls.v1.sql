@@ -41,7 +41,7 @@ WITH
             AND NOT x.uneven
             AND coalesce(x.dim, 'dp') = 'dp'
         GROUP BY
-            x.trace, x.rank, x.collective, x.pg_id, x.pg_desc, x.dim, f.alpha_us, f.flag
+            x.trace, x.rank, x.collective, x.pg_id, x.pg_desc, x.dim, x.group_size, f.alpha_us, f.flag
     ),
 
     bounded AS (
