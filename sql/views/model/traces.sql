@@ -15,7 +15,8 @@ WITH
             trace,
             count(DISTINCT rank) AS rank_count,
             max(world_size) AS world_size,
-            min(device_name) AS device_name
+            first(device_name ORDER BY rank, device_name) FILTER (WHERE device_name IS NOT NULL)
+                AS device_name
         FROM ranks
         GROUP BY trace
     ),
