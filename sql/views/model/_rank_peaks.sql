@@ -19,13 +19,13 @@ WITH
     ),
 
     job_cards AS (
-        SELECT trace, max(xpu_model) AS xpu_model
+        SELECT trace, first(xpu_model ORDER BY path) FILTER (WHERE xpu_model IS NOT NULL) AS xpu_model
         FROM cards
         GROUP BY trace
     ),
 
     names AS (
-        SELECT r.trace, r.rank, coalesce(min(r.device_name), min(c.xpu_model)) AS device_name
+        SELECT r.trace, r.rank, coalesce(min(r.device_name), any_value(c.xpu_model)) AS device_name
         FROM ranks AS r
         LEFT JOIN job_cards AS c ON c.trace = r.trace
         GROUP BY r.trace, r.rank
@@ -57,5 +57,5 @@ SELECT
     l.fp16_flops_per_s, l.tf32_flops_per_s, l.fp32_flops_per_s, l.fp8_flops_per_s,
     l.int8_flops_per_s
 FROM names AS n
-LEFT JOIN listed AS l ON l.trace = n.trace AND l.rank IS NOT DISTINCT FROM n.rank
-LEFT JOIN said AS s ON s.trace = n.trace AND s.rank IS NOT DISTINCT FROM n.rank
+LEFT JOIN listed AS l ON l.trace = n.trace AND l.rank = n.rank
+LEFT JOIN said AS s ON s.trace = n.trace AND s.rank = n.rank
