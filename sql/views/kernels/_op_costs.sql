@@ -23,8 +23,9 @@ WITH
     places AS (
         SELECT
             id, input_dims, input_types,
-            unnest(range(0, least(CAST(json_array_length(input_dims) AS BIGINT), 64))) AS place
+            unnest(range(0, CAST(json_array_length(input_dims) AS BIGINT))) AS place
         FROM kinds
+        WHERE json_array_length(input_dims) <= 64
     ),
 
     shapes AS (
@@ -82,7 +83,7 @@ WITH
             id, precision, a_bytes, b_bytes, c_bytes, c_elements, out_bytes,
             CASE WHEN len(a) = 3 AND len(b) = 3 THEN a[1] ELSE 1 END AS batch,
             CASE
-                WHEN layout = 'nk' THEN a_elements / nullif(a[-1], 0)
+                WHEN layout = 'nk' THEN a_elements / a[-1]
                 ELSE a[-2]
             END AS m,
             CASE WHEN len(b) = 1 THEN 1 WHEN layout = 'nk' THEN b[1] ELSE b[-1] END AS n,
