@@ -62,18 +62,21 @@ WITH RECURSIVE
         WHERE EXISTS (SELECT 1 FROM said)
     ),
 
+    -- What an annotation and those around it say, and the one further out: each pass doubles how
+    -- many that are, so that deep nesting costs few of them.
     stated AS (
-        SELECT trace, rank, event_id, dim, is_stage, 1 AS depth
+        SELECT trace, rank, event_id, parent_event_id AS outer_id, dim, is_stage, TRUE AS has_more
         FROM named
-        WHERE parent_event_id IS NULL
         UNION ALL
-        SELECT n.trace, n.rank, n.event_id, coalesce(n.dim, s.dim), n.is_stage OR s.is_stage, s.depth + 1
-        FROM named AS n
-        INNER JOIN stated AS s ON s.trace = n.trace AND s.event_id = n.parent_event_id
-        -- A trace may nest as deep as it likes; programs do not.
-        WHERE s.depth < 256
+        SELECT
+            s.trace, s.rank, s.event_id, o.outer_id, coalesce(s.dim, o.dim),
+            s.is_stage OR coalesce(o.is_stage, FALSE), max(s.outer_id) OVER () IS NOT NULL
+        FROM stated AS s
+        LEFT JOIN stated AS o ON o.trace = s.trace AND o.event_id = s.outer_id
+        -- A parent begins before its children, so it ends.
+        WHERE s.has_more
     )
 
 SELECT trace, rank, event_id, dim, is_stage
 FROM stated
-WHERE dim IS NOT NULL OR is_stage
+WHERE NOT has_more AND (dim IS NOT NULL OR is_stage)
