@@ -19,11 +19,11 @@ WITH
             trace, rank, device, direction, coalesce(name ILIKE '%pageable%', FALSE) AS pageable,
             bytes, ts_ns, dur_ns
         FROM copies
-        WHERE dur_ns > 0 AND rank IS NOT NULL
+        WHERE dur_ns > 0
         UNION ALL
         SELECT trace, rank, device, 'set', FALSE, bytes, ts_ns, dur_ns
         FROM device_events
-        WHERE class = 'set' AND dur_ns > 0 AND rank IS NOT NULL
+        WHERE class = 'set' AND dur_ns > 0
     ),
 
     kinds AS MATERIALIZED (
@@ -43,8 +43,8 @@ WITH
             trace, rank, coalesce(device, -1) AS device_key,
             array_agg({start_ns: start_ns, end_ns: end_ns}) AS spans
         FROM busy_intervals
-        WHERE class IN ('comm', 'compute') AND rank IS NOT NULL
-        GROUP BY trace, rank, device
+        WHERE class IN ('comm', 'compute')
+        GROUP BY trace, rank, coalesce(device, -1)
     ),
 
     others AS (
@@ -63,9 +63,7 @@ WITH
             k.trace, k.rank, k.device_key, k.direction, k.pageable, k.copy_count, k.bytes,
             interval_union_ns(k.spans) AS time_ns,
             interval_subtract_ns(k.spans, coalesce(b.spans, [])) AS bare_ns,
-            interval_subtract_ns(
-                k.spans, list_concat(coalesce(b.spans, []), coalesce(o.spans, []))
-            ) AS exposed_ns
+            interval_subtract_ns(k.spans, list_concat(b.spans, o.spans)) AS exposed_ns, k.spans
         FROM kinds AS k
         LEFT JOIN kernels AS b
             ON b.trace = k.trace AND b.rank = k.rank AND b.device_key = k.device_key
@@ -79,19 +77,13 @@ WITH
 
     several AS (
         SELECT
-            k.trace, k.rank,
-            interval_subtract_ns(flatten(array_agg(k.spans)), coalesce(any_value(b.spans), []))
+            m.trace, m.rank,
+            interval_subtract_ns(flatten(array_agg(m.spans)), coalesce(any_value(b.spans), []))
                 - sum(m.exposed_ns) AS exposed_ns
-        FROM kinds AS k
-        INNER JOIN measured AS m
-            ON m.trace = k.trace
-            AND m.rank = k.rank
-            AND m.device_key = k.device_key
-            AND m.direction IS NOT DISTINCT FROM k.direction
-            AND m.pageable = k.pageable
+        FROM measured AS m
         LEFT JOIN kernels AS b
-            ON b.trace = k.trace AND b.rank = k.rank AND b.device_key = k.device_key
-        GROUP BY k.trace, k.rank, k.device_key
+            ON b.trace = m.trace AND b.rank = m.rank AND b.device_key = m.device_key
+        GROUP BY m.trace, m.rank, m.device_key
     ),
 
     sums AS (
