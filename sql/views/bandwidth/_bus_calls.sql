@@ -25,7 +25,7 @@ WITH
             c.trace, c.collective, c.group_size, c.link, c.message_bytes, c.transfer_ns, c.uneven,
             c.link_bw_gb_per_s,
             CASE
-                WHEN c.uneven OR c.message_bytes <= 0 OR coalesce(c.transfer_ns, 0) <= 0 THEN NULL
+                WHEN c.uneven OR coalesce(c.transfer_ns, 0) <= 0 THEN NULL
                 WHEN NOT f.in_group THEN f.factor
                 WHEN c.group_size > 1 THEN f.factor * (c.group_size - 1) / c.group_size
             END AS bus_factor

@@ -8,15 +8,15 @@ SELECT
     sum(
         c.transfer_ns * (
             f.beta_s_per_gb * c.message_bytes
-            / nullif(f.beta_s_per_gb * c.message_bytes + f.alpha_us * 1e3, 0)
+            / (f.beta_s_per_gb * c.message_bytes + f.alpha_us * 1e3)
         )
         ORDER BY c.transfer_ns, c.message_bytes
-    ) / nullif(sum(c.transfer_ns), 0) AS beta_share
+    ) / sum(c.transfer_ns) AS beta_share
 FROM _bus_calls AS c
 INNER JOIN hockney_fits AS f
     ON f.trace = c.trace
     AND f.collective = c.collective
     AND f.group_size IS NOT DISTINCT FROM c.group_size
     AND f.link IS NOT DISTINCT FROM c.link
-WHERE c.message_bytes > 0 AND c.transfer_ns > 0 AND NOT c.uneven AND f.flag IS NULL
+WHERE c.message_bytes > 0 AND NOT c.uneven AND f.flag IS NULL
 GROUP BY c.trace

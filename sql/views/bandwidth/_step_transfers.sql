@@ -12,14 +12,14 @@ WITH
         SELECT
             e.trace, e.rank, e.device AS device_key, e.step, e.event_id, e.ts_ns,
             e.ts_ns + e.dur_ns AS end_ns, e.dur_ns, least(e.transfer_ns, e.dur_ns) AS transfer_ns, e.link,
-            CASE WHEN f.fit.samples >= 5 AND f.fit.sizes >= 2 THEN f.fit.alpha_s * 1e9 END AS alpha_ns
+            CASE WHEN f.fit.samples >= 5 THEN f.fit.alpha_s * 1e9 END AS alpha_ns
         FROM _event_links AS e
         LEFT JOIN _comm_fits AS f
             ON f.trace = e.trace
             AND f.collective = e.collective
             AND f.group_size = e.group_size
             AND f.link IS NOT DISTINCT FROM e.seen_link
-        WHERE e.rank IS NOT NULL AND e.device IS NOT NULL AND e.step IS NOT NULL AND e.dur_ns > 0
+        WHERE e.device IS NOT NULL AND e.step IS NOT NULL AND e.dur_ns > 0
     ),
 
     -- Computation up to the start and up to the end of each event; their difference hides it.

@@ -43,14 +43,14 @@ SELECT
     count(wire_bytes) AS sized_calls,
     TRY_CAST(sum(wire_bytes) AS BIGINT) AS wire_bytes,
     sum(dur_ns) / 1e6 AS comm_ms,
-    CAST(sum(wire_bytes) AS DOUBLE) / nullif(sum(dur_ns), 0) AS bw_gb_per_s,
+    CAST(sum(wire_bytes) AS DOUBLE) / sum(dur_ns) AS bw_gb_per_s,
     avg(bw_gb_per_s ORDER BY bw_gb_per_s) AS mean_bw_gb_per_s,
     quantile_cont(bw_gb_per_s, 0.5) AS median_bw_gb_per_s,
     min(bw_gb_per_s) AS min_bw_gb_per_s,
     max(bw_gb_per_s) AS max_bw_gb_per_s,
     max(link_bw_gb_per_s) FILTER (WHERE wire_bytes IS NOT NULL) AS link_bw_gb_per_s,
     100 * CAST(sum(wire_bytes) FILTER (WHERE link_bw_gb_per_s IS NOT NULL) AS DOUBLE)
-        / nullif(sum(link_bw_gb_per_s * dur_ns ORDER BY link_bw_gb_per_s * dur_ns), 0) AS utilization_pct
+        / sum(link_bw_gb_per_s * dur_ns ORDER BY link_bw_gb_per_s * dur_ns) AS utilization_pct
 FROM events
 GROUP BY GROUPING SETS ((trace, rank), (trace, rank, events.collective))
 ORDER BY trace, rank, grouping(events.collective) DESC, collective

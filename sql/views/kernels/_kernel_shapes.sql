@@ -24,7 +24,7 @@ WITH
     sm_counts AS (
         SELECT trace, rank, max(sm_count) AS sm_count
         FROM ranks
-        WHERE sm_count > 0 AND rank IS NOT NULL
+        WHERE sm_count > 0
         GROUP BY trace, rank
     )
 

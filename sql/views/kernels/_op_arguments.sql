@@ -11,10 +11,10 @@ WITH
             d.trace, d.rank, l.op_event_id,
             count(*) AS kernel_count,
             sum(d.dur_ns) AS dur_ns,
-            coalesce(bool_or(d.name LIKE '%tf32%' OR d.name LIKE '%xf32%'), FALSE) AS is_tf32
+            bool_or(d.name LIKE '%tf32%' OR d.name LIKE '%xf32%') AS is_tf32
         FROM device_events AS d
         INNER JOIN launches AS l ON l.event_id = d.event_id AND l.trace = d.trace
-        WHERE d.class IN ('compute', 'comm') AND d.dur_ns IS NOT NULL AND l.op_event_id IS NOT NULL
+        WHERE d.class IN ('compute', 'comm') AND d.dur_ns IS NOT NULL
         GROUP BY d.trace, d.rank, l.op_event_id
     ),
 

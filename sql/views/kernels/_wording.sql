@@ -40,7 +40,7 @@ WITH
     windows AS (
         SELECT DISTINCT trace
         FROM _account_windows
-        WHERE per = 'step' AND is_counted
+        WHERE per = 'step'
     )
 
 SELECT

@@ -26,11 +26,8 @@ WITH
         SELECT
             trace, source, class, name, op_name, sum(dur_ns) AS dur_ns,
             -- Pointwise, two kinds of sums, and lists of tensors; not templates (triton_tem).
-            coalesce(
-                name LIKE 'triton_poi_fused%' OR name LIKE 'triton_red_fused%'
-                OR name LIKE 'triton_per_fused%' OR name LIKE 'triton_for_fused%',
-                FALSE
-            ) AS is_fused
+            name LIKE 'triton_poi_fused%' OR name LIKE 'triton_red_fused%'
+                OR name LIKE 'triton_per_fused%' OR name LIKE 'triton_for_fused%' AS is_fused
         FROM kernel_times
         GROUP BY trace, source, class, name, op_name
     ),

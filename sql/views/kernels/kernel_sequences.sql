@@ -19,7 +19,7 @@ WITH
         SELECT l.trace, l.rank, l.pid, l.tid, l.launch_ts_ns, l.event_id, d.name, d.dur_ns
         FROM launches AS l
         INNER JOIN device_events AS d ON d.event_id = l.event_id AND d.trace = l.trace
-        WHERE d.class IN ('compute', 'comm') AND d.dur_ns IS NOT NULL AND l.launch_ts_ns IS NOT NULL
+        WHERE d.class IN ('compute', 'comm') AND d.dur_ns IS NOT NULL
     ),
 
     operators AS (

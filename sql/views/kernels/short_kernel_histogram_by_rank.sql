@@ -18,7 +18,7 @@ WITH
     short AS (
         SELECT trace, rank, dur_ns // 1000 AS bin, count(*) AS kernel_count, sum(dur_ns) AS dur_ns
         FROM device_events
-        WHERE class IN ('compute', 'comm') AND dur_ns >= 0 AND dur_ns < 50000
+        WHERE class IN ('compute', 'comm') AND dur_ns < 50000
         GROUP BY trace, rank, dur_ns // 1000
     ),
 

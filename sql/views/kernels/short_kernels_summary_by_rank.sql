@@ -19,7 +19,7 @@ WITH
             sum(dur_ns) FILTER (WHERE dur_ns < 50000) AS short_ns,
             sum(sum(dur_ns)) OVER (PARTITION BY trace, rank) AS all_ns
         FROM device_events
-        WHERE class IN ('compute', 'comm') AND dur_ns IS NOT NULL
+        WHERE class IN ('compute', 'comm')
         GROUP BY trace, rank, name
     )
 

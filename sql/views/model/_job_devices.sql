@@ -25,7 +25,7 @@ SELECT
             WHEN j.world_size > j.rank_count
                 THEN TRY_CAST(CAST(j.world_size AS HUGEINT) * coalesce(s.rank_devices, 1) AS BIGINT)
         END,
-        greatest(s.device_count, nullif(j.rank_count, 0))
+        greatest(s.device_count, j.rank_count)
     ) AS devices,
     c.total_count IS NOT NULL AS is_of_card
 FROM jobs AS j

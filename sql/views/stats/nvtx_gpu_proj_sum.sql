@@ -45,7 +45,7 @@ WITH RECURSIVE
             min(d.ts_ns) AS start_ns, max(d.ts_ns + d.dur_ns) AS end_ns, count(*) AS events
         FROM launches AS l
         INNER JOIN device_events AS d ON d.event_id = l.event_id AND d.trace = l.trace
-        WHERE l.range_event_id IS NOT NULL AND d.dur_ns IS NOT NULL
+        WHERE d.dur_ns IS NOT NULL
         GROUP BY l.trace, l.range_event_id
     ),
 
@@ -71,24 +71,17 @@ WITH RECURSIVE
                 trace, outer_id, min(start_ns) AS start_ns, max(end_ns) AS end_ns,
                 CAST(sum(events) AS BIGINT) AS events
             FROM seen
-            WHERE outer_id IS NOT NULL
             GROUP BY trace, outer_id
         ) AS i ON i.trace = s.trace AND i.outer_id = s.event_id
         LEFT JOIN seen AS o ON o.trace = s.trace AND o.event_id = s.outer_id
-        -- A parent begins before its children, so it ends; 24 steps are 16 million ranges.
-        WHERE s.has_more AND s.step < 24
+        -- A parent begins before its children, so it ends.
+        WHERE s.has_more
     ),
 
     projected AS (
         SELECT trace, event_id, end_ns - start_ns AS proj_ns, events
         FROM seen
         WHERE step = (SELECT max(step) FROM seen) AND events > 0
-    ),
-
-    names AS (
-        SELECT trace, event_id, name
-        FROM host_events
-        WHERE dur_ns IS NOT NULL
     )
 
 SELECT
@@ -105,6 +98,6 @@ SELECT
     CAST(sum(p.events) AS DOUBLE) / count(*) AS mean_device_event_count
 FROM projected AS p
 INNER JOIN ranges AS r ON r.trace = p.trace AND r.event_id = p.event_id
-INNER JOIN names AS n ON n.trace = p.trace AND n.event_id = p.event_id
+INNER JOIN host_events AS n ON n.trace = p.trace AND n.event_id = p.event_id
 GROUP BY p.trace, n.name
 ORDER BY p.trace, total_proj_ns DESC, n.name

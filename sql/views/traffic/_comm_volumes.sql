@@ -24,6 +24,6 @@ SELECT
     sum(message_bytes) AS message_bytes,
     sum(wire_bytes) AS wire_bytes,
     count(*) FILTER (WHERE collective <> 'barrier') AS sizable,
-    count(message_bytes) FILTER (WHERE collective <> 'barrier') AS sized
+    count(message_bytes) AS sized
 FROM events
 GROUP BY trace, rank, collective, p2p, num_ranks, step_ranks, has_steps

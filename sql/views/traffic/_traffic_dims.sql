@@ -30,7 +30,7 @@ WITH
     ),
 
     degrees AS (
-        SELECT trace, 'dp' AS dim, coalesce(dp_replicate, 1) * coalesce(dp_shard, 1) AS degree FROM cards
+        SELECT trace, 'dp' AS dim, dp_replicate * dp_shard AS degree FROM cards
         UNION
         SELECT trace, 'dp', dp_replicate FROM cards
         UNION
@@ -51,7 +51,7 @@ WITH
         FROM degrees
         WHERE degree > 1
         GROUP BY trace, degree
-        HAVING count(DISTINCT dim) = 1
+        HAVING count(*) = 1
     ),
 
     -- The only dimension of a card is that of calls of the whole job, whose group nothing states.

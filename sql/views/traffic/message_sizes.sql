@@ -20,7 +20,6 @@ WITH
             length(bin(message_bytes)) - 1 AS exponent,
             calls, total_bytes, total_ms
         FROM collective_sizes
-        WHERE message_bytes > 0
     ),
 
     sums AS (
@@ -40,6 +39,6 @@ SELECT
     CAST(calls AS BIGINT) AS calls,
     TRY_CAST(total_bytes AS BIGINT) AS total_bytes,
     total_ms,
-    100 * CAST(total_bytes AS DOUBLE) / nullif(sum(total_bytes) OVER (PARTITION BY trace), 0) AS share_pct
+    100 * CAST(total_bytes AS DOUBLE) / sum(total_bytes) OVER (PARTITION BY trace) AS share_pct
 FROM sums
 ORDER BY trace, collective, exponent
