@@ -11,12 +11,6 @@ WITH
         SELECT trace, source, rank, event_id, flops
         FROM device_events
         WHERE flops IS NOT NULL AND rank IS NOT NULL
-    ),
-
-    launched AS (
-        SELECT trace, event_id
-        FROM launches
-        WHERE launch_ts_ns IS NOT NULL
     )
 
 SELECT
@@ -26,5 +20,5 @@ SELECT
         AS known_flops
 FROM stated AS s
 LEFT JOIN step_events AS e ON e.trace = s.trace AND e.event_id = s.event_id
-LEFT JOIN launched AS l ON l.trace = s.trace AND l.event_id = s.event_id
+LEFT JOIN launches AS l ON l.trace = s.trace AND l.event_id = s.event_id
 GROUP BY s.trace, s.rank, e.step
