@@ -16,10 +16,10 @@
 --           others by at least twice that, the part is start, and late_ms that.
 -- @source   waiting goes back as in straggler_by_rank; idle time as in step_account
 WITH
+    -- Only waiting has a cause.
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
         FROM _rank_account
-        WHERE part = 'wait' AND cause_rank <> rank
         GROUP BY trace, rank, cause_rank
     ),
 
@@ -71,30 +71,28 @@ WITH
                 AS launch_ns,
             sum(
                 CASE
-                    WHEN t.work_ns IS NULL OR m.work_ns IS NULL
-                        THEN greatest(t.idle_ns - m.idle_ns, 0)
                     WHEN t.wait_count > m.wait_count
                         THEN greatest(t.work_ns - m.work_ns, 0)
                             + t.sync_ns * (1 - m.wait_count / t.wait_count)
                     ELSE greatest(t.work_ns - m.work_ns, 0)
                 END
                 ORDER BY t.place, t.call
-            ) AS own_ns
+            ) FILTER (WHERE t.work_ns IS NOT NULL) AS own_ns
         FROM totals AS t
         INNER JOIN middles AS m ON m.trace = t.trace AND m.place = t.place AND m.call = t.call
         GROUP BY t.trace, t.rank
     ),
 
-    -- A rank is late by what it idles longer, as far as its host does more.
+    -- A rank is late by what it idles longer, as far as its host does more, where that is known. No
+    -- part need be longer than in the middle of the ranks.
     late AS (
         SELECT
             t.trace, t.rank, least(t.idle_ns, t.own_ns) / 1e6 / s.share_count AS late_ms,
             unnest(['data_loading', 'host', 'sync', 'launch']) AS part,
             unnest([t.load_ns, t.host_ns, t.sync_ns, t.launch_ns])
-                / (t.load_ns + t.host_ns + t.sync_ns + t.launch_ns) AS part_ratio
+                / nullif(t.load_ns + t.host_ns + t.sync_ns + t.launch_ns, 0) AS part_ratio
         FROM sums AS t
         INNER JOIN _account_shares AS s ON s.trace = t.trace AND s.rank = t.rank
-        WHERE t.idle_ns > 0
     ),
 
     -- What lies before the first step of a trace is not in it: how much later the rank begins.
@@ -163,7 +161,7 @@ WITH
             least(w.most_ms, w.least_ms, l.late_ms) AS gain_ms
         FROM causes AS l
         INNER JOIN waited AS w ON w.trace = l.trace AND w.rank = l.rank
-        WHERE l.late_ms > 0 AND l.part_ratio > 0 AND w.most_ms > 0
+        WHERE l.part_ratio > 0 AND w.most_ms IS NOT NULL
     )
 
 SELECT
