@@ -13,12 +13,12 @@ WITH
         GROUP BY trace, rank, step, device
     )
 
--- A step without communication counts as 0.
+-- A step without communication counts as 0; one that the rank counts twice is one.
 SELECT
     t.trace, t.rank, t.step,
     CASE WHEN coalesce(max(l.launched_calls) > 0, true)
         THEN TRY_CAST(coalesce(sum(s.union_ns), 0) AS BIGINT) END AS comm_ns
-FROM steps AS t
+FROM (SELECT DISTINCT trace, rank, step FROM steps) AS t
 LEFT JOIN spans AS s ON s.trace = t.trace AND s.rank = t.rank AND s.step = t.step
 LEFT JOIN _comm_launches AS l ON l.trace = t.trace AND l.rank = t.rank
 GROUP BY t.trace, t.rank, t.step
