@@ -14,7 +14,7 @@ SELECT
     greatest(c.ts_ns, c.ts_ns + c.dur_ns - m.transfer_ns) AS transfer_ns
 FROM collectives AS c
 INNER JOIN collective_calls AS m
-    ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
+    ON m.trace = c.trace AND m.collective_id = c.collective_id
 LEFT JOIN _waits AS w
     ON w.trace = c.trace AND w.event_id = c.event_id AND w.aligned = w.by_itself
-WHERE c.dur_ns > 0 AND m.transfer_ns IS NOT NULL
+WHERE c.dur_ns > 0

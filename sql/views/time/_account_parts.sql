@@ -20,32 +20,26 @@ WITH
     classes AS (
         SELECT
             trace, rank, coalesce(device, -1) AS device_key,
-            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm'), [])
-                AS comm,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm') AS comm,
             coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'compute'), [])
                 AS comp,
-            coalesce(
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('copy', 'set')), []
-            ) AS copies,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('copy', 'set'))
+                AS copies,
             coalesce(
                 array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class IN ('comm', 'compute')), []
             ) AS kernels,
-            coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'graph'), [])
-                AS graphs,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'graph') AS graphs,
             coalesce(array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class <> 'graph'), [])
                 AS plain
         FROM busy_intervals
-        WHERE rank IS NOT NULL
         GROUP BY trace, rank, device_key
     ),
 
     lists AS (
         SELECT
             l.trace, l.rank, l.device_key, l.comm, l.comp, l.copies, l.kernels, l.graphs, l.plain,
-            interval_intersect(coalesce(c.transfers, []), l.comm) AS transfer,
-            interval_intersect(
-                interval_subtract(coalesce(c.matched, []), coalesce(c.transfers, [])), l.comm
-            ) AS wait
+            interval_intersect(c.transfers, l.comm) AS transfer,
+            interval_intersect(interval_subtract(c.matched, c.transfers), l.comm) AS wait
         FROM classes AS l
         LEFT JOIN calls AS c
             ON c.trace = l.trace AND c.rank = l.rank AND c.device_key = l.device_key

@@ -13,6 +13,5 @@ FROM (
 INNER JOIN (
     SELECT trace, rank, count(DISTINCT coalesce(device, -1)) AS device_count
     FROM _device_times
-    WHERE rank IS NOT NULL
     GROUP BY trace, rank
 ) AS d ON d.trace = w.trace AND d.rank = w.rank

@@ -9,9 +9,7 @@ WITH
     comm AS (
         SELECT
             trace, rank, device_key,
-            coalesce(
-                array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE part = 'comm'), []
-            ) AS all_spans,
+            array_agg({start_ns: start_ns, end_ns: end_ns}) AS all_spans,
             coalesce(
                 array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE part <> 'comm'), []
             ) AS known_spans
@@ -36,4 +34,3 @@ FROM unmatched
 UNION ALL
 SELECT trace, rank, device, TRUE, part, start_ns, end_ns
 FROM _idle_parts
-WHERE rank IS NOT NULL

@@ -25,17 +25,14 @@ WITH
     parts AS MATERIALIZED (
         SELECT
             a.trace, a.rank, a.part, a.time_ms - coalesce(l.share_ms, 0) AS time_ms
-        FROM (
-            SELECT trace, rank, part, sum(time_ms ORDER BY for_rank) AS time_ms
-            FROM accounts
-            WHERE part IN (
-                'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
-            )
-            GROUP BY trace, rank, part
-        ) AS a
+        FROM accounts AS a
         LEFT JOIN _late_ranks AS l
             ON l.trace = a.trace AND l.rank = a.rank AND l.part = a.part
-        WHERE a.time_ms - coalesce(l.share_ms, 0) >= 1e-6
+        WHERE
+            a.part IN (
+                'launch', 'host', 'data_loading', 'sync', 'kernel_gap', 'other', 'unknown', 'copy'
+            )
+            AND a.time_ms - coalesce(l.share_ms, 0) >= 1e-6
     ),
 
     costs AS MATERIALIZED (
@@ -48,12 +45,10 @@ WITH
         GROUP BY trace, rank
         UNION ALL
         SELECT
-            c.trace, c.rank, 'copy', coalesce(c.direction, ''),
-            CASE WHEN c.pageable THEN 'pageable' ELSE '' END, least(c.exposed_ms, a.time_ms)
-        FROM _copy_costs AS c
-        INNER JOIN accounts AS a
-            ON a.trace = c.trace AND a.rank = c.rank AND a.part = 'copy'
-        WHERE c.exposed_ms > 0
+            trace, rank, 'copy', coalesce(direction, ''),
+            CASE WHEN pageable THEN 'pageable' ELSE '' END, exposed_ms
+        FROM _copy_costs
+        WHERE exposed_ms > 0
         UNION ALL
         SELECT trace, rank, 'few_sms', name, '', low_ms
         FROM _kernel_costs
@@ -115,7 +110,7 @@ WITH
     waits AS (
         SELECT trace, rank, cause_rank, sum(time_ms ORDER BY for_rank) AS wait_ms
         FROM accounts
-        WHERE part = 'wait' AND cause_rank <> rank
+        WHERE cause_rank <> rank
         GROUP BY trace, rank, cause_rank
     ),
 
@@ -123,8 +118,7 @@ WITH
     tops AS (
         SELECT
             trace, subject, key, detail,
-            array_agg({rank: rank, time_ms: time_ms} ORDER BY time_ms DESC, rank) AS most,
-            count(*) AS rank_count, avg(time_ms ORDER BY rank) AS own_ms
+            array_agg({rank: rank, time_ms: time_ms} ORDER BY time_ms DESC, rank) AS most
         FROM costs
         GROUP BY trace, subject, key, detail
     ),

@@ -62,15 +62,8 @@ SELECT
         ELSE 100 * (test_unit_ms - base_unit_ms) / nullif(base_unit_ms, 0)
     END AS judged_pct,
     100 * (test_unit_ms - base_unit_ms) / nullif(total_ms, 0) AS effect_pct,
-    CASE type
-        WHEN 'computation_time' THEN 1
-        WHEN 'exposed_comm_time' THEN 2
-        WHEN 'exposed_memcpy_time' THEN 3
-        WHEN 'exposed_graph_time' THEN 4
-        WHEN 'busy_time' THEN 5
-        WHEN 'idle_time' THEN 6
-        WHEN 'total_time' THEN 7
-        WHEN 'total_comm_time' THEN 8
-        ELSE 9
-    END AS place
+    list_position([
+        'computation_time', 'exposed_comm_time', 'exposed_memcpy_time', 'exposed_graph_time',
+        'busy_time', 'idle_time', 'total_time', 'total_comm_time', 'total_memcpy_time'
+    ], type) AS place
 FROM per_unit

@@ -54,7 +54,7 @@ WITH
     causes AS (
         SELECT trace, cause_rank, sum(time_ms ORDER BY rank, for_rank) AS sum_ms
         FROM accounts
-        WHERE part = 'wait' AND cause_rank IS NOT NULL
+        WHERE cause_rank IS NOT NULL
         GROUP BY trace, cause_rank
         QUALIFY row_number() OVER (
             PARTITION BY trace ORDER BY sum(time_ms ORDER BY rank, for_rank) DESC, cause_rank

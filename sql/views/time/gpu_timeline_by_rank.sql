@@ -33,7 +33,6 @@ WITH
             array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class <> 'graph') AS known,
             array_agg({start_ns: start_ns, end_ns: end_ns}) AS busy
         FROM busy_intervals
-        WHERE rank IS NOT NULL
         GROUP BY trace, rank, device
     ),
 
@@ -41,9 +40,9 @@ WITH
         SELECT
             trace, rank, device,
             coalesce(interval_union_ns(comp), 0) AS comp_ns,
-            coalesce(interval_union_ns(comm), 0) AS comm_ns,
-            coalesce(interval_union_ns(copies), 0) AS copy_ns,
-            coalesce(interval_union_ns(kernels), 0) AS kernel_ns,
+            interval_union_ns(comm) AS comm_ns,
+            interval_union_ns(copies) AS copy_ns,
+            interval_union_ns(kernels) AS kernel_ns,
             coalesce(interval_subtract_ns(copies, kernels), interval_union_ns(copies), 0) AS exposed_copy_ns,
             interval_union_ns(busy) - coalesce(interval_union_ns(known), 0) AS exposed_graph_ns,
             interval_union_ns(busy) AS busy_ns
@@ -57,7 +56,7 @@ WITH
             coalesce(sum(d.comp_ns), 0) AS comp_ns,
             coalesce(sum(d.kernel_ns - d.comp_ns), 0) AS exposed_comm_ns,
             coalesce(sum(d.exposed_copy_ns), 0) AS exposed_copy_ns,
-            coalesce(sum(d.exposed_graph_ns), 0) AS exposed_graph_ns,
+            sum(d.exposed_graph_ns) AS exposed_graph_ns,
             coalesce(sum(d.busy_ns), 0) AS busy_ns,
             coalesce(sum(d.comm_ns), 0) AS comm_ns,
             coalesce(sum(d.copy_ns), 0) AS copy_ns,
@@ -72,15 +71,15 @@ WITH
         SELECT
             trace, rank, total_ns,
             unnest([
-                {place: 1, type: 'computation_time', time_ns: comp_ns},
-                {place: 2, type: 'exposed_comm_time', time_ns: exposed_comm_ns},
-                {place: 3, type: 'exposed_memcpy_time', time_ns: exposed_copy_ns},
-                {place: 4, type: 'exposed_graph_time', time_ns: exposed_graph_ns},
-                {place: 5, type: 'busy_time', time_ns: busy_ns},
-                {place: 6, type: 'idle_time', time_ns: total_ns - busy_ns},
-                {place: 7, type: 'total_time', time_ns: total_ns},
-                {place: 8, type: 'total_comm_time', time_ns: comm_ns},
-                {place: 9, type: 'total_memcpy_time', time_ns: copy_ns}
+                {type: 'computation_time', time_ns: comp_ns},
+                {type: 'exposed_comm_time', time_ns: exposed_comm_ns},
+                {type: 'exposed_memcpy_time', time_ns: exposed_copy_ns},
+                {type: 'exposed_graph_time', time_ns: exposed_graph_ns},
+                {type: 'busy_time', time_ns: busy_ns},
+                {type: 'idle_time', time_ns: total_ns - busy_ns},
+                {type: 'total_time', time_ns: total_ns},
+                {type: 'total_comm_time', time_ns: comm_ns},
+                {type: 'total_memcpy_time', time_ns: copy_ns}
             ]) AS kind
         FROM rank_times
     )
@@ -90,4 +89,9 @@ SELECT
     100 * CAST(kind.time_ns AS DOUBLE) / nullif(total_ns, 0) AS share_pct
 FROM typed
 WHERE kind.type <> 'exposed_graph_time' OR kind.time_ns > 0
-ORDER BY trace, rank, kind.place
+ORDER BY
+    trace, rank,
+    list_position([
+        'computation_time', 'exposed_comm_time', 'exposed_memcpy_time', 'exposed_graph_time',
+        'busy_time', 'idle_time', 'total_time', 'total_comm_time', 'total_memcpy_time'
+    ], kind.type)

@@ -42,7 +42,6 @@ WITH
     devices AS (
         SELECT DISTINCT trace, rank, coalesce(device, -1) AS device_key
         FROM busy_intervals
-        WHERE rank IS NOT NULL
     ),
 
     -- Disjoint spans, and how much of its kind lies before each of them.
@@ -57,25 +56,24 @@ WITH
 
     asked AS (
         SELECT
-            w.trace, w.rank, l.device_key, w.place, w.start_ns, w.end_ns, k.part, k.hidden
+            w.trace, w.rank, k.device_key, w.place, w.start_ns, w.end_ns, k.part, k.hidden
         FROM windows AS w
-        INNER JOIN devices AS l ON l.trace = w.trace AND l.rank = w.rank
         INNER JOIN (
             SELECT DISTINCT trace, rank, device_key, part, hidden FROM spans
-        ) AS k ON k.trace = l.trace AND k.rank = l.rank AND k.device_key = l.device_key
+        ) AS k ON k.trace = w.trace AND k.rank = w.rank
     ),
 
     -- Time up to the end of a window less time up to its start.
     inside AS (
         SELECT
             a.trace, a.rank, a.device_key, a.place, a.part, a.hidden,
-            coalesce(e.before_ns + least(a.end_ns, e.end_ns) - e.start_ns, 0)
+            e.before_ns + least(a.end_ns, e.end_ns) - e.start_ns
                 - coalesce(s.before_ns + least(a.start_ns, s.end_ns) - s.start_ns, 0) AS time_ns
         FROM asked AS a
         ASOF LEFT JOIN spans AS s
             ON s.trace = a.trace AND s.rank = a.rank AND s.device_key = a.device_key
             AND s.part = a.part AND s.hidden = a.hidden AND s.start_ns <= a.start_ns
-        ASOF LEFT JOIN spans AS e
+        ASOF INNER JOIN spans AS e
             ON e.trace = a.trace AND e.rank = a.rank AND e.device_key = a.device_key
             AND e.part = a.part AND e.hidden = a.hidden AND e.start_ns <= a.end_ns
     ),
@@ -84,10 +82,10 @@ WITH
     waits AS (
         SELECT
             trace, rank, device_key, last_rank, transfer_ns AS end_ns,
-            greatest(start_ns, coalesce(max(transfer_ns) OVER (
+            greatest(start_ns, max(transfer_ns) OVER (
                 PARTITION BY trace, rank, device_key ORDER BY start_ns, transfer_ns, last_rank
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ), start_ns)) AS start_ns
+            )) AS start_ns
         FROM _account_calls
         WHERE transfer_ns > start_ns
     ),
@@ -98,11 +96,9 @@ WITH
             trace, rank, coalesce(device, -1) AS device_key, part, CAST(NULL AS BIGINT) AS for_rank,
             start_ns, end_ns
         FROM _idle_parts
-        WHERE rank IS NOT NULL
         UNION ALL
         SELECT trace, rank, device_key, 'wait', last_rank, start_ns, end_ns
         FROM waits
-        WHERE end_ns > start_ns
     ),
 
     -- The windows of a rank follow each other: a span lies in those from the one that holds its
@@ -147,13 +143,13 @@ WITH
     wait_times AS (
         SELECT
             m.trace, m.rank, m.device_key, m.place, m.for_rank, m.hidden,
-            coalesce(e.before_ns + least(m.end_ns, e.end_ns) - e.start_ns, 0)
+            e.before_ns + least(m.end_ns, e.end_ns) - e.start_ns
                 - coalesce(s.before_ns + least(m.start_ns, s.end_ns) - s.start_ns, 0) AS time_ns
         FROM wait_marks AS m
         ASOF LEFT JOIN (SELECT * FROM spans WHERE part = 'wait') AS s
             ON s.trace = m.trace AND s.rank = m.rank AND s.device_key = m.device_key
             AND s.hidden = m.hidden AND s.start_ns <= m.start_ns
-        ASOF LEFT JOIN (SELECT * FROM spans WHERE part = 'wait') AS e
+        ASOF INNER JOIN (SELECT * FROM spans WHERE part = 'wait') AS e
             ON e.trace = m.trace AND e.rank = m.rank AND e.device_key = m.device_key
             AND e.hidden = m.hidden AND e.start_ns <= m.end_ns
     ),

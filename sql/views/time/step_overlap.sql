@@ -26,7 +26,6 @@ WITH
             array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'comm') AS comm,
             array_agg({start_ns: start_ns, end_ns: end_ns}) FILTER (WHERE class = 'compute') AS comp
         FROM busy_intervals
-        WHERE rank IS NOT NULL
         GROUP BY trace, rank, device
     ),
 
@@ -52,21 +51,13 @@ WITH
         FROM pieces
     ),
 
-    kinds AS (
-        SELECT 'comm' AS what
-        UNION ALL
-        SELECT 'compute'
-        UNION ALL
-        SELECT 'both'
-    ),
-
     windows AS (
         SELECT
             s.trace, s.rank, s.step, s.ts_ns AS start_ns, s.ts_ns + s.dur_ns AS end_ns,
             coalesce(l.device, -1) AS device_key, k.what
         FROM steps AS s
         INNER JOIN lists AS l ON l.trace = s.trace AND l.rank = s.rank
-        CROSS JOIN kinds AS k
+        CROSS JOIN (VALUES ('comm'), ('compute'), ('both')) AS k (what)
         WHERE s.dur_ns > 0
     ),
 
@@ -74,7 +65,7 @@ WITH
     inside AS (
         SELECT
             w.trace, w.rank, w.step, w.device_key, w.what, w.start_ns, w.end_ns,
-            coalesce(e.before_ns + least(w.end_ns, e.end_ns) - e.start_ns, 0)
+            e.before_ns + least(w.end_ns, e.end_ns) - e.start_ns
                 - coalesce(s.before_ns + least(w.start_ns, s.end_ns) - s.start_ns, 0) AS time_ns
         FROM windows AS w
         ASOF LEFT JOIN spans AS s

@@ -74,15 +74,15 @@ WITH
         SELECT
             trace, per, window_count, num_ranks, step_ms, comm_ms, split_pct,
             unnest([
-                {place: 1, part: 'step', time_ms: step_ms},
-                {place: 2, part: 'compute', time_ms: compute_ms},
-                {place: 3, part: 'exposed_comm', time_ms: exposed_comm_ms},
-                {place: 4, part: 'exposed_transfer', time_ms: CASE WHEN split_pct > 0 THEN exposed_transfer_ms END},
-                {place: 5, part: 'exposed_wait', time_ms: CASE WHEN split_pct > 0 THEN exposed_wait_ms END},
-                {place: 6, part: 'exposed_other', time_ms: exposed_other_ms},
-                {place: 7, part: 'idle', time_ms: idle_ms},
-                {place: 8, part: 'comm', time_ms: comm_ms},
-                {place: 9, part: 'hidden_comm', time_ms: hidden_comm_ms}
+                {part: 'step', time_ms: step_ms},
+                {part: 'compute', time_ms: compute_ms},
+                {part: 'exposed_comm', time_ms: exposed_comm_ms},
+                {part: 'exposed_transfer', time_ms: CASE WHEN split_pct > 0 THEN exposed_transfer_ms END},
+                {part: 'exposed_wait', time_ms: CASE WHEN split_pct > 0 THEN exposed_wait_ms END},
+                {part: 'exposed_other', time_ms: exposed_other_ms},
+                {part: 'idle', time_ms: idle_ms},
+                {part: 'comm', time_ms: comm_ms},
+                {part: 'hidden_comm', time_ms: hidden_comm_ms}
             ]) AS item
         FROM split
     )
@@ -93,4 +93,9 @@ SELECT
     window_count, num_ranks,
     CASE WHEN item.part = 'exposed_comm' THEN split_pct END AS split_pct
 FROM items
-ORDER BY trace, item.place
+ORDER BY
+    trace,
+    list_position([
+        'step', 'compute', 'exposed_comm', 'exposed_transfer', 'exposed_wait', 'exposed_other',
+        'idle', 'comm', 'hidden_comm'
+    ], item.part)
