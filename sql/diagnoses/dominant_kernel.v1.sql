@@ -5,7 +5,7 @@
 -- @requires device_events _kernel_costs _cost_bounds
 -- @reads    _rank_account _rank_peaks _kernel_sums _wording _diagnosis_limits
 -- @param    dominant_share DOUBLE 0.5 | Share of the compute of a step above which one kernel
---           dominates it.
+--           dominates it; 0.05 at least.
 -- @param    least_compute_share DOUBLE 0.2 | Share of the step below which no kernel of the compute
 --           is said to dominate.
 -- @param    dominant_peak DOUBLE 0.5 | Share of the peak of the device that is taken as good.

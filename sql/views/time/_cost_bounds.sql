@@ -57,7 +57,7 @@ WITH
         SELECT trace, rank, 'kernel', name, '', time_ms
         FROM _kernel_costs
         QUALIFY sum(time_ms) OVER (PARTITION BY trace, name)
-            >= 0.3 * sum(time_ms) OVER (PARTITION BY trace)
+            >= 0.05 * sum(time_ms) OVER (PARTITION BY trace)
         UNION ALL
         -- Each short kernel costs what the shortest of the rank takes, up to 1 us.
         SELECT
