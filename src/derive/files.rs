@@ -116,13 +116,8 @@ pub(crate) fn copy(connection: &Connection, query: &str, target: &Path) -> Resul
     Ok(connection.execute_batch(&format!("COPY ({query}) TO {target} ({COPY_OPTIONS})"))?)
 }
 
-/// Writes the rows of a query to a file, unless there are none.
-pub(crate) fn keep(
-    connection: &Connection,
-    query: &str,
-    file: impl FnOnce() -> Result<PathBuf>,
-) -> Result<()> {
-    let some: bool =
-        connection.query_row(&format!("SELECT EXISTS ({query})"), [], |row| row.get(0))?;
-    if some { copy(connection, query, &file()?) } else { Ok(()) }
+/// Whether a query has rows.
+pub(super) fn has_rows(connection: &Connection, query: &str) -> Result<bool> {
+    let sql = format!("SELECT EXISTS ({query})");
+    Ok(connection.query_row(&sql, [], |row| row.get(0))?)
 }

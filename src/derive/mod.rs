@@ -15,7 +15,7 @@ mod share;
 mod stages;
 mod visible;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use duckdb::Connection;
 
 use crate::derive::busy::busy_intervals;
-use crate::derive::files::{RankFiles, WHOLE, copy, empty_columns, keep, kept_columns, part_file};
+use crate::derive::files::{
+    RankFiles, WHOLE, copy, empty_columns, has_rows, kept_columns, part_file,
+};
 use crate::derive::host::HostTimes;
 use crate::derive::parts::list;
 pub use crate::derive::parts::{Counts, Part, RankCount, ToDerive};
@@ -94,8 +96,9 @@ impl Derive<'_> {
     fn connection(&self, limits: &Limits<'_>, share: Share, work: &Path) -> Result<Connection> {
         let connection = limits.connection(share, work)?;
         for data in self.registry.derived_data() {
+            // A view would be planned, value by value, in each query that reads it.
             connection.execute_batch(&format!(
-                "CREATE VIEW {} AS {}",
+                "CREATE TABLE {} AS {}",
                 sql_name(&data.header.name),
                 data.query()
             ))?;
@@ -138,10 +141,12 @@ impl Derive<'_> {
     }
 
     /// Makes the table of a file: empty where it lacks what it must have.
-    fn make(&self, connection: &Connection, beside: Beside, file: &SqlFile) -> Result<()> {
+    fn make(&self, filled: &mut Filled<'_>, beside: Beside, file: &SqlFile) -> Result<()> {
+        let connection = filled.connection;
         let query = match empty_columns(&file.header) {
             // Planning a query costs more than it does on nothing.
-            Some(columns) if !applies(connection, &file.header)? => {
+            Some(columns) if !filled.applies(&file.header)? => {
+                filled.known.insert(file.header.name.clone(), false);
                 format!("SELECT {columns} WHERE false")
             }
             _ => file.query().to_owned(),
@@ -241,12 +246,16 @@ impl Derive<'_> {
         stage: &Stage<'_>,
         part: &str,
     ) -> Result<()> {
+        let mut filled = Filled { connection, known: BTreeMap::new() };
         for (place, file) in stage.files.iter().enumerate() {
             let name = &*file.header.name;
-            self.make(connection, beside, file)?;
+            self.make(&mut filled, beside, file)?;
             let target = || part_file(into, name, part);
             match schema::table(name) {
-                Some(_) => keep(connection, &kept_columns(name), target)?,
+                Some(_) if filled.has(name)? => {
+                    copy(connection, &kept_columns(name), &target()?)?;
+                }
+                Some(_) => {}
                 // Written without rows too: then it says the types.
                 None if stage.passed.contains(name)
                     // The first stage is kept for the next ingest.
@@ -410,9 +419,11 @@ fn finish(connection: &Connection, what: &ToDerive<'_>, stages: &[Stage<'_>]) ->
         // Removed and not written over: it may be shared with the directory still in place.
         std::fs::remove_file(&findings).map_err(|e| io(&findings, &e))?;
     }
-    keep(connection, &format!("SELECT * FROM {FINDINGS}"), || {
-        part_file(what.directory, "ingest_log", WHOLE).map(|_| findings.clone())
-    })?;
+    let query = format!("SELECT * FROM {FINDINGS}");
+    if has_rows(connection, &query)? {
+        part_file(what.directory, "ingest_log", WHOLE)?;
+        copy(connection, &query, &findings)?;
+    }
     let passed = stages.iter().skip(1).flat_map(|stage| &stage.passed);
     let without_rows =
         TABLES.iter().filter(|table| schema::files(what.directory, table).is_empty());
@@ -425,16 +436,36 @@ fn finish(connection: &Connection, what: &ToDerive<'_>, stages: &[Stage<'_>]) ->
     Ok(())
 }
 
-/// Whether every table that a file requires has rows, and its checks hold.
-fn applies(connection: &Connection, header: &Header) -> Result<bool> {
-    let has_rows =
-        header.requires.iter().map(|n| format!("EXISTS (SELECT 1 FROM {})", sql_name(n)));
-    let checks = header.checks.iter().map(|check| format!("({}) IS NULL", check.reason()));
-    for condition in has_rows.chain(checks) {
-        let sql = format!("SELECT coalesce({condition}, false)");
-        if !connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
-            return Ok(false);
+/// Which of the tables that are read and made beside each other have rows: each is asked once.
+struct Filled<'c> {
+    connection: &'c Connection,
+    known: BTreeMap<String, bool>,
+}
+
+impl Filled<'_> {
+    /// Whether a table has rows.
+    fn has(&mut self, name: &str) -> Result<bool> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(*known);
         }
+        let has = has_rows(self.connection, &format!("SELECT 1 FROM {}", sql_name(name)))?;
+        self.known.insert(name.to_owned(), has);
+        Ok(has)
     }
-    Ok(true)
+
+    /// Whether every table that a file requires has rows, and its checks hold.
+    fn applies(&mut self, header: &Header) -> Result<bool> {
+        for name in &header.requires {
+            if !self.has(name)? {
+                return Ok(false);
+            }
+        }
+        for check in &header.checks {
+            let sql = format!("SELECT coalesce(({}) IS NULL, false)", check.reason());
+            if !self.connection.query_row(&sql, [], |row| row.get::<_, bool>(0))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
