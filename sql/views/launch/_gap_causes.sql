@@ -22,8 +22,8 @@ WITH
         WHERE w.place = 1 AND w.per = 'step'
     ),
 
-    -- Only what starts where a gap ends; what is of no rank has no launch. Made first: in one plan with the launches, gaps might meet
-    -- all of them by the trace alone.
+    -- Only what starts where a gap ends; what is of no rank has no launch. Made first: in one plan
+    -- with the launches, gaps might meet all of them by the trace alone.
     enders AS MATERIALIZED (
         SELECT g.trace, g.rank, g.device, g.start_ns, d.event_id
         FROM gaps AS g

@@ -13,14 +13,15 @@
 WITH
     spans AS (
         SELECT
-            trace, rank, coalesce(device, -1) AS device_key, part, thread, start_ns, end_ns
+            trace, rank, coalesce(device, -1) AS device_key, part, thread, wait_event_id, start_ns,
+            end_ns
         FROM _idle_parts
         WHERE part <> 'other'
     ),
 
     bounded AS (
         SELECT
-            s.trace, s.rank, s.device_key, s.part, s.thread, s.start_ns, s.end_ns,
+            s.trace, s.rank, s.device_key, s.part, s.thread, s.wait_event_id, s.start_ns, s.end_ns,
             coalesce(f.place, 1) AS first_place, t.place AS last_place
         FROM spans AS s
         ASOF LEFT JOIN _account_windows AS f
@@ -31,14 +32,14 @@ WITH
 
     spread AS (
         SELECT
-            trace, rank, device_key, part, thread, start_ns, end_ns,
+            trace, rank, device_key, part, thread, wait_event_id, start_ns, end_ns,
             unnest(range(first_place, last_place + 1)) AS place
         FROM bounded
     ),
 
     cut AS MATERIALIZED (
         SELECT
-            s.trace, s.rank, s.device_key, s.part, s.thread,
+            s.trace, s.rank, s.device_key, s.part, s.thread, s.wait_event_id,
             greatest(s.start_ns, w.start_ns) AS start_ns, least(s.end_ns, w.end_ns) AS end_ns
         FROM spread AS s
         INNER JOIN _account_windows AS w
@@ -49,14 +50,14 @@ WITH
     -- Spans that follow each other are one.
     joined AS (
         SELECT
-            trace, rank, device_key, part, thread, end_ns, end_ns - start_ns AS time_ns,
+            trace, rank, device_key, part, end_ns - start_ns AS time_ns,
             sum(CASE WHEN is_next THEN 0 ELSE 1 END) OVER (
                 PARTITION BY trace, rank, device_key, part ORDER BY start_ns
                 ROWS UNBOUNDED PRECEDING
             ) AS place
         FROM (
             SELECT
-                trace, rank, device_key, part, thread, start_ns, end_ns,
+                trace, rank, device_key, part, start_ns, end_ns,
                 start_ns = lag(end_ns) OVER (
                     PARTITION BY trace, rank, device_key, part ORDER BY start_ns
                 ) AS is_next
@@ -64,17 +65,15 @@ WITH
         )
     ),
 
-    whole AS MATERIALIZED (
-        SELECT trace, rank, part, thread, max(end_ns) AS end_ns, sum(time_ns) AS time_ns
-        FROM joined
-        GROUP BY trace, rank, device_key, part, thread, place
-    ),
-
     totals AS (
         SELECT
             trace, rank, part, sum(time_ns) AS time_ns, count(*) AS span_count,
             max(time_ns) AS longest_ns
-        FROM whole
+        FROM (
+            SELECT trace, rank, device_key, part, place, sum(time_ns) AS time_ns
+            FROM joined
+            GROUP BY trace, rank, device_key, part, place
+        )
         GROUP BY trace, rank, part
     ),
 
@@ -164,22 +163,13 @@ WITH
         GROUP BY l.trace, l.rank, l.part, l.kind, coalesce(l.name, h.name)
     ),
 
-    waiting AS (
-        SELECT
-            trace, rank, concat_ws(':', coalesce(pid, -1), coalesce(tid, -1)) AS thread, name, ts_ns
-        FROM _blocking_calls
-        WHERE waits OR copy_end_ns IS NOT NULL
-    ),
-
-    -- The last call that waits before the end of a span, and the operator around it.
+    -- The call that waits, and the operator around it.
     synced AS (
         SELECT
-            c.trace, c.rank, w.name, w.ts_ns AS call_ns, c.time_ns,
+            c.trace, c.rank, w.name, w.ts_ns AS call_ns, c.end_ns - c.start_ns AS time_ns,
             CASE WHEN o.end_ns > w.ts_ns THEN o.event_id END AS event_id
-        FROM whole AS c
-        ASOF INNER JOIN waiting AS w
-            ON w.trace = c.trace AND w.rank = c.rank AND w.thread = c.thread
-            AND w.ts_ns < c.end_ns
+        FROM cut AS c
+        INNER JOIN _blocking_calls AS w ON w.trace = c.trace AND w.event_id = c.wait_event_id
         ASOF LEFT JOIN (
             SELECT trace, rank, thread, event_id, ts_ns, end_ns
             FROM ranges

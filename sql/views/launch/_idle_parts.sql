@@ -11,7 +11,8 @@
 --           comes after it is launch. A gap before an event
 --           that had been launched is kernel_gap up to 10 us, else other. unknown: the launch is
 --           not in the trace. What a rank without a device does between its calls is host. thread:
---           process and thread of the launch call, -1 where not known.
+--           process and thread of the launch call, -1 where not known. wait_event_id: the call that
+--           waits in the gap, also of spans of other parts.
 WITH
     known AS (
         SELECT
@@ -24,8 +25,8 @@ WITH
 
     waiting AS (
         SELECT
-            trace, rank, concat_ws(':', coalesce(pid, -1), coalesce(tid, -1)) AS thread, ts_ns,
-            end_ns
+            trace, rank, concat_ws(':', coalesce(pid, -1), coalesce(tid, -1)) AS thread, event_id,
+            ts_ns, end_ns
         FROM _blocking_calls
         WHERE waits OR copy_end_ns IS NOT NULL
     ),
@@ -41,6 +42,7 @@ WITH
     placed AS (
         SELECT
             k.trace, k.rank, k.device, k.thread, k.start_ns, k.end_ns, k.launched_ns, k.call_ns,
+            w.event_id AS wait_event_id,
             CASE WHEN w.ts_ns IS NOT NULL THEN greatest(w.ts_ns, k.start_ns) END AS sync_start_ns,
             CASE WHEN w.end_ns IS NOT NULL THEN least(w.end_ns, k.launched_ns) END AS sync_end_ns,
             CASE WHEN l.ts_ns IS NOT NULL THEN greatest(l.ts_ns, k.start_ns) END AS load_start_ns,
@@ -59,7 +61,7 @@ WITH
     bounded AS (
         SELECT
             trace, rank, device, thread, start_ns, end_ns, launched_ns, call_ns,
-            coalesce(sync_end_ns > sync_start_ns, FALSE) AS has_sync,
+            CASE WHEN sync_end_ns > sync_start_ns THEN wait_event_id END AS wait_event_id,
             CASE WHEN sync_end_ns > sync_start_ns THEN sync_start_ns ELSE start_ns END
                 AS sync_start_ns,
             CASE WHEN sync_end_ns > sync_start_ns THEN sync_end_ns ELSE start_ns END AS sync_end_ns,
@@ -72,7 +74,7 @@ WITH
     -- Where both are in a gap, the call counts for what lies in both.
     cuts AS (
         SELECT
-            trace, rank, device, thread, start_ns, end_ns, launched_ns, call_ns, has_sync,
+            trace, rank, device, thread, start_ns, end_ns, launched_ns, call_ns, wait_event_id,
             list_sort(list_distinct([
                 start_ns, sync_start_ns, sync_end_ns, load_start_ns, load_end_ns, call_ns,
                 launched_ns
@@ -83,7 +85,7 @@ WITH
 
     pieces AS (
         SELECT
-            trace, rank, device, thread, start_ns AS gap_start_ns, call_ns, has_sync,
+            trace, rank, device, thread, start_ns AS gap_start_ns, call_ns, wait_event_id,
             sync_start_ns, sync_end_ns, load_start_ns, load_end_ns,
             unnest(bounds[:-2]) AS start_ns, unnest(bounds[2:]) AS end_ns
         FROM cuts
@@ -91,7 +93,7 @@ WITH
 
     labelled AS (
         SELECT
-            trace, rank, device, thread, gap_start_ns, has_sync, start_ns, end_ns,
+            trace, rank, device, thread, gap_start_ns, wait_event_id, start_ns, end_ns,
             CASE
                 WHEN start_ns >= sync_start_ns AND end_ns <= sync_end_ns THEN 'sync'
                 WHEN start_ns >= load_start_ns AND end_ns <= load_end_ns THEN 'data_loading'
@@ -103,7 +105,7 @@ WITH
 
     rests AS (
         SELECT
-            trace, rank, device, thread, has_sync, start_ns, end_ns, part,
+            trace, rank, device, thread, wait_event_id, start_ns, end_ns, part,
             sum(CASE WHEN part = 'rest' THEN end_ns - start_ns ELSE 0 END) OVER (
                 PARTITION BY trace, rank, device, gap_start_ns
             ) AS rest_ns
@@ -115,13 +117,13 @@ SELECT
     CASE
         WHEN part IN ('sync', 'data_loading') THEN part
         WHEN part = 'rest' AND rest_ns > 100000 THEN 'host'
-        WHEN has_sync AND rest_ns <= 100000 THEN 'sync'
+        WHEN wait_event_id IS NOT NULL AND rest_ns <= 100000 THEN 'sync'
         ELSE 'launch'
     END AS part,
-    thread
+    thread, wait_event_id
 FROM rests
 UNION ALL
-SELECT trace, rank, device, launched_ns, end_ns, 'launch', thread
+SELECT trace, rank, device, launched_ns, end_ns, 'launch', thread, NULL
 FROM known
 WHERE host_wait_ns > 0 AND end_ns > launched_ns
 UNION ALL
@@ -133,6 +135,6 @@ SELECT
         WHEN gap_ns <= 10000 THEN 'kernel_gap'
         ELSE 'other'
     END,
-    thread
+    thread, NULL
 FROM known
 WHERE host_wait_ns IS NULL OR host_wait_ns = 0
