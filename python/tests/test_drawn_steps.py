@@ -92,10 +92,10 @@ def test_slices_say_how_much_of_them_short_events_fill(
         for device in (0, 1, None):
             for lane in ("compute", "comm", "copy"):
                 where = (rank, device, lane)
-                for _ in range(12):
+                # One lane has one event that is short, the last has none.
+                for _ in range(1 if where == (0, None, "copy") else 12):
                     start = chosen.randrange(1000, 20_000_000)
                     length = chosen.choice([0, 1, 3, 500, 2000, 70_000])
-                    # The last lane has no event that is short.
                     if where != (ranks - 1, None, "copy"):
                         shorts[where].append((start, start + length))
                     if lane != "comm" and chosen.random() < 0.3:
