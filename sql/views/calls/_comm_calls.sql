@@ -5,10 +5,10 @@
 -- @requires _comm_events collective_calls
 WITH
     shares AS (
-        SELECT trace, collective_id, max(card_size) AS card_size, bool_or(uneven) AS uneven
+        SELECT trace, collective_id, card_size, bool_or(uneven) AS uneven
         FROM _comm_events
         WHERE collective_id IS NOT NULL
-        GROUP BY trace, collective_id
+        GROUP BY trace, collective_id, card_size
     )
 
 SELECT

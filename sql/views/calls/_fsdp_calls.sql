@@ -21,7 +21,7 @@ WITH RECURSIVE
         INNER JOIN launches AS l
             ON l.trace = c.trace AND l.event_id = c.event_id AND l.rank = c.rank
         LEFT JOIN collective_calls AS m
-            ON m.trace = c.trace AND m.source = c.source AND m.collective_id = c.collective_id
+            ON m.trace = c.trace AND m.collective_id = c.collective_id
         WHERE c.collective IN ('all_gather', 'reduce_scatter', 'all_reduce')
             AND c.dur_ns > 0
             AND c.device IS NOT NULL

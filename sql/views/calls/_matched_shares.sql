@@ -9,7 +9,7 @@
 WITH
     placed AS (
         SELECT
-            c.trace, c.source, c.collective_id, c.rank, c.device, c.ts_ns - o.shift_ns AS start_ns,
+            c.trace, c.collective_id, c.rank, c.device, c.ts_ns - o.shift_ns AS start_ns,
             c.dur_ns, c.collective, c.in_elems, c.out_elems, c.in_bytes, c.out_bytes, c.in_split, o.aligned,
             min(c.ts_ns - o.shift_ns) OVER (PARTITION BY c.trace) AS first_ns
         FROM collectives AS c
@@ -19,21 +19,21 @@ WITH
 
     shares AS (
         SELECT
-            c.trace, c.source, c.collective_id, c.rank, c.device, c.start_ns, c.dur_ns, c.in_elems,
+            c.trace, c.collective_id, c.rank, c.device, c.start_ns, c.dur_ns, c.in_elems,
             c.out_elems, c.in_bytes, c.out_bytes, c.aligned, c.first_ns,
-            max(c.start_ns) OVER (PARTITION BY c.trace, c.source, c.collective_id) - c.start_ns AS wait_ns,
+            max(c.start_ns) OVER (PARTITION BY c.trace, c.collective_id) - c.start_ns AS wait_ns,
             -- An even all-to-all gives each rank as much as it takes; who sends to some ranks only
             -- is not uneven.
             (c.collective NOT IN ('send', 'recv', 'send_recv')
                     AND coalesce(list_min(c.in_split) <> list_max(c.in_split), false))
                 OR (c.collective = 'all_to_all' AND coalesce(c.in_bytes <> c.out_bytes, false)) AS uneven
         FROM placed AS c
-        WHERE c.collective_id IS NOT NULL AND c.dur_ns IS NOT NULL
+        WHERE c.collective_id IS NOT NULL
     ),
 
     per_call AS (
         SELECT
-            trace, source, collective_id,
+            trace, collective_id,
             bool_or(uneven) AS uneven,
             min(in_elems) AS in_elems,
             min(out_elems) AS out_elems,
@@ -58,7 +58,7 @@ WITH
                 in_mb: in_bytes / 1e6, out_mb: out_bytes / 1e6
             } ORDER BY rank, device) AS by_rank
         FROM shares
-        GROUP BY trace, source, collective_id
+        GROUP BY trace, collective_id
     )
 
 SELECT
@@ -69,6 +69,5 @@ SELECT
     s.end_skew_ns, s.mean_wait_ns, k.algo_bw_gb_per_s, k.bus_bw_gb_per_s, s.by_rank,
     s.clock_aligned
 FROM collective_calls AS k
-INNER JOIN per_call AS s
-    ON s.trace = k.trace AND s.source = k.source AND s.collective_id = k.collective_id
+INNER JOIN per_call AS s ON s.trace = k.trace AND s.collective_id = k.collective_id
 LEFT JOIN _group_names AS g ON g.trace = k.trace AND g.pg_id = k.pg_id
