@@ -21,13 +21,15 @@ WITH
         GROUP BY trace
     ),
 
+    -- An execution trace beside others is no profiler; what has no rank is told by its files.
     kinds AS (
         SELECT trace, source
         FROM ranks
         UNION
-        SELECT trace, source
-        FROM sources
-        WHERE source = 'bench'
+        SELECT s.trace, s.source
+        FROM sources AS s
+        LEFT JOIN rank_rows AS r ON r.trace = s.trace
+        WHERE s.source = 'bench' OR r.trace IS NULL
     ),
 
     kind_rows AS (
@@ -47,4 +49,4 @@ SELECT
     s.event_count, s.source_bytes
 FROM source_rows AS s
 LEFT JOIN rank_rows AS r ON r.trace = s.trace
-LEFT JOIN kind_rows AS k ON k.trace = s.trace
+INNER JOIN kind_rows AS k ON k.trace = s.trace
