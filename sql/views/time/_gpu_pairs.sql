@@ -35,19 +35,18 @@ WITH
         GROUP BY base, test, is_mean, rank, type
     ),
 
-    -- Each run by its own number of steps.
+    -- Each run by its own number of steps. The mean over ranks is of no rank.
     per_unit AS (
         SELECT
             p.base, p.test, p.is_mean, p.rank, p.type, p.base_time_ms, p.test_time_ms, p.base_pct,
             p.test_pct, u.is_stepped, u.is_alike,
-            p.base_time_ms / coalesce(u.base_units, 1) AS base_unit_ms,
-            p.test_time_ms / coalesce(u.test_units, 1) AS test_unit_ms,
-            o.time_ms / coalesce(u.base_units, 1) AS total_ms
+            p.base_time_ms / u.base_units AS base_unit_ms,
+            p.test_time_ms / u.test_units AS test_unit_ms,
+            o.time_ms / u.base_units AS total_ms
         FROM paired AS p
         INNER JOIN _run_pairs AS u ON u.base = p.base AND u.test = p.test
         LEFT JOIN timelines AS o
-            ON o.trace = p.base AND o.is_mean = p.is_mean AND o.rank IS NOT DISTINCT FROM p.rank
-            AND o.type = 'total_time'
+            ON o.trace = p.base AND o.rank IS NOT DISTINCT FROM p.rank AND o.type = 'total_time'
     )
 
 SELECT
