@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
+from typing import Any
 
 import duckdb
 import pytest
@@ -80,6 +81,47 @@ def without(spans: list[Span], others: list[Span]) -> list[Span]:
     return out
 
 
+def short_events(
+    base: duckdb.DuckDBPyConnection, shorts: dict[Lane, list[Span]], spans: dict[Lane, list[Span]]
+) -> list[tuple[Any, ...]]:
+    """What step_short_events says of events that are short, and of spans."""
+    rows = [
+        (*where, start, end - start, is_span)
+        for is_span, of in ((False, shorts), (True, spans))
+        for where, lane_spans in of.items()
+        for start, end in lane_spans
+    ]
+    base.execute(
+        "CREATE TABLE given (rank INT, device INT, lane TEXT, ts_ns BIGINT, dur_ns BIGINT,"
+        " is_span BOOL)"
+    )
+    text = ", ".join(str(row).replace("None", "NULL") for row in rows)
+    base.execute(f"INSERT INTO given VALUES {text}")
+    base.execute(
+        "CREATE TABLE _drawn_events AS SELECT 't' AS trace, 500 AS window_ns, * FROM given"
+    )
+    return base.execute(view("step_short_events")).fetchall()
+
+
+def test_slices_are_filled_to_the_nanosecond(base: duckdb.DuckDBPyConnection) -> None:
+    # In slices of 10 ns: up to one before a bound, one beyond it, and up to it.
+    ends = [(500, 501), (600, 609), (700, 711), (800, 810), (40_499, 40_500)]
+    [said] = short_events(base, {(0, 0, "comm"): ends}, {})
+    assert said[:8] == ("t", 0, 0, "comm", 5, 0.032, 0.0, 0.01)
+    filled = {place: percent for place, percent in enumerate(said[8]) if percent}
+    assert filled == {0: 10, 10: 90, 20: 100, 21: 10, 30: 100, 3999: 10}
+
+
+def test_what_spans_hide_fills_no_slice(base: duckdb.DuckDBPyConnection) -> None:
+    where = (0, 0, "comm")
+    hidden, spans = {where: [(600, 609), (700, 700)]}, {where: [(500, 700)]}
+    assert short_events(base, hidden, spans) == []
+    base.execute("DROP TABLE given; DROP TABLE _drawn_events")
+    said, beside = short_events(base, {**hidden, (0, 0, "copy"): [(500, 40_500)]}, spans)
+    assert said == ("t", 0, 0, "comm", 2, 0.0, 0.0, 0.01, [0] * 4000)
+    assert beside == ("t", 0, 0, "copy", 1, 40.0, 0.0, 0.01, [100] * 4000)
+
+
 # 400,000 slices of all lanes, but no more than 4,000 and no fewer than 250 of each.
 @pytest.mark.parametrize(("lanes", "slices"), [(17, 4000), (569, 702), (1999, 250)])
 def test_slices_say_how_much_of_them_short_events_fill(
@@ -99,22 +141,7 @@ def test_slices_say_how_much_of_them_short_events_fill(
                 shorts[where].append((start, start + length))
             if lane != "comm" and chosen.random() < 0.3:
                 spans[where].append((start + 100, start + 900_000))
-    rows = [
-        (*where, start, end - start, is_span)
-        for is_span, of in ((False, shorts), (True, spans))
-        for where, lane_spans in of.items()
-        for start, end in lane_spans
-    ]
-    base.execute(
-        "CREATE TABLE given (rank INT, device INT, lane TEXT, ts_ns BIGINT, dur_ns BIGINT,"
-        " is_span BOOL)"
-    )
-    text = ", ".join(str(row).replace("None", "NULL") for row in rows)
-    base.execute(f"INSERT INTO given VALUES {text}")
-    base.execute(
-        "CREATE TABLE _drawn_events AS SELECT 't' AS trace, 500 AS window_ns, * FROM given"
-    )
-    said = base.execute(view("step_short_events")).fetchall()
+    said = short_events(base, shorts, spans)
 
     left = {where: without(of, spans[where]) for where, of in shorts.items()}
     first = min(start for of in left.values() for start, _ in of)

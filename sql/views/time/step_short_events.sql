@@ -66,7 +66,6 @@ WITH
             ) AS slice
         FROM pieces AS p
         INNER JOIN grids AS g ON g.trace = p.trace
-        WHERE p.span.end_ns > p.span.start_ns
     ),
 
     sums AS (
