@@ -113,8 +113,8 @@ def test_slices_are_filled_to_the_nanosecond(base: duckdb.DuckDBPyConnection) ->
 
 
 def test_what_spans_hide_fills_no_slice(base: duckdb.DuckDBPyConnection) -> None:
-    where = (0, 0, "comm")
-    hidden, spans = {where: [(600, 609), (700, 700)]}, {where: [(500, 700)]}
+    hidden: dict[Lane, list[Span]] = {(0, 0, "comm"): [(600, 609), (700, 700)]}
+    spans: dict[Lane, list[Span]] = {(0, 0, "comm"): [(500, 700)]}
     assert short_events(base, hidden, spans) == []
     base.execute("DROP TABLE given; DROP TABLE _drawn_events")
     said, beside = short_events(base, {**hidden, (0, 0, "copy"): [(500, 40_500)]}, spans)
