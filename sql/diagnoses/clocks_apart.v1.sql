@@ -30,22 +30,30 @@ WITH
     spans AS (
         SELECT
             trace, greatest(max(offset_ns), 0) - least(min(offset_ns), 0) AS apart_ns,
-            greatest(max(offset_ns) FILTER (WHERE abs(offset_ns) > uncertainty_ns), 0)
-                - least(min(offset_ns) FILTER (WHERE abs(offset_ns) > uncertainty_ns), 0) AS sure_ns,
             max(uncertainty_ns) AS uncertainty_ns,
             first(rank ORDER BY abs(offset_ns) DESC, rank) AS farthest_rank
         FROM offsets
         GROUP BY trace
     ),
 
+    -- How far those are apart that are certain; far less is not worth a word.
+    sure AS (
+        SELECT
+            trace, rank, offset_ns,
+            greatest(max(offset_ns) OVER of_trace, 0) - least(min(offset_ns) OVER of_trace, 0)
+                AS apart_ns
+        FROM offsets
+        WHERE abs(offset_ns) > uncertainty_ns
+        WINDOW of_trace AS (PARTITION BY trace)
+    ),
+
     off AS (
         SELECT
-            o.trace, o.rank, o.offset_ns,
-            count(*) OVER (PARTITION BY o.trace) AS off_count,
-            row_number() OVER (PARTITION BY o.trace ORDER BY abs(o.offset_ns) DESC, o.rank) AS place
-        FROM offsets AS o
-        INNER JOIN spans AS s ON s.trace = o.trace
-        WHERE abs(o.offset_ns) > o.uncertainty_ns AND abs(o.offset_ns) * 10 >= s.sure_ns
+            trace, rank, offset_ns,
+            count(*) OVER (PARTITION BY trace) AS off_count,
+            row_number() OVER (PARTITION BY trace ORDER BY abs(offset_ns) DESC, rank) AS place
+        FROM sure
+        WHERE abs(offset_ns) * 10 >= apart_ns
     ),
 
     lists AS (

@@ -39,7 +39,7 @@ WITH
             coalesce(m.peak_active_bytes, m.peak_allocated_bytes) AS used_bytes, s.device_bytes,
             coalesce(t.is_expandable, FALSE) AS is_expandable
         FROM _memory_recordings AS m
-        LEFT JOIN sizes AS s ON s.trace = m.trace AND s.rank IS NOT DISTINCT FROM m.rank
+        LEFT JOIN sizes AS s ON s.trace = m.trace AND s.rank = m.rank
         LEFT JOIN settings AS t ON t.trace = m.trace
         WHERE m.consistent AND m.event_count > 0
     ),
