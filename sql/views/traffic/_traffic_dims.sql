@@ -22,7 +22,7 @@ WITH
             g.dim,
             CASE
                 WHEN len(g.ranks) < 2 OR len(g.ranks) >= w.world_size THEN NULL
-                WHEN g.ranks[len(g.ranks)] - g.ranks[1] = len(g.ranks) - 1 THEN 'tp'
+                WHEN list_max(g.ranks) - list_min(g.ranks) = len(g.ranks) - 1 THEN 'tp'
                 ELSE 'dp'
             END AS stride_dim
         FROM process_groups AS g
