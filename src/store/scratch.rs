@@ -4,12 +4,16 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::store::workspace::lock;
 
 /// The beginning of the names of the folders.
 const PREFIX: &str = ".ccl-sql-spill-";
+/// The next folder of this process. No name comes twice: who found the folder of that name without
+/// its owner, and is about to remove it, would remove the new one.
+static NEXT: AtomicU32 = AtomicU32::new(0);
 /// The time in which a folder that was made has its lock.
 const BEGINS: Duration = Duration::from_secs(60);
 
@@ -28,7 +32,7 @@ impl Scratch {
         let usable = parents.iter().filter(|p| p.is_dir() && p.to_str().is_some());
         usable.into_iter().find_map(|parent| {
             sweep(parent);
-            (0..1000).find_map(|n| Self::named(parent, n))
+            (0..1000).find_map(|_| Self::named(parent, NEXT.fetch_add(1, Ordering::Relaxed)))
         })
     }
 
@@ -92,6 +96,8 @@ mod tests {
         let path = second.path.clone();
         drop(second);
         assert!(!path.exists());
+        let third = Scratch::below(&[parent.path()]).expect("a third folder");
+        assert_ne!(third.path, path, "who still removes the second one leaves the third");
     }
 
     #[test]
