@@ -79,7 +79,7 @@ WITH
         SELECT
             trace, rank, collective, in_split, uneven, calls, sized_calls, message_bytes, wire_bytes, members,
             len(members) AS n,
-            nullif(list_position(members, rank), 0) AS place,
+            list_position(members, rank) AS place,
             -- A peer is a place in the group; where that cannot be, a rank.
             CASE
                 WHEN peer_rank BETWEEN 0 AND len(members) - 1 AND members[peer_rank + 1] <> rank
