@@ -74,8 +74,8 @@ WITH RECURSIVE
             GROUP BY trace, outer_id
         ) AS i ON i.trace = s.trace AND i.outer_id = s.event_id
         LEFT JOIN seen AS o ON o.trace = s.trace AND o.event_id = s.outer_id
-        -- A parent begins before its children, so it ends.
-        WHERE s.has_more
+        -- A parent begins before its children, so it ends; 24 steps are 16 million ranges.
+        WHERE s.has_more AND s.step < 24
     ),
 
     projected AS (

@@ -65,16 +65,19 @@ WITH RECURSIVE
     -- What an annotation and those around it say, and the one further out: each pass doubles how
     -- many that are, so that deep nesting costs few of them.
     stated AS (
-        SELECT trace, rank, event_id, parent_event_id AS outer_id, dim, is_stage, TRUE AS has_more
+        SELECT
+            trace, rank, event_id, parent_event_id AS outer_id, dim, is_stage, 0 AS step,
+            TRUE AS has_more
         FROM named
         UNION ALL
         SELECT
             s.trace, s.rank, s.event_id, o.outer_id, coalesce(s.dim, o.dim),
-            s.is_stage OR coalesce(o.is_stage, FALSE), max(s.outer_id) OVER () IS NOT NULL
+            s.is_stage OR coalesce(o.is_stage, FALSE), s.step + 1,
+            max(s.outer_id) OVER () IS NOT NULL
         FROM stated AS s
         LEFT JOIN stated AS o ON o.trace = s.trace AND o.event_id = s.outer_id
-        -- A parent begins before its children, so it ends.
-        WHERE s.has_more
+        -- A parent begins before its children, so it ends; 24 steps are 16 million ranges.
+        WHERE s.has_more AND s.step < 24
     )
 
 SELECT trace, rank, event_id, dim, is_stage
