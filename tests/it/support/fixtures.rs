@@ -131,8 +131,9 @@ pub fn make_of(case: &str, mut tables: BTreeMap<String, Csv>, data: &Path) {
     let directory = data.join(format!("trace={case}"));
     std::fs::create_dir_all(&directory).expect("the data directory can be written");
     let connection = Connection::open_in_memory().expect("DuckDB starts");
-    let ranks = tables.get("ranks").unwrap_or_else(|| panic!("{case} has no ranks.csv"));
+    // A record of a benchmark alone has no ranks.
     if !tables.contains_key("sources") {
+        let ranks = tables.get("ranks").unwrap_or_else(|| panic!("{case} has no ranks.csv"));
         let rows = (0..ranks.rows.len()).map(|i| vec![Some(i.to_string())]).collect();
         let columns = vec!["source_id".to_owned()];
         tables.insert("sources".to_owned(), Csv { columns, rows });
