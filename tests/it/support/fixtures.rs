@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use ccl_sql::derive::{Derive, ToDerive};
 use ccl_sql::error::Result;
-use ccl_sql::registry::Registry;
 use ccl_sql::schema::{Made, RESULTS, SCHEMA_VERSION, TABLES, Table, table};
 use ccl_sql::spool::launches::{Found, HostRange, Launch, Launches, NONE, Parts, kind, some};
 use ccl_sql::spool::rows::Rows;
@@ -21,7 +20,7 @@ use ccl_sql::store::manifest::Manifest;
 use duckdb::Connection;
 use serde_json::{Map, Value};
 
-use crate::support::{Cell, Csv, files, folders, name, project, wild};
+use crate::support::{Cell, Csv, files, folders, name, project, registry, wild};
 
 /// Arguments that Kineto writes as text, whatever they look like.
 const TEXT_ARGS: [&str; 7] = [
@@ -153,8 +152,7 @@ pub fn make_of(case: &str, mut tables: BTreeMap<String, Csv>, data: &Path) {
     let said = comm_args(&connection, &["device_events", "host_events"].map(|t| (t, has(t))));
     let said = given.into_iter().fold(said, together);
     write(&connection, &directory, of_reader("comm_args"), &said);
-    let registry = Registry::load(None).expect("the registry loads");
-    let derive = Derive { registry: &registry, memory_limit: String::new(), threads: 0 };
+    let derive = Derive { registry: registry(), memory_limit: String::new(), threads: 0 };
     let work = tempfile::tempdir().expect("a temporary folder");
     let what =
         ToDerive { directory: &directory, into: &directory, work: work.path(), earlier: None };
