@@ -21,14 +21,19 @@
 -- @source   metrics 6
 WITH
     job_cards AS (
-        SELECT trace, min(model_family) AS model, min(xpu_model) AS xpu_model
+        SELECT
+            trace,
+            first(model_family ORDER BY path) FILTER (WHERE model_family IS NOT NULL) AS model,
+            first(xpu_model ORDER BY path) FILTER (WHERE xpu_model IS NOT NULL) AS xpu_model
         FROM cards
         GROUP BY trace
     ),
 
     jobs AS (
         SELECT
-            trace, min(device_name) AS device_name,
+            trace,
+            first(device_name ORDER BY rank, device_name) FILTER (WHERE device_name IS NOT NULL)
+                AS device_name,
             coalesce(max(world_size), count(DISTINCT rank)) AS job_ranks
         FROM ranks
         GROUP BY trace
