@@ -349,7 +349,8 @@ impl Tables {
                 let place = csv.get(row, "place").expect("a place").parse().expect("an integer");
                 let metric = csv.get(row, "metric").expect("a metric");
                 let value = number(csv.get(row, "value"));
-                let version = csv.get(row, "version").map_or(1, |v| v.parse().expect("an integer"));
+                let version = csv.index("version").and_then(|_| csv.get(row, "version"));
+                let version = version.map_or(1, |v| v.parse().expect("an integer"));
                 (trace, place, metric, version, csv.get(row, "unit"), csv.get(row, "better"), value)
             })
             .collect();
