@@ -39,31 +39,26 @@ WITH
         GROUP BY trace
     ),
 
-    kinds AS (
-        SELECT j.trace, c.model, coalesce(j.device_name, c.xpu_model) AS device_name, j.job_ranks
-        FROM jobs AS j
-        INNER JOIN job_cards AS c ON c.trace = j.trace
-        WHERE c.model IS NOT NULL AND coalesce(j.device_name, c.xpu_model) IS NOT NULL
-    ),
-
     valued AS (
         SELECT
             r.trace, r.place, r.metric, r.version, r.unit, r.better, r.value,
             t.basis, t.better AS graded_by, t.good, t.poor,
-            k.model, k.device_name, k.job_ranks
+            c.model, coalesce(j.device_name, c.xpu_model) AS device_name, j.job_ranks
         FROM metric_results AS r
         LEFT JOIN metric_thresholds AS t ON t.metric = r.metric
-        LEFT JOIN kinds AS k ON k.trace = r.trace
+        LEFT JOIN jobs AS j ON j.trace = r.trace
+        LEFT JOIN job_cards AS c ON c.trace = r.trace
         WHERE r.value IS NOT NULL
     ),
 
+    -- A job of which something is not known joins with no median: NULL equals nothing.
     medians AS (
         SELECT
             metric, version, model, device_name, job_ranks,
             count(*) AS peer_count,
             median(value) AS median
         FROM valued
-        WHERE basis = 'median' AND model IS NOT NULL
+        WHERE basis = 'median'
         GROUP BY metric, version, model, device_name, job_ranks
         HAVING count(*) > 1
     ),
@@ -76,8 +71,7 @@ WITH
             v.poor * CASE v.basis WHEN 'median' THEN m.median ELSE 1 END AS poor
         FROM valued AS v
         LEFT JOIN medians AS m
-            ON v.basis = 'median'
-            AND m.metric = v.metric
+            ON m.metric = v.metric
             AND m.version = v.version
             AND m.model = v.model
             AND m.device_name = v.device_name
