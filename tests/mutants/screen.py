@@ -39,7 +39,7 @@ from pathlib import Path
 from threading import Timer
 
 import duckdb
-from run import KNOWN, ROOT, Mutant, Text, Tree, newest, tell
+from run import KNOWN, ROOT, Tree, newest, tell
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ccl-sql"
 GOLDEN = ROOT / "tests/golden"
@@ -339,8 +339,8 @@ def main():
         is_pair = traces.tree.files[file] in traces.pairs
         if not is_asked or is_pair or options.only not in str(place):
             continue
-        text, subject = file.read_text(), None
-        for m in [Mutant(file, text, change) for change in Text(text).mutants()]:
+        subject = None
+        for m in traces.tree.mutants(file):
             if chosen.random() >= options.sample:
                 continue
             subject = subject or Subject(file, traces)
