@@ -15,7 +15,6 @@ WITH
             count(*) OVER (PARTITION BY trace, rank) AS step_count,
             lead(ts_ns) OVER (PARTITION BY trace, rank ORDER BY ts_ns, step) AS next_ts_ns
         FROM steps
-        WHERE rank IS NOT NULL
     ),
 
     spanned AS (
