@@ -139,18 +139,17 @@ WITH
         GROUP BY part, class
     ),
 
+    -- Of a thing that one run lacks count and duration are NULL, and no leaves.
     effects AS (
         SELECT
             part, item, 'count' AS effect, base_ms, test_ms,
             (test_count - base_count) * (base_ms / nullif(base_count, 0)) AS change_ms
         FROM pairs
-        WHERE base_ms IS NOT NULL AND test_ms IS NOT NULL
         UNION ALL
         SELECT
             part, item, 'duration', base_ms, test_ms,
             test_ms - test_count * (base_ms / nullif(base_count, 0))
         FROM pairs
-        WHERE base_ms IS NOT NULL AND test_ms IS NOT NULL
         UNION ALL
         SELECT
             part, 'kernels of class ' || class, effect, base_ms, test_ms, test_ms - base_ms

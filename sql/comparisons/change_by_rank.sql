@@ -64,6 +64,6 @@ FULL JOIN (
     FROM ranks
     WHERE trace = $test
 ) AS t ON t.rank = b.rank
-LEFT JOIN parts AS p ON p.rank = coalesce(b.rank, t.rank)
+INNER JOIN parts AS p ON p.rank = coalesce(b.rank, t.rank)
 WHERE (SELECT count(DISTINCT per) = 1 AND count(DISTINCT trace) = (CASE WHEN $base = $test THEN 1 ELSE 2 END) FROM ranks)
 ORDER BY rank

@@ -88,7 +88,7 @@ SELECT
     CAST(t.events AS DOUBLE) / nullif(b.events, 0) AS events_ratio
 FROM base AS b
 FULL OUTER JOIN test AS t
-    ON t.collective IS NOT DISTINCT FROM b.collective
+    ON t.collective = b.collective
     AND t.dtype IS NOT DISTINCT FROM b.dtype
     AND t.in_elems IS NOT DISTINCT FROM b.in_elems
     AND t.group_size IS NOT DISTINCT FROM b.group_size
