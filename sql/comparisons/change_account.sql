@@ -143,12 +143,12 @@ WITH
     effects AS (
         SELECT
             part, item, 'count' AS effect, base_ms, test_ms,
-            (test_count - base_count) * (base_ms / nullif(base_count, 0)) AS change_ms
+            (test_count - base_count) * (base_ms / base_count) AS change_ms
         FROM pairs
         UNION ALL
         SELECT
             part, item, 'duration', base_ms, test_ms,
-            test_ms - test_count * (base_ms / nullif(base_count, 0))
+            test_ms - test_count * (base_ms / base_count)
         FROM pairs
         UNION ALL
         SELECT
