@@ -203,6 +203,7 @@ SELECT
         WHEN l.part = 'transfer' THEN 'transfer: ' || l.item
         WHEN l.part = 'unmatched' THEN 'not matched: ' || l.item
         WHEN l.item IS NOT NULL THEN l.item
+        WHEN l.part = 'compute' THEN 'kernels without a name'
         WHEN l.part = 'copy' THEN 'copies'
         WHEN l.part = 'graph' THEN 'graphs'
         WHEN l.part = 'launch' THEN 'idle: launches do not keep up'

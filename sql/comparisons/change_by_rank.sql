@@ -27,7 +27,7 @@ WITH
     ranks AS (
         SELECT
             trace, rank, per, any_value(step_ms) AS step_ms,
-            count(*) OVER (PARTITION BY trace, per) AS rank_count
+            count(*) OVER (PARTITION BY trace) AS rank_count
         FROM accounts
         GROUP BY trace, rank, per
     ),
