@@ -1,7 +1,9 @@
 //! The form of the tree: functions fit on a screen, comments and the README end at column 100,
-//! imports of modules do not climb, and `unsafe` stands in one folder.
+//! imports of modules do not climb, `unsafe` stands in one folder, and the top has what it should.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::{files, project};
 
@@ -11,6 +13,21 @@ const COLUMNS: usize = 100;
 const LINES: usize = 100;
 /// Where `unsafe` may stand: where DuckDB loads the crate and calls it, and in the samples below.
 const UNSAFE: [&str; 2] = ["src/extension", "tests/it/tree.rs"];
+/// What lies at the top beside dotfiles.
+const TOP: [&str; 12] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "README.md",
+    "benches",
+    "docs",
+    "examples",
+    "python",
+    "rustfmt.toml",
+    "sql",
+    "src",
+    "tests",
+    "trace_collection",
+];
 
 /// A line that breaks a rule: its number, and what is wrong.
 type Wrong = (usize, String);
@@ -102,6 +119,21 @@ fn assert_none_but(
 /// Whether a file was made by the fuzzer or by its build.
 fn is_built(path: &Path) -> bool {
     ["tests/fuzz/target", "tests/fuzz/work"].iter().any(|folder| path.starts_with(folder))
+}
+
+#[test]
+fn nothing_else_is_committed_at_the_top() {
+    let listed = Command::new("git").arg("ls-files").current_dir(project()).output();
+    let Ok(listed) = listed.map(|l| String::from_utf8_lossy(&l.stdout).into_owned()) else {
+        return println!("not checked: there is no git");
+    };
+    let first =
+        |path: &str| path.split('/').next().unwrap_or_default().trim_matches('"').to_owned();
+    let tops: BTreeSet<String> = listed.lines().map(first).collect();
+    // An archive of the tree is no repository.
+    let more = |top: &&String| !top.starts_with('.') && !TOP.contains(&top.as_str());
+    let more: Vec<&String> = tops.iter().filter(more).collect();
+    assert!(more.is_empty(), "committed at the top: {more:?}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub fn build(case: &str, data: &Path) {
 
 /// The folder of traces that were made before, where there is one.
 pub fn made() -> Option<PathBuf> {
-    std::env::var_os(MADE).map(PathBuf::from)
+    std::env::var_os(MADE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// Copies a folder and what lies below.
