@@ -55,4 +55,4 @@ SELECT
 FROM device_events AS d
 LEFT JOIN launches AS l ON l.event_id = d.event_id
 LEFT JOIN comm_args AS own ON own.event_id = d.event_id
-WHERE d.class = 'comm'
+WHERE d.class = 'comm' AND d.rank IS NOT NULL

@@ -49,8 +49,8 @@ SELECT
     sum(wire_bytes) / nullif(CAST(sum(known_ns) AS DOUBLE), 0) AS job_gb_per_s,
     coalesce(sum(sized_ns), 0) / nullif(CAST(sum(all_ns) AS DOUBLE), 0) AS size_coverage_ratio,
     map(
-        array_agg(CAST(rank AS VARCHAR) ORDER BY rank) FILTER (WHERE rank IS NOT NULL),
-        array_agg(wire_bytes / nullif(CAST(known_ns AS DOUBLE), 0) ORDER BY rank) FILTER (WHERE rank IS NOT NULL)
+        array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+        array_agg(wire_bytes / nullif(CAST(known_ns AS DOUBLE), 0) ORDER BY rank)
     ) AS per_rank
 FROM ranks
 GROUP BY trace

@@ -52,7 +52,7 @@ WITH
             unnest(interval_union(array_agg({start_ns: ts_ns, end_ns: ts_ns + dur_ns}))) AS span
         FROM collectives
         WHERE collective IN ('send', 'recv', 'send_recv')
-            AND rank IS NOT NULL AND device IS NOT NULL AND dur_ns IS NOT NULL
+            AND device IS NOT NULL AND dur_ns IS NOT NULL
         GROUP BY trace, rank, device
     ),
 

@@ -64,6 +64,7 @@ WITH
                 ELSE 'other'
             END AS cause
         FROM _idle_sizes
+        WHERE rank IS NOT NULL
     ),
 
     rank_sums AS (

@@ -55,6 +55,7 @@ WITH
             AND c.class = t.class
             AND c.name IS NOT DISTINCT FROM t.name
             AND c.op_name IS NOT DISTINCT FROM t.op_name
+        WHERE t.rank IS NOT NULL
     ),
 
     rank_counts AS (

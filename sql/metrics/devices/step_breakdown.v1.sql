@@ -66,7 +66,7 @@ WITH
     stepped AS (
         SELECT trace, rank, class, name, step, dur_ns
         FROM _step_sums
-        WHERE class IN ('compute', 'comm') AND rank IS NOT NULL AND step IS NOT NULL
+        WHERE class IN ('compute', 'comm') AND step IS NOT NULL
     ),
 
     sums AS (

@@ -27,7 +27,7 @@ WITH
     durations AS (
         SELECT trace, sum(dur_ns) / 1e9 AS duration_s
         FROM _step_sums
-        WHERE class = 'compute'
+        WHERE class = 'compute' AND rank IS NOT NULL
         GROUP BY trace
     ),
 

@@ -21,6 +21,7 @@ WITH
     per_rank AS (
         SELECT trace, rank, sum(dur_ns) AS kernel_ns, sum(events) AS kernels
         FROM kernel_times
+        WHERE rank IS NOT NULL
         GROUP BY trace, rank
     )
 

@@ -71,6 +71,7 @@ WITH
             TRY_CAST(coalesce(sum(events) FILTER (WHERE class = 'compute'), 0) AS BIGINT)
                 AS comp_kernels
         FROM _device_counts
+        WHERE rank IS NOT NULL
         GROUP BY trace
     )
 

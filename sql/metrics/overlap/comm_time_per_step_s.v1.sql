@@ -52,8 +52,8 @@ WITH
             min(mean_s) AS min_rank_s,
             max(mean_s) AS max_rank_s,
             map(
-                array_agg(CAST(rank AS VARCHAR) ORDER BY rank) FILTER (WHERE rank IS NOT NULL),
-                array_agg(mean_s ORDER BY rank) FILTER (WHERE rank IS NOT NULL)
+                array_agg(CAST(rank AS VARCHAR) ORDER BY rank),
+                array_agg(mean_s ORDER BY rank)
             ) AS per_rank
         FROM rank_means
         GROUP BY trace

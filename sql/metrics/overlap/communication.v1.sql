@@ -48,7 +48,6 @@ WITH
             trace, rank, device, step, collective, ts_ns, ts_ns + dur_ns AS end_ns, dur_ns,
             message_bytes, wire_bytes
         FROM collectives
-        WHERE rank IS NOT NULL
     ),
 
     counts AS (

@@ -41,7 +41,7 @@ WITH
     ranks_busy AS (
         SELECT trace, rank, TRY_CAST(sum(comm_ns) AS BIGINT) AS comm_ns, TRY_CAST(sum(busy_ns) AS BIGINT) AS busy_ns
         FROM _device_times
-        WHERE device IS NOT NULL AND rank IS NOT NULL
+        WHERE device IS NOT NULL
         GROUP BY trace, rank
     ),
 

@@ -44,7 +44,7 @@ WITH
             min(start_ns) AS start_ns,
             max(end_ns) AS end_ns
         FROM _step_sums
-        WHERE step IS NOT NULL AND rank IS NOT NULL
+        WHERE step IS NOT NULL
         GROUP BY trace, rank, step
     ),
 

@@ -56,7 +56,7 @@ WITH
     durations AS (
         SELECT trace, rank, sum(dur_ns) AS comm_ns
         FROM collectives
-        WHERE dur_ns IS NOT NULL AND rank IS NOT NULL
+        WHERE dur_ns IS NOT NULL
         GROUP BY trace, rank
     ),
 

@@ -56,7 +56,7 @@ WITH
             count(*) AS calls, count(wire_bytes) AS sized_calls,
             sum(message_bytes) AS message_bytes, sum(wire_bytes) AS wire_bytes
         FROM collectives
-        WHERE collective NOT IN ('barrier', 'unknown') AND group_size IS DISTINCT FROM 1 AND rank IS NOT NULL
+        WHERE collective NOT IN ('barrier', 'unknown') AND group_size IS DISTINCT FROM 1
         GROUP BY trace, rank, collective, pg_id, group_size, in_split, peer_rank,
             collective = 'all_to_all' AND coalesce(in_bytes <> out_bytes, false)
     ),

@@ -33,7 +33,6 @@ WITH
             -- bytes/ns = GB/s
             CASE WHEN wire_bytes >= 0 AND dur_ns > 0 THEN CAST(wire_bytes AS DOUBLE) / dur_ns END AS bw_gb_per_s
         FROM _event_links
-        WHERE rank IS NOT NULL
     )
 
 SELECT

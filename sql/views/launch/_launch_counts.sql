@@ -17,7 +17,7 @@ WITH
             d.source <> 'xla' AND d.dur_ns IS NOT NULL AS launchable
         FROM device_events AS d
         LEFT JOIN launches AS l ON l.trace = d.trace AND l.event_id = d.event_id
-        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph')
+        WHERE d.class IN ('comm', 'compute', 'copy', 'set', 'graph') AND d.rank IS NOT NULL
     ),
 
     counts AS (

@@ -27,7 +27,6 @@ WITH
         LEFT JOIN _call_launches AS l ON l.trace = c.trace AND l.event_id = c.event_id
         WHERE c.collective NOT IN ('send', 'recv', 'send_recv', 'unknown')
             AND c.dur_ns IS NOT NULL
-            AND c.rank IS NOT NULL
             AND (
                 c.pg_id IS NOT NULL OR c.group_size IS NULL OR c.group_size >= n.rank_count
             )

@@ -25,6 +25,7 @@ WITH
             sum(end_ns - start_ns) FILTER (WHERE class = 'copy') AS copy_ns,
             sum(end_ns - start_ns) FILTER (WHERE class = 'set') AS set_ns
         FROM busy_intervals
+        WHERE rank IS NOT NULL
         GROUP BY trace, rank, device
     )
 

@@ -27,7 +27,7 @@ WITH
         LEFT JOIN collective_calls AS m
             ON m.trace = c.trace AND m.collective_id = c.collective_id
         LEFT JOIN _traffic_dims AS t ON t.trace = d.trace AND t.event_id = d.event_id
-        WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.device IS NOT NULL
+        WHERE d.class = 'comm' AND d.dur_ns IS NOT NULL AND d.rank IS NOT NULL AND d.device IS NOT NULL
     ),
 
     -- A row is a call as a part of its group, one as a part of its dimension, and one as a part of

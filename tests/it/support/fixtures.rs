@@ -15,7 +15,7 @@ use ccl_sql::schema::{Made, RESULTS, SCHEMA_VERSION, TABLES, Table, table};
 use ccl_sql::spool::launches::{Found, HostRange, Launch, Launches, NONE, Parts, kind, some};
 use ccl_sql::spool::rows::Rows;
 use ccl_sql::sql_text::{sql_name, sql_string};
-use ccl_sql::store::files::count_rows;
+use ccl_sql::store::files::{count_rows, rank_folder};
 use ccl_sql::store::manifest::Manifest;
 use duckdb::Connection;
 use serde_json::{Map, Value};
@@ -264,8 +264,8 @@ fn linked(connection: &Connection, has: &dyn Fn(&str) -> bool, work: &Path) -> [
     all.extend(of("host_events", &format!("{ranks} host_events")));
     all.sort();
     all.dedup();
-    for rank in all {
-        let rank = rank[0].clone().expect("every event of a fixture has a rank");
+    // What is of no rank has no links: readers make them for ranks.
+    for rank in all.iter().filter_map(|row| row[0].as_deref()) {
         let mut parts = Parts::default();
         let text = "correlation::VARCHAR, event_id::VARCHAR, ts_ns::VARCHAR";
         let only = format!("rank = {rank}");
@@ -299,8 +299,8 @@ fn linked(connection: &Connection, has: &dyn Fn(&str) -> bool, work: &Path) -> [
             ranges: rows("host_ranges", &["source", "rank"]),
         };
         sweep.finish(work, 0, &mut found).expect("it fits in memory");
-        with_rank(&mut found.launches, &rank, &mut launches);
-        with_rank(&mut found.ranges, &rank, &mut ranges);
+        with_rank(&mut found.launches, rank, &mut launches);
+        with_rank(&mut found.ranges, rank, &mut ranges);
     }
     [launches, ranges]
 }
@@ -314,7 +314,7 @@ fn comm_args(connection: &Connection, tables: &[(&str, bool)]) -> Csv {
              WHERE args IS NOT NULL AND (class = 'comm' OR name = 'record_param_comms')"
         );
         for row in cells(connection, &query) {
-            let rank = row[0].clone().expect("every event of a fixture has a rank");
+            let Some(rank) = &row[0] else { continue };
             let event = row[1].as_ref().and_then(|id| id.parse::<i64>().ok());
             let event = event.expect("every event of a fixture has an id");
             let args: Map<String, Value> =
@@ -324,7 +324,7 @@ fn comm_args(connection: &Connection, tables: &[(&str, bool)]) -> Csv {
             let args: Vec<(&str, &str)> = args.iter().map(|(k, v)| (*k, v.as_str())).collect();
             let mut rows = Rows::new(table("comm_args").expect("in the schema"), &["rank"]);
             ccl_sql::readers::kineto::comm_args::add(&mut rows, event, &args);
-            with_rank(&mut rows, &rank, &mut csv);
+            with_rank(&mut rows, rank, &mut csv);
         }
     }
     csv
@@ -420,16 +420,15 @@ fn write(connection: &Connection, directory: &Path, table: &Table, csv: &Csv) {
     }
     let query = format!("SELECT DISTINCT rank FROM {}", table.name);
     let mut ranks = connection.prepare(&query).expect("a query");
-    let ranks: Vec<i64> = ranks
+    let ranks: Vec<Option<i64>> = ranks
         .query_map([], |row| row.get(0))
         .expect("a query")
-        .map(|rank| rank.expect("every host event of a fixture has a rank"))
+        .map(|rank| rank.expect("a number or NULL"))
         .collect();
     for rank in ranks {
-        copy(
-            &format!("SELECT * EXCLUDE (rank) FROM {} WHERE rank = {rank}", table.name),
-            &folder.join(format!("rank={rank}")),
-        );
+        let only = rank.map_or("rank IS NULL".to_owned(), |rank| format!("rank = {rank}"));
+        let query = format!("SELECT * EXCLUDE (rank) FROM {} WHERE {only}", table.name);
+        copy(&query, &folder.join(rank_folder(rank)));
     }
 }
 
