@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Changes one thing of the Rust code at a time, and says whether a test sees it.
 
-    tests/mutants/rust.py [--only WORD] [--run WORD] [--units] [--again FILE] [--sample SHARE]
+    tests/mutants/rust.py [--only WORD] [--run WORD] [--units] [--skip WORD] [--again FILE]
+        [--sample SHARE]
 
 All mutants are compiled into one program, each behind a switch (`rust_places.py`): a build for each
 would take hours. `CCL_SQL_MUTANT` switches one on. Every test runs once without any, and says which
@@ -221,8 +222,8 @@ def limited():
 class Tests:
     """The tests, how long each takes, and what each comes by."""
 
-    def __init__(self, build, work, units_alone):
-        self.build, self.work = build, work
+    def __init__(self, build, work, units_alone, skip):
+        self.build, self.work, self.skip = build, work, skip
         self.units, self.whole, self.program = build.programs(units_alone)
         self.seconds, self.reach = {}, {}
 
@@ -235,6 +236,8 @@ class Tests:
         """Each test as (program, name, cases)."""
         out = [("unit", name, "") for name in self.listed(self.units)]
         for name in self.listed(self.whole) if self.whole else []:
+            if self.skip and self.skip in name:
+                continue
             if name == GOLDEN:
                 tree = self.build.tree / "tests"
                 folders = sorted({f"/{f.parent.relative_to(tree)}/"
@@ -365,6 +368,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--units", action="store_true", help="ask the unit tests alone")
+    parser.add_argument("--skip", default="", help="ask no integration tests of this name")
     parser.add_argument("--patience", type=float, default=20, help="seconds for one mutant")
     parser.add_argument("--list", action="store_true", help="say the mutants, run none")
     parser.add_argument("--out", type=Path, help="a Markdown file that the table is added to")
@@ -390,7 +394,7 @@ def main():
     engine = subprocess.run([ROOT / "tests/engine.sh"], check=True, capture_output=True, text=True)
     os.environ["DUCKDB_LIB_DIR"] = os.environ["LD_LIBRARY_PATH"] = engine.stdout.strip()
     build.check()
-    tests = Tests(build, options.work, options.units)
+    tests = Tests(build, options.work, options.units, options.skip)
     tests.record(options.jobs)
     outcomes, kills = [], defaultdict(Counter)
     with ThreadPoolExecutor(options.jobs) as pool:
