@@ -169,8 +169,10 @@ impl Context {
 }
 
 fn store_at(global: &Global, data: &Path) -> Result<Store> {
+    // A size that is none is told wherever the data lies.
+    let cache_size = cache_size(global)?;
     match is_remote(data) {
-        true => Store::at_url(data, &cache(global)?, cache_size(global)?),
+        true => Store::at_url(data, &cache(global)?, cache_size),
         false => Ok(Store::new(data)),
     }
 }

@@ -24,5 +24,5 @@
 -- @source   metrics 2.B tpot_s: mean_tpot_ms of results_json
 SELECT trace, mean_ms AS mean_tpot_ms, method, requests, record_count
 FROM _token_times
-WHERE measure = 'tpot' AND method <> 'engine_steps'
+WHERE measure = 'tpot'
 ORDER BY trace

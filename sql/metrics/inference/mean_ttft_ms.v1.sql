@@ -24,5 +24,5 @@
 -- @source   metrics 2.B ttft_s: mean_ttft_ms of results_json
 SELECT trace, mean_ms AS mean_ttft_ms, method, requests, record_count
 FROM _token_times
-WHERE measure = 'ttft' AND method <> 'engine_steps'
+WHERE measure = 'ttft'
 ORDER BY trace

@@ -21,5 +21,5 @@
 -- @source   metrics 2.B tpot_s: median_tpot_ms of bench_results.jsonl
 SELECT trace, p50_ms AS median_tpot_ms, method, requests, record_count
 FROM _token_times
-WHERE measure = 'tpot' AND method <> 'engine_steps'
+WHERE measure = 'tpot'
 ORDER BY trace

@@ -21,5 +21,5 @@
 -- @source   metrics 2.B ttft_s: median_ttft_ms of bench_results.jsonl
 SELECT trace, p50_ms AS median_ttft_ms, method, requests, record_count
 FROM _token_times
-WHERE measure = 'ttft' AND method <> 'engine_steps'
+WHERE measure = 'ttft'
 ORDER BY trace

@@ -34,7 +34,6 @@ WITH
     durations AS (
         SELECT trace, sum(dur_ns) / 1e9 AS duration_s
         FROM collectives
-        WHERE dur_ns IS NOT NULL
         GROUP BY trace
     ),
 

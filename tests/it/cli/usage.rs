@@ -61,6 +61,7 @@ fn a_wrong_command_line_is_2() {
         &["metric", "iter_time", "-p", "align"],
         &["ingest", "--rank", "x=a.json"],
         &["metric", "iter_time", "--all"],
+        &["list", "traces", "--cache-size", "1potato"],
     ] {
         let run = place.run(args);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
