@@ -210,6 +210,12 @@ fn rows_of_a_query_need_times_and_names() {
     let sandboxed = ["sql", "SELECT 1 AS ts_ns, 'x' AS name) ; DROP TABLE (y", "--sandbox"];
     let run = place.run(&[&sandboxed[..], &["-o", "r.pftrace"]].concat());
     assert_eq!(run.code, 1, "{}", run.stderr);
+    // A sandbox may read the files of traces, and a timeline writes none of them either.
+    let file = place.data().join("trace=job/x.parquet");
+    let copy = format!("COPY (SELECT 1 AS ts_ns, 'x' AS name) TO '{}'", file.display());
+    let run = place.run(&["sql", &copy, "--sandbox", "-o", "r.pftrace"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
+    assert!(!file.exists(), "it was written");
 }
 
 #[test]

@@ -138,6 +138,71 @@ fn files_are_read_and_written() {
 }
 
 #[test]
+fn results_go_to_a_file_until_they_go_back() {
+    let place = ingested();
+    let input = ".mode csv\n.output a.csv\nSELECT 1 AS n;\nSELECT 2 AS n;\n.run straggler_lag\n.output\n\
+                 SELECT 3 AS n;\n.output a.csv\nSELECT 4 AS n;\n.output no/where.csv\n";
+    let run = shell(&place, &[], input);
+    assert_eq!(run.stdout, "n\n3\nn\n4\n", "{}", run.stderr);
+    assert_eq!(run.errors(), ["output-exists", "io"], "{}", run.stderr);
+    assert!(run.stderr.contains("say `.output --force a.csv` to write over it"), "{}", run.stderr);
+    let file = || std::fs::read_to_string(place.input().join("a.csv")).expect("it was written");
+    assert!(file().starts_with("n\n1\nn\n2\ntrace,"), "{}", file());
+    shell(&place, &[], ".mode csv\n.output --force a.csv\nSELECT 5 AS n;\n").done();
+    assert_eq!(file(), "n\n5\n");
+}
+
+#[test]
+fn a_setting_says_what_it_is() {
+    let place = ingested();
+    let settings = ["mode", "maxrows", "maxwidth", "bail", "timer", "exact", "pager", "highlight"];
+    let ask = settings.map(|name| format!(".{name}\n")).concat();
+    let run = shell(&place, &[], &ask);
+    let said = |run: &Run| -> Vec<String> { run.stderr.lines().map(str::to_owned).collect() };
+    let first = [
+        "the mode is table",
+        "a table shows 1000 rows",
+        "a table is as wide as the terminal",
+        "to end at an error is off",
+        "the timer is off",
+        "exact numbers are off",
+        "the pager is on",
+        "colours are off",
+    ];
+    assert_eq!(said(&run), first);
+    let set = ".mode csv\n.maxrows 7\n.maxwidth 60\n.bail on\n.timer on\n.exact on\n.pager off\n\
+               .highlight on\n";
+    let run = shell(&place, &[], &format!("{set}{ask}.maxwidth 0\n.maxwidth\nSELECT 1;\n"));
+    let second = [
+        "the mode is csv",
+        "a table shows 7 rows",
+        "a table is 60 columns wide",
+        "to end at an error is on",
+        "the timer is on",
+        "exact numbers are on",
+        "the pager is off",
+        "colours are on",
+        "a table is as wide as the terminal",
+    ];
+    let said = said(&run);
+    assert_eq!(said[..9], second);
+    assert!(said[9].starts_with("time: 0.") && said.len() == 10, "{said:?}");
+}
+
+#[test]
+fn a_metric_is_a_card_where_a_width_is_set() {
+    let place = ingested();
+    let input = ".mode box\n.maxwidth 60\n.run straggler_lag\n.exact on\n.run straggler_lag\n";
+    let text = shell(&place, &[], input).done();
+    let command =
+        |more: &[&str]| place.run(&[&["metric", "straggler_lag"][..], more].concat()).done();
+    assert!(text.contains("straggler_lag of job: 30.00 us\n"), "{text}");
+    assert!(text.contains("straggler_lag of job: 30.0\n"), "{text}");
+    assert!(command(&[]).contains("straggler_lag of job: 30.00 us\n"));
+    assert!(command(&["--exact"]).contains("straggler_lag of job: 30.0\n"));
+}
+
+#[test]
 fn a_sandbox_touches_no_file() {
     let place = ingested();
     place.write("a.sql", "SELECT 1;\n");
@@ -172,13 +237,13 @@ fn columns_are_explained_and_drawn() {
 }
 
 /// What a terminal shows of a session, which `script` of util-linux makes; None where it is not.
-fn on_terminal(place: &Place, typed: &str) -> Option<String> {
+fn on_terminal(place: &Place, pager: &str, typed: &str) -> Option<String> {
     let line = format!("stty rows 12 cols 72; {} --data ../data shell", program().display());
     let mut child = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .current_dir(place.input())
         .env("TERM", "xterm")
-        .env("PAGER", "cat")
+        .env("PAGER", pager)
         .env("XDG_STATE_HOME", place.input())
         .env_remove("NO_COLOR")
         .stdin(Stdio::piped())
@@ -192,14 +257,31 @@ fn on_terminal(place: &Place, typed: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+fn skipped() {
+    let said = "skipped: `script` of util-linux is not here, so nothing was typed";
+    drop(writeln!(std::io::stderr(), "{said}"));
+}
+
+#[test]
+fn what_is_longer_than_the_terminal_goes_to_the_pager() {
+    let place = ingested();
+    let typed = ".mode csv\nSELECT 'long' || n AS a FROM range(30) t(n);\nSELECT 'short' AS b;\n\
+                 .pager off\nSELECT 'whole' || n AS c FROM range(30) t(n);\n.quit\n";
+    let Some(text) = on_terminal(&place, "sed s/^/>/", typed) else { return skipped() };
+    assert!(text.contains("\n>a\r\n>long0\r\n") && text.contains("\n>long29\r\n"), "{text}");
+    assert!(text.contains("\nb\r\nshort\r\n"), "{text}");
+    assert!(text.contains("\nc\r\nwhole0\r\n") && !text.contains(">whole"), "{text}");
+    // A pager that is not there is none.
+    let typed = ".mode csv\nSELECT 'long' || n AS a FROM range(30) t(n);\n.quit\n";
+    let text = on_terminal(&place, "no-such-pager", typed).unwrap_or_default();
+    assert!(text.contains("\na\r\nlong0\r\n") && text.contains("\nlong29\r\n"), "{text}");
+}
+
 #[test]
 fn a_terminal_gets_a_box_and_no_escape_of_a_trace() {
     let place = ingested();
     let typed = "SELECT 1234567 AS dur_ns,\n'\u{202e}' || chr(27) || '[31mred' AS name;\n.quit\n";
-    let Some(text) = on_terminal(&place, typed) else {
-        let said = "skipped: `script` of util-linux is not here, so nothing was typed";
-        return drop(writeln!(std::io::stderr(), "{said}"));
-    };
+    let Some(text) = on_terminal(&place, "cat", typed) else { return skipped() };
     assert!(text.contains("│ 1.235 ms │ \\u{202e}\\u{1b}[31mred │"), "{text}");
     assert!(text.contains("1 row, 2 columns"), "{text}");
     // What is typed has colours.
