@@ -63,13 +63,13 @@ SELECT
     c.device,
     c.stream,
     (
-        c.ts_ns - coalesce(o.shift_ns, 0)
-        - min(c.ts_ns - coalesce(o.shift_ns, 0)) OVER (PARTITION BY c.trace)
+        c.ts_ns - o.shift_ns
+        - min(c.ts_ns - o.shift_ns) OVER (PARTITION BY c.trace)
     ) / 1e3 AS ts_us,
     c.dur_ns / 1e3 AS dur_us,
     c.event_id,
-    coalesce(o.aligned, FALSE) AS clock_aligned
+    o.aligned AS clock_aligned
 FROM collectives AS c
-LEFT JOIN _clock_shifts AS o ON o.trace = c.trace AND o.rank = c.rank AND o.aligned = o.by_itself
+INNER JOIN _clock_shifts AS o ON o.trace = c.trace AND o.rank = c.rank AND o.aligned = o.by_itself
 LEFT JOIN _group_names AS g ON g.trace = c.trace AND g.pg_id = c.pg_id
 ORDER BY c.trace, c.ts_ns, c.rank, c.event_id

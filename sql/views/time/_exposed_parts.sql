@@ -114,11 +114,11 @@ WITH
         FROM numbered AS n
         INNER JOIN _busy AS b
             ON b.trace = n.trace
-            AND b.rank IS NOT DISTINCT FROM n.rank
+            AND b.rank = n.rank
             AND b.device = n.device
         LEFT JOIN alone AS a
             ON a.trace = n.trace
-            AND a.rank IS NOT DISTINCT FROM n.rank
+            AND a.rank = n.rank
             AND a.device = n.device
             AND a.level = n.level
             AND a.place = n.place
