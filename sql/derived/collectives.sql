@@ -9,8 +9,7 @@
 --           are known is what leaves the rank; of any other all-to-all it is the even share.
 -- @caveat   A rank that a permute of XLA gives no target sends nothing; its message_bytes are those
 --           of its buffer.
--- @caveat   What nsys shows of no rank (a device that a process only touches) is in device_events
---           alone.
+-- @caveat   What is of no rank (of a damaged export) is in device_events alone.
 -- @source   formats_kineto sections 4, 6 and 7; metrics 1.4
 WITH
     -- Place of each rank in its groups, from 1.
