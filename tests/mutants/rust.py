@@ -41,10 +41,9 @@ FEATURES = ["--release", "--locked", "--no-default-features", "--features", "eng
 PROFILE = ["--config", "profile.release.package.ccl-sql.opt-level=1",
            "--config", "profile.release.debug=false"]
 #: Tests that ask for other things than answers, or much longer: faults, fuzzing, a store, growth.
-NOT_ASKED = re.compile(r"^(objects|cli::faults|readers::fuzz|cli::collect|llama::play"
-                       r"|sql::jobs::play|sql::scale)\b")
+NOT_ASKED = re.compile(r"^(cli::faults|readers::fuzz)\b")
 #: Tests with cases, which run in parts: the variable `CCL_SQL_CASE` names some.
-GOLDEN, PART = "sql::golden::every_case_gives_its_known_answer", 8
+GOLDEN, PART = "sql::golden::every_case_gives_its_known_answer", 1
 #: Seconds after which a test without any mutant is left out.
 LONGEST = 60
 #: Unit tests up to this many seconds run together.

@@ -52,8 +52,16 @@ FINDING = ["finding", "where", "time_per_step_ms", "gain_ms", "limits", "advice"
 MADE_OF = ("sql/derived", "tests/fixtures", "tests/it/support", "trace_collection")
 
 
+def made_by(options):
+    """The folder of the traces: of all fixtures, made-up jobs and examples."""
+    folder = options.made.absolute()
+    if not options.as_is:
+        make(folder, options.target)
+    return folder
+
+
 def make(folder, target):
-    """Traces of all fixtures, made-up jobs and examples, in a folder that is kept."""
+    """Makes the traces, where they are not there."""
     files = [f for of in MADE_OF for f in sorted((ROOT / of).rglob("*")) if f.is_file()]
     hashes = "".join(hashlib.sha256(f.read_bytes()).hexdigest() for f in files)
     of, said = hashlib.sha256(hashes.encode()).hexdigest(), folder / "of.txt"
@@ -103,6 +111,22 @@ def form(value):
     return value if value is None or isinstance(value, str) else str(value)
 
 
+def connection(extension):
+    """A database that plans queries as the program does over few rows."""
+    config = {"allow_unsigned_extensions": True, "threads": 1, "memory_limit": "3GB"}
+    database = duckdb.connect(config=config)
+    os.environ["CCL_SQL_TREE"] = str(ROOT / "sql")
+    database.execute(f"LOAD '{extension}'")
+    # These take longer to plan than to run.
+    costly = re.search(r'COSTLY_PASSES: &str = "(.*?)"',
+                       (ROOT / "src/engine/connect.rs").read_text(), re.DOTALL)[1]
+    passes = re.sub(r"\\\n\s*", "", costly)
+    database.execute(f"SET disabled_optimizers = '{passes}'")
+    database.execute("SET asof_loop_join_threshold = 0; SET temp_directory = ''; "
+                     "SET enable_progress_bar = false")
+    return database
+
+
 class Traces:
     """All traces as tables with a column `trace`, and the views over them."""
 
@@ -111,17 +135,7 @@ class Traces:
         for table, names in tree.readers.items():
             for name in names:
                 self.reads[name].add(table)
-        config = {"allow_unsigned_extensions": True, "threads": 1, "memory_limit": "3GB"}
-        self.duckdb = duckdb.connect(config=config)
-        os.environ["CCL_SQL_TREE"] = str(ROOT / "sql")
-        self.duckdb.execute(f"LOAD '{extension}'")
-        # As the program plans queries over few rows, which take longer to plan than to run.
-        costly = re.search(r'COSTLY_PASSES: &str = "(.*?)"',
-                           (ROOT / "src/engine/connect.rs").read_text(), re.DOTALL)[1]
-        passes = re.sub(r"\\\n\s*", "", costly)
-        self.duckdb.execute(f"SET disabled_optimizers = '{passes}'")
-        self.duckdb.execute("SET asof_loop_join_threshold = 0; SET temp_directory = ''; "
-                            "SET enable_progress_bar = false")
+        self.duckdb = connection(extension)
         self.names = sorted(f.name for f in made.iterdir() if f.is_dir() and f.name[0] != ".")
         opened = f"CALL ccl_open('{made / self.names[0]}', schema := 'kinds')"
         for name, kind, _ in self.duckdb.execute(opened).fetchall():
@@ -314,8 +328,9 @@ class Subject:
         return "seen" if "seen" in found else "same"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def options_of(what):
+    """What is asked for: which mutants, of which traces."""
+    parser = argparse.ArgumentParser(description=what.split("\n")[0])
     parser.add_argument("--only", default="", help="files whose path holds this word")
     parser.add_argument("--sample", type=float, default=1.0, help="share of the mutants")
     parser.add_argument("--seed", type=int, default=1)
@@ -323,28 +338,32 @@ def main():
     parser.add_argument("--out", type=Path, help="a Markdown file that the table is added to")
     parser.add_argument("--seconds", type=float, default=5, help="longest that a query may take")
     parser.add_argument("--made", type=Path, default=CACHE / "screen", help="the traces, kept")
+    parser.add_argument("--as-is", action="store_true", help="take what lies there as the traces")
     target = Path(os.environ.get("CARGO_TARGET_DIR", CACHE / "target")) / "release"
     parser.add_argument("--target", type=Path, default=target)
     parser.add_argument("--extension", type=Path,
                         default=CACHE / "target/release/ccl_sql.duckdb_extension")
-    options = parser.parse_args()
-    make(options.made.absolute(), options.target)
-    traces = Traces(options.made.absolute(), options.extension, options.seconds, Tree(ROOT / "sql"))
-    known = {line.split()[0] for line in KNOWN.read_text().splitlines()
-             if line.strip() and not line.startswith("#")}
-    counts, chosen = defaultdict(Counter), random.Random(options.seed)
-    for file in traces.tree.files:
-        place = file.relative_to(ROOT)
-        is_asked = kind_of(file) in ("views", "metrics", "diagnoses")
-        is_pair = traces.tree.files[file] in traces.pairs
-        if not is_asked or is_pair or options.only not in str(place):
+    return parser.parse_args()
+
+
+def known_ones():
+    """The mutants that are the same query in other words."""
+    lines = [line for line in KNOWN.read_text().splitlines() if line.strip()]
+    return {line.split()[0] for line in lines if not line.startswith("#")}
+
+
+def screen(tree, files, subject, options):
+    """Judges the mutants of files, and tells the outcomes by folder."""
+    counts, chosen, known = defaultdict(Counter), random.Random(options.seed), known_ones()
+    for file in files:
+        place, asks = file.relative_to(ROOT), None
+        if options.only not in str(place):
             continue
-        subject = None
-        for m in traces.tree.mutants(file):
+        for m in tree.mutants(file):
             if chosen.random() >= options.sample:
                 continue
-            subject = subject or Subject(file, traces)
-            outcome = subject.judge(m.text)
+            asks = asks or subject(file)
+            outcome = asks.judge(m.text)
             if outcome == "same" and m.id in known:
                 outcome = "equivalent"
             counts[str(place.parent)][outcome] += 1
@@ -356,6 +375,15 @@ def main():
         numbers = " | ".join(str(of[outcome]) for outcome in OUTCOMES)
         lines.append(f"| {folder} | {sum(of.values())} | {numbers} |")
     tell(lines, options.out)
+
+
+def main():
+    options = options_of(__doc__)
+    tree = Tree(ROOT / "sql")
+    traces = Traces(made_by(options), options.extension, options.seconds, tree)
+    files = [file for file, name in tree.files.items() if name not in traces.pairs
+             and kind_of(file) in ("views", "metrics", "diagnoses")]
+    screen(tree, files, lambda file: Subject(file, traces), options)
     return 0
 
 
