@@ -36,7 +36,7 @@ WITH
             ON p.source = r.source AND p.rank = r.rank AND p.step IS NOT DISTINCT FROM r.step
             AND p.ts_ns < r.end_ns AND p.ts_ns + p.dur_ns > r.ts_ns
         QUALIFY row_number() OVER (
-            PARTITION BY r.source, r.rank, r.event_id
+            PARTITION BY r.event_id
             ORDER BY least(p.ts_ns + p.dur_ns, r.end_ns) - greatest(p.ts_ns, r.ts_ns) DESC NULLS LAST, p.ts_ns
         ) = 1
     ),

@@ -67,7 +67,7 @@ WITH
     earlier AS (
         SELECT
             w.source, w.rank, w.step, w.phase, w.device, w.busy, w.comm_ns, w.compute_ns, w.work_ns, w.events,
-            coalesce(flatten(array_agg(o.busy) FILTER (WHERE o.busy IS NOT NULL)), []) AS before
+            flatten(array_agg(o.busy)) AS before
         FROM work AS w
         LEFT JOIN work AS o
             ON o.source = w.source AND o.rank = w.rank AND o.step IS NOT DISTINCT FROM w.step

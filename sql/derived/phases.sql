@@ -29,7 +29,7 @@ WITH
                 ELSE 'operator'
             END AS stated,
             -- Until when autograd lasts on the main thread: later ranks are greater.
-            CASE WHEN t.is_main AND r.kind = 'operator' AND r.phase = 'backward'
+            CASE WHEN t.is_main AND r.phase = 'backward'
                 THEN t.rank_no::HUGEINT * 18446744073709551616 + r.end_ns END AS backward_end
         FROM _ranges AS r
         INNER JOIN _threads AS t
@@ -87,7 +87,7 @@ WITH
     items AS MATERIALIZED (
         SELECT
             l.rank_no, s.step_no, l.stated, l.parent_id, l.ts_ns,
-            coalesce(least(l.end_ns, s.end_ns), l.end_ns) AS end_ns,
+            least(l.end_ns, s.end_ns) AS end_ns,
             l.turns, l.others, l.place
         FROM lined AS l
         LEFT JOIN numbered AS s ON s.step_no = l.step_no AND s.rank_no = l.rank_no
@@ -102,7 +102,7 @@ WITH
 
     -- What may be the gradient that autograd starts from is it where autograd follows.
     seeds AS (
-        SELECT DISTINCT s.rank_no, s.place
+        SELECT s.place
         FROM items AS s
         INNER JOIN items AS n
             ON n.rank_no = s.rank_no AND n.others = s.others + 1
@@ -117,7 +117,7 @@ WITH
                 WHEN s.place IS NOT NULL THEN 'backward'
                 ELSE 'operator' END AS stated
         FROM items AS i
-        LEFT JOIN seeds AS s ON s.rank_no = i.rank_no AND s.place = i.place
+        LEFT JOIN seeds AS s ON s.place = i.place
     ),
 
     bounds AS (
