@@ -618,6 +618,35 @@ mod tests {
         assert_eq!(skip(r#"["\ud7ff\ue000"]"#), Ok(16));
     }
 
+    /// What is cut anywhere may go on: it is never wrong.
+    #[test]
+    fn a_cut_is_no_fault() {
+        let strict = "{\"a\": [\"\\ud83d\\ude00 \\u0041\\n\", -1.5e+3, true], \"b\": {}} ";
+        for end in 1..strict.len() - 1 {
+            assert_eq!(skip(&strict[..end]), Err(Stop::Incomplete), "{}", &strict[..end]);
+        }
+        let broken = "{\"p\": \"C:\\Users \\u0041 \\ud83d\\ude00\\n\", \"n\": [NaN, 1,], \"e\": \"\u{e9}\"} ";
+        let mut out = Vec::new();
+        for end in 1..broken.len() - 1 {
+            let found = Scanner::default().find(&broken.as_bytes()[..end], &mut out);
+            assert_eq!(found.err(), Some(Stop::Incomplete), "{end}");
+        }
+        assert_eq!(
+            mend(broken.as_bytes()).0,
+            "{\"p\":\"C:\\\\Users \\u0041 \\ud83d\\ude00\\n\",\"n\":[\"NaN\",1],\"e\":\"\u{e9}\"}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_mended_says_where() {
+        for (text, at) in
+            [("{\"a\" 1}", 5), ("{\"a\": 1, b: 2}", 9), ("[1 2]", 3), ("{\"a\": 1 2}", 8)]
+        {
+            let found = Scanner::default().mend(text.as_bytes(), 0, &mut Vec::new());
+            assert_eq!(found.err(), Some(Stop::Invalid(at)), "{text}");
+        }
+    }
+
     #[test]
     fn deep_nesting_needs_no_stack() {
         let deep = format!("{}1{} ", "[".repeat(500_000), "]".repeat(500_000));

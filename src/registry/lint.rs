@@ -164,6 +164,7 @@ impl<'a> Lint<'a> {
         }
         if tree.get("statements").and_then(Value::as_array).map(Vec::len) != Some(1) {
             self.fault("the file holds more than one statement", one_select);
+            return false;
         }
         if let Some(error) = &self.probe.error {
             self.fault(

@@ -122,6 +122,42 @@ fn files_of_kineto_come_back_as_the_same_tables() {
     }
 }
 
+/// What another profiler recorded comes back in the categories of Kineto.
+#[test]
+fn files_of_kineto_hold_what_others_recorded() {
+    for name in ["pipeline-h200-nsys-4", "jax-h200-2"] {
+        let place = Place::of(&example(name));
+        let words = ["export", "job", "--format", "chrome", "-p", "align=false", "-o", "again/"];
+        place.run(&words).done();
+        place.run(&["ingest", "again", "--name", "again", "-q"]).done();
+        for (what, sql) in [
+            (
+                "devices",
+                "SELECT rank, class, count(*), sum(dur_ns), min(ts_ns) FROM device_events
+                 WHERE class IN ('compute', 'comm', 'copy', 'set')",
+            ),
+            (
+                "hosts",
+                "SELECT rank, class, count(*), sum(dur_ns), min(ts_ns) FROM host_events
+                 WHERE class IN ('host_op', 'host_annotation', 'host_runtime')",
+            ),
+            ("ranks", "SELECT rank, world_size, min(device_name) FROM ranks WHERE TRUE"),
+        ] {
+            let of = |trace| {
+                place.lines(&format!("{sql} AND trace = '{trace}' GROUP BY ALL ORDER BY ALL"))
+            };
+            assert_eq!(of("again"), of("job"), "{name}: {what}");
+        }
+        let samples = |trace| {
+            place.lines(&format!(
+                "SELECT rank, count(*), sum(value), min(ts_ns) FROM counters
+                 WHERE trace = '{trace}' AND isfinite(value) GROUP BY rank ORDER BY rank"
+            ))
+        };
+        assert_eq!(samples("again"), samples("job"), "{name}");
+    }
+}
+
 #[test]
 fn hostile_names_are_valid_text() {
     let place = Place::new();

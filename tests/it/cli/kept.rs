@@ -72,6 +72,36 @@ fn an_answer_is_kept_until_something_changes() {
     assert!(renamed.lines().nth(1).is_some_and(|row| row.starts_with("other,1.0,")), "{renamed}");
 }
 
+/// The program of another version may make derived tables by other SQL: who asks first makes them
+/// anew.
+#[test]
+fn derived_tables_of_other_sql_are_made_anew() {
+    let place = ingested();
+    let trace = place.data().join("trace=job");
+    let manifest = || std::fs::read_to_string(trace.join("manifest.json")).expect("a manifest");
+    let before = manifest();
+    let calls = "SELECT * EXCLUDE (trace) FROM collectives ORDER BY ALL";
+    let rows = place.lines(calls);
+    assert!(!rows.is_empty());
+    let sha256 = {
+        let said: Value = serde_json::from_str(&before).expect("JSON");
+        said["derived_sha256"].as_str().expect("a text").to_owned()
+    };
+    // As another version left it: a table with other rows, and a step that is no more.
+    let older = before.replace(&sha256, &"0".repeat(64));
+    std::fs::write(trace.join("manifest.json"), older).expect("written");
+    let [calls_file, steps_file] =
+        ["collectives", "steps"].map(|t| files(&trace.join(t)).remove(0));
+    std::fs::copy(steps_file, &calls_file).expect("copied");
+    std::fs::create_dir(trace.join("_of_another_version")).expect("made");
+    assert_eq!(asked(&place, &[]), "1.0");
+    assert_eq!(place.lines(calls), rows);
+    assert!(!trace.join("_of_another_version").exists());
+    let now: Value = serde_json::from_str(&manifest()).expect("JSON");
+    assert_eq!(now["derived_sha256"], sha256);
+    assert_eq!(now["rows"], serde_json::from_str::<Value>(&before).expect("JSON")["rows"]);
+}
+
 #[test]
 fn a_copy_of_a_trace_answers_by_its_own_name() {
     let place = ingested();

@@ -66,6 +66,80 @@ fn check_finds_nothing_wrong_in_the_project() {
     assert_eq!((found.code, found.errors()), (0, vec![]), "{}", found.stderr);
 }
 
+/// A file of a user, changed in one place, and what is said of it.
+#[test]
+fn check_says_what_is_wrong_with_a_file() {
+    let place = Place::new();
+    let path = "own/odd.v1.sql";
+    let changed = |from: &str, to: &str| {
+        own_metric(&place, "odd", "count(*)");
+        let file = place.input().join(path);
+        let text = std::fs::read_to_string(&file).expect("just written");
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&file, text.replacen(from, to, 1)).expect("it can be written");
+        place.run(&["check", "--sql-dir", "own"])
+    };
+    let column = "BIGINT value count | A number.";
+    let param = "-- @column   trace";
+    let cte =
+        "WITH t AS (SELECT trace, CAST(count(*) AS BIGINT) AS number FROM ranks GROUP BY trace)";
+    let select = "SELECT trace, CAST(count(*) AS BIGINT) AS number\nFROM ranks\nGROUP BY trace\nORDER BY trace";
+    for (from, to, said) in [
+        ("ORDER BY", "ORDERED BY", "the file is not one SELECT: "),
+        ("ORDER BY trace\n", "ORDER BY trace; SELECT 1\n", "holds more than one statement"),
+        ("count(*)", "count(nothing)", "the query does not run on empty tables: "),
+        ("@metric   odd", "@metric   even", "the file should be called even.v1.sql"),
+        ("@requires ranks", "@requires traces", "the query reads `ranks`, which the header"),
+        ("@requires ranks", "@requires ranks steps", "the header lists `steps`, which the query"),
+        ("@requires ranks", "@requires ranks _calls", "`_calls` is no table or view that this"),
+        (param, "-- @param    x BIGINT 1 | X.\n-- @column   trace", "parameter `x` is not used"),
+        ("count(*)", "$x", "`$x` has no @param"),
+        (
+            column,
+            "BIGINT value count | A number.\n-- @column   b BIGINT value count | B.",
+            "header and query disagree: 3 columns in the header, 2 in the query",
+        ),
+        (
+            column,
+            "DOUBLE value count | A number.",
+            "disagree on column 2: header `number DOUBLE`, query `number BIGINT`",
+        ),
+        (column, "BIGINT value parsecs | A number.", "has the unknown unit `parsecs`"),
+        (column, "BIGINT value us | A number.", "has the unit `us`, which its name does not say"),
+        ("@grain    trace", "@grain    trace rank", "the grain of a metric is one row per trace"),
+        (
+            select,
+            &format!("{cte} SELECT trace, number FROM t"),
+            "the closing SELECT only repeats the columns of `t`",
+        ),
+    ] {
+        let run = changed(from, to);
+        assert_eq!((run.code, run.errors()), (1, vec!["check-failed"]), "{to}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{to}: {}", run.stderr);
+    }
+    // What is cut off has an order of its own.
+    for right in
+        [format!("{cte} SELECT trace, number FROM t WHERE number > 0"), cte.replace(')', ")")]
+    {
+        let query = if right.ends_with(')') {
+            right.replace(
+                "GROUP BY trace)",
+                "GROUP BY trace ORDER BY ALL LIMIT 1) FROM t SELECT trace, number",
+            )
+        } else {
+            right
+        };
+        let run = changed(select, &query);
+        assert_eq!((run.code, run.errors()), (0, vec![]), "{query}: {}", run.stderr);
+    }
+    std::fs::remove_file(place.input().join(path)).expect("removed");
+    let view = "-- @view     _odd\n-- @summary  Odd.\n-- @requires ranks\nSELECT trace, $x AS x FROM ranks\n";
+    place.write("own/_odd.sql", view);
+    let run = place.run(&["check", "--sql-dir", "own"]);
+    let said = "only metrics, diagnoses and comparisons take parameters";
+    assert!(run.code == 1 && run.stderr.contains(said), "{}", run.stderr);
+}
+
 #[test]
 fn a_metric_reaches_no_file_and_no_setting() {
     let place = ingested();

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::support::runs::{HOSTILE, Plan, assert_inert, is_plain, parts, write};
-use crate::support::{Run, files, name, run};
+use crate::support::{Run, example, files, name, run};
 
 /// A sweep, as the runs of two experiments: steps of 1000, 1100 and 900 us in the first one.
 fn folder() -> &'static Path {
@@ -106,6 +106,19 @@ fn runs_of_a_sweep_are_read_labelled_and_ranked() {
     );
     assert!(text.contains("\nRANKING\n"), "{text}");
     assert!(!text.contains("-0.00"), "{text}");
+}
+
+/// Two runs as text: of like runs all tables, of unlike ones what cannot be said, and why.
+#[test]
+fn two_examples_as_text() {
+    for [base, test] in [
+        ["llama-tiny-fsdp2-tp2-4", "llama-tiny-fsdp2-tp2-4-balanced"],
+        ["gloo-ddp-2rank", "jax-cpu-8dev"],
+    ] {
+        let [base, test] = [base, test].map(|name| example(name).display().to_string());
+        let text = compare("examples", &[&*base, &*test]).done();
+        insta::assert_snapshot!(format!("text_of_{}", name(Path::new(&base))), text);
+    }
 }
 
 #[test]
