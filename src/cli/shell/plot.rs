@@ -161,6 +161,14 @@ mod tests {
     }
 
     #[test]
+    fn the_ends_are_told_as_they_are() {
+        let rows = vec![(json!(1_000_000), json!(1)), (json!(1_000_250), json!(2))];
+        let text = plot(("bytes", "calls"), &rows, (60, 8)).expect("a plot");
+        let ends = text.lines().rev().nth(1).expect("a line");
+        assert!(ends.starts_with("1,000,000 ") && ends.ends_with(" 1,000,250"), "{text}");
+    }
+
+    #[test]
     fn names_have_bars() {
         let rows =
             vec![(json!("a\u{1b}"), json!(1)), (json!("b"), json!(4)), (Value::Null, json!(0))];

@@ -44,6 +44,28 @@ fn a_timeline_holds_every_event() {
     }
 }
 
+/// What a device does at each moment: tracks of their own, with what `_account_spans` says.
+#[test]
+fn a_timeline_accounts_for_each_moment_of_a_device() {
+    let place = Place::of(&example("llama-tiny-fsdp2-tp2-4"));
+    let timeline = exported(&place, &["-p", "align=false"]);
+    for (track, is_idle) in [("busy", false), ("idle", true)] {
+        let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+        for (of, _, dur, name) in &timeline.slices {
+            if timeline.tracks[of].starts_with(track) {
+                *times.entry(name).or_default() += dur;
+            }
+        }
+        let times: Vec<String> = times.iter().map(|(part, ns)| format!("{part},{ns}")).collect();
+        let sql = format!(
+            "SELECT part, sum(end_ns - start_ns) FROM _account_spans WHERE is_idle = {is_idle}
+             GROUP BY part ORDER BY part"
+        );
+        assert!(times.len() > 1);
+        assert_eq!(times, place.lines(&sql), "{track}");
+    }
+}
+
 #[test]
 fn what_overlaps_on_a_stream_is_on_lanes() {
     let place = Place::new();
@@ -249,9 +271,11 @@ fn rows_of_a_query_need_times_and_names() {
     // A sandbox may read the files of traces, and a timeline writes none of them either.
     let file = place.data().join("trace=job/x.parquet");
     let copy = format!("COPY (SELECT 1 AS ts_ns, 'x' AS name) TO '{}'", file.display());
-    let run = place.run(&["sql", &copy, "--sandbox", "-o", "r.pftrace"]);
-    assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
-    assert!(!file.exists(), "it was written");
+    for sql in [copy.clone(), format!("{copy}; SELECT 1 AS ts_ns, 'x' AS name")] {
+        let run = place.run(&["sql", &sql, "--sandbox", "-o", "r.pftrace"]);
+        assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
+        assert!(!file.exists(), "it was written");
+    }
 }
 
 #[test]

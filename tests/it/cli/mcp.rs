@@ -284,6 +284,40 @@ fn wrong_calls_are_errors_with_a_hint() {
     assert!(client.call("list_traces", json!({}))["total"] == 1);
 }
 
+#[test]
+fn a_comparison_is_told_by_its_changes() {
+    let place = Place::of(&example("llama-tiny-fsdp2-tp2-4"));
+    let other = example("llama-tiny-fsdp2-tp2-4-balanced").display().to_string();
+    place.run(&["ingest", &other, "--name", "other", "-q"]).done();
+    let mut client = Client::new(&place, &[]);
+    let mut ask = |more: Value| {
+        let mut arguments = json!({"base": "job", "tests": ["other"], "max_bytes": 1_000_000});
+        for (name, value) in more.as_object().expect("an object") {
+            arguments[name] = value.clone();
+        }
+        client.call("compare", arguments)
+    };
+    let rows = |told: &Value| told["changes"].as_array().expect("a list").clone();
+    let similar = |told: &Value| rows(told).iter().filter(|r| r["status"] == "Similar").count();
+    let (told, all) = (ask(json!({})), ask(json!({"all": true})));
+    assert_eq!(similar(&told), 0);
+    let count = &told["runs"][0]["metrics_by_status"]["Similar"];
+    assert!(similar(&all) > 0 && *count == similar(&all), "{told}");
+    assert_eq!(rows(&all).len(), rows(&told).len() + similar(&all));
+    assert!(rows(&told).iter().all(|row| row["run"] == "other"));
+    let sizes = |row: &Value| {
+        ["effect_pct", "change_pct"].map(|name| row[name].as_f64().map_or(-1.0, f64::abs))
+    };
+    assert!(rows(&all).is_sorted_by(|a, b| sizes(a) >= sizes(b)), "the largest first: {all}");
+    // More is Similar where more may be.
+    let wide = ask(json!({"threshold_pct": 1e6, "all": true}));
+    assert!(similar(&wide) > similar(&all));
+    let narrow = ask(json!({"threshold_pct": 0, "all": true}));
+    assert!(similar(&narrow) <= similar(&all));
+    let refused = json!({"base": "job", "tests": ["other"], "threshold_pct": -1});
+    assert_eq!(client.fails("compare", refused)["code"], "usage");
+}
+
 /// A trace of one rank with a kernel of this name.
 fn kernel_named(name: &str) -> String {
     let span = |at: i64| (1_000_000 + at, 1_000_000 + at + 500);

@@ -75,15 +75,15 @@ fn check_says_what_is_wrong_with_a_file() {
         own_metric(&place, "odd", "count(*)");
         let file = place.input().join(path);
         let text = std::fs::read_to_string(&file).expect("just written");
+        let text = text.replace(" number", " rank_count");
         assert!(text.contains(from), "{from}");
         std::fs::write(&file, text.replacen(from, to, 1)).expect("it can be written");
         place.run(&["check", "--sql-dir", "own"])
     };
-    let column = "BIGINT value count | A number.";
+    let column = "BIGINT value count | A rank_count.";
     let param = "-- @column   trace";
-    let cte =
-        "WITH t AS (SELECT trace, CAST(count(*) AS BIGINT) AS number FROM ranks GROUP BY trace)";
-    let select = "SELECT trace, CAST(count(*) AS BIGINT) AS number\nFROM ranks\nGROUP BY trace\nORDER BY trace";
+    let cte = "WITH t AS (SELECT trace, CAST(count(*) AS BIGINT) AS rank_count FROM ranks GROUP BY trace)";
+    let select = "SELECT trace, CAST(count(*) AS BIGINT) AS rank_count\nFROM ranks\nGROUP BY trace\nORDER BY trace";
     for (from, to, said) in [
         ("ORDER BY", "ORDERED BY", "the file is not one SELECT: "),
         ("ORDER BY trace\n", "ORDER BY trace; SELECT 1\n", "holds more than one statement"),
@@ -96,20 +96,24 @@ fn check_says_what_is_wrong_with_a_file() {
         ("count(*)", "$x", "`$x` has no @param"),
         (
             column,
-            "BIGINT value count | A number.\n-- @column   b BIGINT value count | B.",
+            "BIGINT value count | A rank_count.\n-- @column   b BIGINT value count | B.",
             "header and query disagree: 3 columns in the header, 2 in the query",
         ),
         (
             column,
-            "DOUBLE value count | A number.",
-            "disagree on column 2: header `number DOUBLE`, query `number BIGINT`",
+            "DOUBLE value count | A rank_count.",
+            "disagree on column 2: header `rank_count DOUBLE`, query `rank_count BIGINT`",
         ),
-        (column, "BIGINT value parsecs | A number.", "has the unknown unit `parsecs`"),
-        (column, "BIGINT value us | A number.", "has the unit `us`, which its name does not say"),
+        (column, "BIGINT value parsecs | A rank_count.", "has the unknown unit `parsecs`"),
+        (
+            column,
+            "BIGINT value us | A rank_count.",
+            "has the unit `us`, which its name does not say",
+        ),
         ("@grain    trace", "@grain    trace rank", "the grain of a metric is one row per trace"),
         (
             select,
-            &format!("{cte} SELECT trace, number FROM t"),
+            &format!("{cte} SELECT trace, rank_count FROM t"),
             "the closing SELECT only repeats the columns of `t`",
         ),
     ] {
@@ -118,13 +122,14 @@ fn check_says_what_is_wrong_with_a_file() {
         assert!(run.stderr.contains(said), "{to}: {}", run.stderr);
     }
     // What is cut off has an order of its own.
-    for right in
-        [format!("{cte} SELECT trace, number FROM t WHERE number > 0"), cte.replace(')', ")")]
-    {
+    for right in [
+        format!("{cte} SELECT trace, rank_count FROM t WHERE rank_count > 0"),
+        cte.replace(')', ")"),
+    ] {
         let query = if right.ends_with(')') {
             right.replace(
                 "GROUP BY trace)",
-                "GROUP BY trace ORDER BY ALL LIMIT 1) FROM t SELECT trace, number",
+                "GROUP BY trace ORDER BY ALL LIMIT 1) FROM t SELECT trace, rank_count",
             )
         } else {
             right
