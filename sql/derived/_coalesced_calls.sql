@@ -64,7 +64,7 @@ WITH
         SELECT
             h.rank, h.pid, h.tid, h.ts_ns, h.event_id,
             k.kind IS NOT NULL AND l.event_id IS NULL AS is_call,
-            concat_ws(' ', a.group_size, a.pg_name, a.pg_ranks, a.rank_start, a.rank_stride) AS pg
+            row(a.group_size, a.pg_name, a.pg_ranks, a.rank_start, a.rank_stride) AS pg
         FROM host_events AS h
         INNER JOIN (SELECT DISTINCT rank, pid, tid FROM ranges) AS t
             ON t.rank = h.rank AND t.pid IS NOT DISTINCT FROM h.pid
@@ -143,7 +143,7 @@ WITH
             sum(CASE WHEN kind <> 'send' THEN out_elems END) AS out_elems,
             min(group_size) AS group_size,
             min(pg_name) AS pg_name,
-            min(pg_desc) AS pg_desc,
+            min(nullif(pg_desc, 'undefined')) AS pg_desc,
             min(pg_ranks) AS pg_ranks,
             min(rank_start) AS rank_start,
             min(rank_stride) AS rank_stride,
