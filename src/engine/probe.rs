@@ -41,10 +41,13 @@ fn described(connection: &Connection, file: &SqlFile, probe: &mut Probe) -> Resu
         probe.params.push(statement.parameter_name(i)?);
     }
     // Parameters take the type of their declaration, so that DESCRIBE can bind.
+    // One without a declaration is told later.
+    let undeclared = probe.params.clone();
     let typed = |sql: &str| {
-        file.header.params.iter().fold(sql.to_owned(), |sql, param| {
+        let sql = file.header.params.iter().fold(sql.to_owned(), |sql, param| {
             sql.replace(&format!("${}", param.name), &format!("CAST(NULL AS {})", param.ty))
-        })
+        });
+        undeclared.iter().fold(sql, |sql, name| sql.replace(&format!("${name}"), "NULL"))
     };
     let mut describe = connection.prepare(&format!("DESCRIBE {}", typed(file.query())))?;
     let mut rows = describe.query([])?;

@@ -56,7 +56,7 @@ fn a_timeline_accounts_for_each_moment_of_a_device() {
                 *times.entry(name).or_default() += dur;
             }
         }
-        let times: Vec<String> = times.iter().map(|(part, ns)| format!("{part},{ns}")).collect();
+        let times: Vec<String> = times.iter().map(|(part, ns)| format!("{part} {ns}")).collect();
         let sql = format!(
             "SELECT part, sum(end_ns - start_ns) FROM _account_spans WHERE is_idle = {is_idle}
              GROUP BY part ORDER BY part"
@@ -276,6 +276,28 @@ fn rows_of_a_query_need_times_and_names() {
         assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
         assert!(!file.exists(), "it was written");
     }
+}
+
+/// A value of each type of DuckDB, as JSON, as CSV and as an argument of a slice.
+#[test]
+fn values_of_every_type_are_written() {
+    let place = ingested();
+    let query = "SELECT 7 AS ts_ns, 'x' AS name, true AS flag, 1::TINYINT AS i8, 2::SMALLINT AS i16,
+        3::INTEGER AS i32, 255::UTINYINT AS u8, 65535::USMALLINT AS u16, 4294967295::UINTEGER AS u32,
+        18446744073709551615::UBIGINT AS u64, 1.5::FLOAT AS f32, 0.1::DOUBLE AS f64,
+        'inf'::DOUBLE AS inf, 170141183460469231731687303715884105727::HUGEINT AS huge,
+        12.50::DECIMAL(9, 2) AS dec, DATE '2026-11-28' AS day, INTERVAL 2 DAY AS gap,
+        TIMESTAMP '2026-11-28 01:02:03' AS at, [1, NULL, 2] AS list, [1, 2]::INTEGER[2] AS pair,
+        {'a': 1, 'b': [true]} AS box, MAP {'k': 1.5, 'l': 2} AS map, MAP {1: 'x'} AS numbered,
+        NULL AS nothing, 'a'::ENUM ('a', 'b') AS word, 'ab'::BLOB AS blob";
+    let json = place.run(&["sql", query, "--format", "json"]).done();
+    let found: Value = serde_json::from_str(&json).expect("JSON");
+    let csv = place.run(&["sql", query, "--format", "csv"]).done();
+    let row = csv.lines().nth(1).expect("a row");
+    place.run(&["sql", query, "--format", "chrome", "-o", "values.json"]).done();
+    let text = std::fs::read_to_string(place.input().join("values.json")).expect("it was written");
+    let slice = text.lines().find(|line| line.contains("\"x\"")).expect("a slice");
+    assert_snapshot!([&found[0].to_string(), row, slice].join("\n"));
 }
 
 #[test]

@@ -285,6 +285,26 @@ fn wrong_calls_are_errors_with_a_hint() {
 }
 
 #[test]
+fn columns_of_a_query_are_told_by_their_types() {
+    let place = Place::of(&example("gloo-ddp-2rank"));
+    let mut client = Client::new(&place, &[]);
+    let query = "SELECT 'x' AS a, true AS b, 1::INTEGER AS c, 2::BIGINT AS d, 0.5::DOUBLE AS e,
+        3::HUGEINT AS f, MAP {'k': 1} AS g, {'k': 1} AS h, [1] AS i";
+    let told = client.call("sql", json!({"query": query}));
+    let types: Vec<&str> = told["columns"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|column| column["type"].as_str().expect("a text"))
+        .collect();
+    assert_eq!(
+        types,
+        ["VARCHAR", "BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "HUGEINT", "MAP", "STRUCT", "LIST"]
+    );
+    assert_eq!(told["rows"], json!([["x", true, 1, 2, 0.5, 3, {"k": 1}, {"k": 1}, [1]]]));
+}
+
+#[test]
 fn a_comparison_is_told_by_its_changes() {
     let place = Place::of(&example("llama-tiny-fsdp2-tp2-4"));
     let other = example("llama-tiny-fsdp2-tp2-4-balanced").display().to_string();

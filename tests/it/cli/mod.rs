@@ -22,3 +22,5 @@ mod sql;
 mod terminal;
 mod together;
 mod usage;
+#[cfg(unix)]
+mod verify;

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::cli::shown::{ingested, shown};
-use crate::support::{Place, command, files, project, run};
+use crate::support::{Place, Run, command, files, folders, name, project, run};
 
 /// A metric of the user's own, whose one number is an SQL expression.
 fn own_metric(place: &Place, name: &str, expression: &str) {
@@ -66,83 +66,111 @@ fn check_finds_nothing_wrong_in_the_project() {
     assert_eq!((found.code, found.errors()), (0, vec![]), "{}", found.stderr);
 }
 
-/// A file of a user, changed in one place, and what is said of it.
+/// Files of a user, each changed in one place, and what is said of it.
 #[test]
 fn check_says_what_is_wrong_with_a_file() {
     let place = Place::new();
-    let path = "own/odd.v1.sql";
-    let changed = |from: &str, to: &str| {
-        own_metric(&place, "odd", "count(*)");
-        let file = place.input().join(path);
-        let text = std::fs::read_to_string(&file).expect("just written");
-        let text = text.replace(" number", " rank_count");
-        assert!(text.contains(from), "{from}");
-        std::fs::write(&file, text.replacen(from, to, 1)).expect("it can be written");
-        place.run(&["check", "--sql-dir", "own"])
-    };
-    let column = "BIGINT value count | A rank_count.";
-    let param = "-- @column   trace";
-    let cte = "WITH t AS (SELECT trace, CAST(count(*) AS BIGINT) AS rank_count FROM ranks GROUP BY trace)";
-    let select = "SELECT trace, CAST(count(*) AS BIGINT) AS rank_count\nFROM ranks\nGROUP BY trace\nORDER BY trace";
-    for (from, to, said) in [
+    let column = "BIGINT value count | A number.";
+    let select = "SELECT trace, CAST(count(*) AS BIGINT) AS rank_count\nFROM ranks\nGROUP BY trace\n\
+                  ORDER BY trace\n";
+    let made = "WITH t AS (SELECT trace, count(*) AS rank_count FROM ranks GROUP BY trace)";
+    let first = "WITH t AS (SELECT trace, count(*) AS rank_count FROM ranks GROUP BY trace \
+                 ORDER BY ALL LIMIT 1)";
+    let all = "SELECT trace, rank_count FROM t\n";
+    let cases = [
         ("ORDER BY", "ORDERED BY", "the file is not one SELECT: "),
         ("ORDER BY trace\n", "ORDER BY trace; SELECT 1\n", "holds more than one statement"),
         ("count(*)", "count(nothing)", "the query does not run on empty tables: "),
-        ("@metric   odd", "@metric   even", "the file should be called even.v1.sql"),
-        ("@requires ranks", "@requires traces", "the query reads `ranks`, which the header"),
+        ("@metric   ", "@metric   un", "the file should be called un"),
+        ("@requires ranks", "@requires traces", "the query reads `ranks`, which the header does"),
         ("@requires ranks", "@requires ranks steps", "the header lists `steps`, which the query"),
         ("@requires ranks", "@requires ranks _calls", "`_calls` is no table or view that this"),
-        (param, "-- @param    x BIGINT 1 | X.\n-- @column   trace", "parameter `x` is not used"),
+        (
+            "-- @column   trace",
+            "-- @param    x BIGINT 1 | X.\n-- @column   trace",
+            "parameter `x` is not used",
+        ),
         ("count(*)", "$x", "`$x` has no @param"),
         (
             column,
-            "BIGINT value count | A rank_count.\n-- @column   b BIGINT value count | B.",
+            "BIGINT value count | A number.\n-- @column   b_count BIGINT value count | B.",
             "header and query disagree: 3 columns in the header, 2 in the query",
         ),
         (
             column,
-            "DOUBLE value count | A rank_count.",
+            "DOUBLE value count | A number.",
             "disagree on column 2: header `rank_count DOUBLE`, query `rank_count BIGINT`",
         ),
-        (column, "BIGINT value parsecs | A rank_count.", "has the unknown unit `parsecs`"),
-        (
-            column,
-            "BIGINT value us | A rank_count.",
-            "has the unit `us`, which its name does not say",
-        ),
+        (column, "BIGINT value parsecs | A number.", "has the unknown unit `parsecs`"),
+        (column, "BIGINT value us | A number.", "has the unit `us`, which its name does not say"),
         ("@grain    trace", "@grain    trace rank", "the grain of a metric is one row per trace"),
-        (
-            select,
-            &format!("{cte} SELECT trace, rank_count FROM t"),
-            "the closing SELECT only repeats the columns of `t`",
-        ),
-    ] {
-        let run = changed(from, to);
-        assert_eq!((run.code, run.errors()), (1, vec!["check-failed"]), "{to}: {}", run.stderr);
-        assert!(run.stderr.contains(said), "{to}: {}", run.stderr);
+        (select, &format!("{made} {all}"), "the closing SELECT only repeats the columns of `t`"),
+        // These are right: what is cut off has an order of its own.
+        (select, select, ""),
+        (select, &format!("{made} {all} WHERE rank_count > 0"), ""),
+        (select, &format!("{first} {all}"), ""),
+    ];
+    for (at, (from, to, _)) in cases.iter().enumerate() {
+        let name = format!("odd_{at}");
+        own_metric(&place, &name, "count(*)");
+        let file = place.input().join(format!("own/{name}.v1.sql"));
+        let text = std::fs::read_to_string(&file).expect("just written");
+        let text = text.replace(" number", " rank_count").replace("A rank_count.", "A number.");
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&file, text.replacen(from, to, 1)).expect("it can be written");
     }
-    // What is cut off has an order of its own.
-    for right in [
-        format!("{cte} SELECT trace, rank_count FROM t WHERE rank_count > 0"),
-        cte.replace(')', ")"),
-    ] {
-        let query = if right.ends_with(')') {
-            right.replace(
-                "GROUP BY trace)",
-                "GROUP BY trace ORDER BY ALL LIMIT 1) FROM t SELECT trace, rank_count",
-            )
-        } else {
-            right
-        };
-        let run = changed(select, &query);
-        assert_eq!((run.code, run.errors()), (0, vec![]), "{query}: {}", run.stderr);
-    }
-    std::fs::remove_file(place.input().join(path)).expect("removed");
-    let view = "-- @view     _odd\n-- @summary  Odd.\n-- @requires ranks\nSELECT trace, $x AS x FROM ranks\n";
-    place.write("own/_odd.sql", view);
     let run = place.run(&["check", "--sql-dir", "own"]);
-    let said = "only metrics, diagnoses and comparisons take parameters";
-    assert!(run.code == 1 && run.stderr.contains(said), "{}", run.stderr);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let said_of = |file: &str| -> Vec<&str> {
+        let of = format!("--> own/{file}");
+        let faults = run.stderr.split("error[check-failed]: ");
+        faults.filter(|fault| fault.contains(&of)).collect()
+    };
+    for (at, (_, to, said)) in cases.iter().enumerate() {
+        let faults = said_of(&format!("odd_{at}.v1.sql"));
+        let is_said = faults.iter().any(|fault| fault.contains(said));
+        assert_eq!(is_said, !said.is_empty(), "{to}: {faults:?} in {}", run.stderr);
+    }
+}
+
+/// In the folder of the project `--write` makes what is generated, and wraps headers.
+#[test]
+fn check_writes_what_is_generated() {
+    let place = Place::new();
+    place.write("Cargo.toml", "name = \"ccl-sql\"\n");
+    for file in files(&project().join("sql")) {
+        let name = file.strip_prefix(project()).expect("it lies below").to_string_lossy();
+        place.write(&name, std::fs::read(&file).expect("it can be read"));
+    }
+    for kind in ["", "diagnoses/"] {
+        for folder in folders(&project().join("tests/golden").join(kind)) {
+            place.write(&format!("tests/golden/{kind}{}/case.csv", name(&folder)), "");
+        }
+    }
+    let check = |words: &[&str]| {
+        let mut command = command(&place.input());
+        Run::of(command.env("CCL_SQL_TREE", "sql").arg("check").args(words))
+    };
+    let header = place.input().join("sql/metrics/traffic/coll_call_num.v1.sql");
+    let text = std::fs::read_to_string(&header).expect("it can be read");
+    let long =
+        text.replacen("-- @source   ", &format!("-- @source   {}", "a word, ".repeat(15)), 1);
+    std::fs::write(&header, &long).expect("it can be written");
+    std::fs::remove_file(place.input().join("sql/metrics.lock")).expect("removed");
+    let run = check(&[]);
+    for said in ["header is longer than 100", "sql/metrics.lock is stale", "docs/views.md is stale"]
+    {
+        assert!(run.code == 1 && run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+    let run = check(&["--write"]);
+    assert_eq!((run.code, run.errors()), (0, vec![]), "{}", run.stderr);
+    let wrapped = std::fs::read_to_string(&header).expect("it can be read");
+    let is_long = |text: &str| text.lines().any(|l| l.starts_with("--") && l.len() > 100);
+    assert!(is_long(&long) && !is_long(&wrapped), "{wrapped}");
+    let run = check(&[]);
+    assert_eq!((run.code, run.errors()), (0, vec![]), "{}", run.stderr);
+    let lock = |root: &std::path::Path| std::fs::read_to_string(root.join("sql/metrics.lock"));
+    assert!(lock(&place.input()).expect("a lock").lines().count() > 300);
 }
 
 #[test]

@@ -68,6 +68,16 @@ pub struct Run {
 }
 
 impl Run {
+    /// That of a command that is ready.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program can be started");
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("results are UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("messages are UTF-8"),
+        }
+    }
+
     /// The codes of the errors in stderr.
     pub fn errors(&self) -> Vec<&str> {
         self.stderr
@@ -116,10 +126,5 @@ fn command_of(program: &Path, folder: &Path) -> Command {
 
 /// Runs the command in a folder.
 pub fn run(folder: &Path, args: &[&str]) -> Run {
-    let output = command(folder).args(args).output().expect("the program can be started");
-    Run {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).expect("results are UTF-8"),
-        stderr: String::from_utf8(output.stderr).expect("messages are UTF-8"),
-    }
+    Run::of(command(folder).args(args))
 }

@@ -1,0 +1,2 @@
+CREATE TABLE a (id INTEGER, value TEXT);
+CREATE VIEW StringIds AS SELECT id, value FROM a;
