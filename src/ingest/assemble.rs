@@ -495,3 +495,38 @@ fn cards(directory: &Path, card: &Card) -> Result<()> {
     out.end_row()?;
     out.finish().map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of these parts, as a file says it.
+    fn block(ranks: Part, joined: Vec<(&str, &str, Part)>) -> Block {
+        let joined = joined.into_iter().map(|(table, file, ranks)| Joined {
+            table: table.to_owned(),
+            file: file.to_owned(),
+            ranks,
+        });
+        Block { ranks, joined: joined.collect(), same_ranks: false }
+    }
+
+    #[test]
+    fn a_block_of_a_damaged_file_is_told() {
+        let ranks = || vec![(Some(0), vec![0, 2]), (None, vec![1])];
+        let joined =
+            |table, file, ranks| block(vec![(Some(0), vec![0])], vec![(table, file, ranks)]);
+        assert!(block(ranks(), vec![]).is_of(3));
+        assert!(joined("launches", "part-0000.parquet", ranks()).is_of(3));
+        for wrong in [
+            block(ranks(), vec![]).is_of(2),
+            block(vec![], vec![]).is_of(3),
+            block(vec![(Some(0), vec![])], vec![]).is_of(3),
+            joined("nothing", "part-0000.parquet", ranks()).is_of(3),
+            joined("launches", "../part-0000.parquet", ranks()).is_of(3),
+            joined("launches", "part-0000.parquet", vec![]).is_of(3),
+            joined("launches", "part-0000.parquet", vec![(None, vec![3])]).is_of(3),
+        ] {
+            assert!(!wrong);
+        }
+    }
+}

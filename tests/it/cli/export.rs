@@ -64,6 +64,8 @@ fn a_timeline_accounts_for_each_moment_of_a_device() {
         assert!(times.len() > 1);
         assert_eq!(times, place.lines(&sql), "{track}");
     }
+    let host = exported(&place, &["--only", "host"]);
+    assert!(host.tracks.values().all(|name| !name.starts_with("busy")), "{:?}", host.tracks);
 }
 
 #[test]

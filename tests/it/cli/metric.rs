@@ -6,6 +6,32 @@ use serde_json::Value;
 use crate::cli::shown::{ingested, job, shown};
 use crate::support::Csv;
 
+/// Bare values have no names: these are told beside them, as short as the values allow.
+#[test]
+fn names_of_bare_values_are_told() {
+    let place = ingested();
+    let told = |words: &[&str]| {
+        let run = place.run(&[&["metric"], words, &["--format", "value"]].concat());
+        let names = run.stderr.lines().find_map(|line| {
+            line.strip_suffix(
+                " (--label writes the names \
+            beside the values)",
+            )
+            .map(str::to_owned)
+        });
+        names.unwrap_or_else(|| panic!("{}", run.stderr))
+    };
+    let two = ["coll_call_num", "wall_time_s"];
+    assert_eq!(told(&two), "note: coll_call_num (calls), wall_time_s (s)");
+    place.run(&["ingest", "job", "--name", "twin", "-q"]).done();
+    assert_eq!(told(&two[..1]), "note: coll_call_num (calls) of job, twin");
+    assert_eq!(
+        told(&two),
+        "note: coll_call_num of job (calls), wall_time_s of job (s), \
+         coll_call_num of twin (calls), wall_time_s of twin (s)"
+    );
+}
+
 #[test]
 fn one_metric_in_each_format() {
     let place = ingested();

@@ -81,6 +81,19 @@ fn a_transaction_takes_back_no_table_of_the_program() {
     assert_eq!(lines[12..], ["table,kind,columns,row", "mine,view,1,"], "{}", run.stdout);
 }
 
+/// The catalogue counts the columns that a query of all of a table gives.
+#[test]
+fn the_catalogue_counts_columns() {
+    let place = ingested();
+    for name in ["steps", "collectives", "gpu_timeline"] {
+        let listed = shell(&place, &[], &format!(".mode csv\n.tables {name}\n")).done();
+        let columns =
+            listed.lines().nth(1).and_then(|line| line.split(',').nth(2).map(str::to_owned));
+        let sql = format!("SELECT count(*) FROM (DESCRIBE {name})");
+        assert_eq!(columns.as_ref(), place.lines(&sql).first(), "{name}: {listed}");
+    }
+}
+
 #[test]
 fn results_take_the_form_that_is_set() {
     let place = ingested();

@@ -54,6 +54,15 @@ fn below(folder: &Path) -> Vec<String> {
         .collect()
 }
 
+/// The beginning of the same in Markdown: facts and tables have their heads.
+#[test]
+fn the_markdown_of_the_example() {
+    report(&["--trace", EXAMPLE, "-o", "example.md", "--force"]).done();
+    let text = std::fs::read_to_string(data().join("example.md")).expect("it was written");
+    let begin: Vec<&str> = text.lines().take(70).collect();
+    assert_snapshot!(begin.join("\n"));
+}
+
 #[test]
 fn the_text_of_the_example() {
     let text = report(&["--trace", EXAMPLE]).done();
