@@ -186,6 +186,47 @@ mod tests {
         }
     }
 
+    /// Fails as it is told after some bytes.
+    struct Broken(u8, fn() -> io::Error);
+
+    impl Read for Broken {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0 -= 1;
+            if self.0 == 0 {
+                return Err((self.1)());
+            }
+            buffer[0] = self.0;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn bytes_can_be_put_back() {
+        let mut window = Window::new(Box::new(Slow(b"abcdef".to_vec(), 0, 2)));
+        while window.fill() {}
+        window.consume(4);
+        window.put_back(b"cd");
+        assert_eq!((window.bytes(), window.offset), (&b"cdef"[..], 2));
+        assert!(!window.fill() && matches!(window.end(), Some(End::Regular)));
+    }
+
+    #[test]
+    fn the_end_says_why_there_is_no_more() {
+        let ended = |why: fn() -> io::Error| {
+            let mut window = Window::new(Box::new(Broken(3, why)));
+            while window.fill() {}
+            assert_eq!(window.bytes(), [2, 1]);
+            window
+        };
+        let cut = ended(|| io::ErrorKind::UnexpectedEof.into());
+        assert!(matches!(cut.end(), Some(End::Truncated)));
+        // EIO: what the system says is not of the file's bytes.
+        let unreadable = ended(|| io::Error::from_raw_os_error(5));
+        assert!(matches!(unreadable.end(), Some(End::Unreadable(_))));
+        let broken = ended(|| io::Error::other("a block without an end"));
+        assert!(matches!(broken.end(), Some(End::Broken(why)) if why == "a block without an end"));
+    }
+
     #[test]
     fn window_slides_over_more_than_its_size() {
         let data: Vec<u8> = (0..5 * CHUNK).map(|i| (i % 251) as u8 + 1).collect();

@@ -149,6 +149,34 @@ mod tests {
     }
 
     #[test]
+    fn of_several_cards_the_name_decides() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join("run").join(name);
+        std::fs::create_dir(folder.path().join("run")).expect("made");
+        let names = ["zz.yaml", "a.yaml", "workload_card_2.yml", "run.yaml", "workload_card.yaml"];
+        for name in names {
+            std::fs::write(path(name), "workload: {}\n").expect("written");
+        }
+        std::fs::write(path("other.yaml"), "model: {}\n").expect("written");
+        std::fs::write(path("broken.yaml"), "workload: {\n").expect("written");
+        let chosen = |names: &[&str]| {
+            let files: Vec<PathBuf> = names.iter().map(|name| path(name)).collect();
+            let mut log = Log::default();
+            let card = choose(&folder.path().join("run"), &files, &mut log);
+            let name = card.map(|c| c.path.file_name().expect("a name").to_owned());
+            let codes: Vec<String> = log.findings.iter().map(|f| f.code.to_string()).collect();
+            (name.unwrap_or_default().into_string().expect("text"), codes.join(" "))
+        };
+        let of = |name: &str, codes: &str| (name.to_owned(), codes.to_owned());
+        assert_eq!(chosen(&names), of("workload_card.yaml", ""));
+        assert_eq!(chosen(&names[..4]), of("run.yaml", ""));
+        assert_eq!(chosen(&names[..3]), of("workload_card_2.yml", ""));
+        assert_eq!(chosen(&names[..2]), of("zz.yaml", "several-cards"));
+        assert_eq!(chosen(&["other.yaml", "a.yaml"]), of("a.yaml", ""));
+        assert_eq!(chosen(&["broken.yaml"]), of("", "card-invalid"));
+    }
+
+    #[test]
     fn odd_types_become_null() {
         let c = card(
             "workload:\n  data: {batch_size: '16', seq_len: TBD}\n  model: {moe: true, \

@@ -127,3 +127,88 @@ pub fn convert(folder: &Path, to: &Path, shown: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::*;
+    use arrow::record_batch::RecordBatch;
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    /// Two rows: a value of each type, and NULL.
+    #[test]
+    fn values_of_every_type_are_those_of_the_database() {
+        let columns: [(&str, ArrayRef, Value); 15] = [
+            ("i8", Arc::new(Int8Array::from(vec![Some(-1), None])), Value::Integer(-1)),
+            ("i16", Arc::new(Int16Array::from(vec![Some(-2), None])), Value::Integer(-2)),
+            ("i32", Arc::new(Int32Array::from(vec![Some(-3), None])), Value::Integer(-3)),
+            (
+                "i64",
+                Arc::new(Int64Array::from(vec![Some(i64::MIN), None])),
+                Value::Integer(i64::MIN),
+            ),
+            ("u8", Arc::new(UInt8Array::from(vec![Some(255), None])), Value::Integer(255)),
+            ("u16", Arc::new(UInt16Array::from(vec![Some(65_535), None])), Value::Integer(65_535)),
+            ("u32", Arc::new(UInt32Array::from(vec![Some(7), None])), Value::Integer(7)),
+            // Past 2^63 it turns negative.
+            ("u64", Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])), Value::Integer(-1)),
+            ("flag", Arc::new(BooleanArray::from(vec![Some(true), None])), Value::Integer(1)),
+            ("f32", Arc::new(Float32Array::from(vec![Some(0.5), None])), Value::Real(0.5)),
+            ("f64", Arc::new(Float64Array::from(vec![Some(0.1), None])), Value::Real(0.1)),
+            (
+                "text",
+                Arc::new(StringArray::from(vec![Some("a'b"), None])),
+                Value::Text("a'b".into()),
+            ),
+            (
+                "long",
+                Arc::new(LargeStringArray::from(vec![Some("c"), None])),
+                Value::Text("c".into()),
+            ),
+            (
+                "blob",
+                Arc::new(BinaryArray::from_opt_vec(vec![Some(b"\0x"), None])),
+                Value::Blob(b"\0x".to_vec()),
+            ),
+            (
+                "long_blob",
+                Arc::new(LargeBinaryArray::from_opt_vec(vec![Some(b"y"), None])),
+                Value::Blob(b"y".to_vec()),
+            ),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let exported = folder.path().join("parquetdir");
+        std::fs::create_dir(&exported).expect("made");
+        let nothing: ArrayRef = Arc::new(Date32Array::from(vec![Some(1), None]));
+        let all = columns.iter().map(|(name, array, _)| (*name, Arc::clone(array)));
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            all.map(|(name, array)| (name, array, true)).chain([("date", nothing, true)]),
+        );
+        let batch = batch.expect("a batch");
+        for name in ["TABLE_1.parquet", "ENUM_X.parquet", "odd name.parquet", "notes.txt"] {
+            let file = File::create(exported.join(name)).expect("made");
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a writer");
+            writer.write(&batch).expect("written");
+            writer.close().expect("closed");
+        }
+        let to = folder.path().join("made.sqlite");
+        convert(&exported, &to, "report").expect("converted");
+        let database = Connection::open(&to).expect("a database");
+        let sql = "SELECT group_concat(name) FROM sqlite_master";
+        let tables: String = database.query_row(sql, [], |row| row.get(0)).expect("a row");
+        assert_eq!(tables, "TABLE_1");
+        let mut rows = database.prepare("SELECT * FROM TABLE_1 ORDER BY rowid").expect("a query");
+        assert_eq!(rows.column_count(), columns.len(), "what SQLite has no type for is left out");
+        let mut rows = rows.query([]).expect("rows");
+        for is_null in [false, true] {
+            let row = rows.next().expect("read").expect("a row");
+            for (at, (name, _, value)) in columns.iter().enumerate() {
+                let found: Value = row.get(at).expect("a value");
+                assert_eq!(found, if is_null { Value::Null } else { value.clone() }, "{name}");
+            }
+        }
+    }
+}
