@@ -332,6 +332,7 @@ def options_of(what):
     """What is asked for: which mutants, of which traces."""
     parser = argparse.ArgumentParser(description=what.split("\n")[0])
     parser.add_argument("--only", default="", help="files whose path holds this word")
+    parser.add_argument("--again", type=Path, help="what an earlier run printed")
     parser.add_argument("--sample", type=float, default=1.0, help="share of the mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--say", default="same", choices=OUTCOMES, help="which are printed")
@@ -346,21 +347,22 @@ def options_of(what):
     return parser.parse_args()
 
 
-def known_ones():
-    """The mutants that are the same query in other words."""
-    lines = [line for line in KNOWN.read_text().splitlines() if line.strip()]
+def ids_in(file):
+    """The mutants whose numbers begin the lines of a file."""
+    lines = [line for line in file.read_text().splitlines() if line.strip()]
     return {line.split()[0] for line in lines if not line.startswith("#")}
 
 
 def screen(tree, files, subject, options):
     """Judges the mutants of files, and tells the outcomes by folder."""
-    counts, chosen, known = defaultdict(Counter), random.Random(options.seed), known_ones()
+    counts, chosen, known = defaultdict(Counter), random.Random(options.seed), ids_in(KNOWN)
+    wanted = ids_in(options.again) if options.again else None
     for file in files:
         place, asks = file.relative_to(ROOT), None
         if options.only not in str(place):
             continue
         for m in tree.mutants(file):
-            if chosen.random() >= options.sample:
+            if chosen.random() >= options.sample or wanted is not None and m.id not in wanted:
                 continue
             asks = asks or subject(file)
             outcome = asks.judge(m.text)

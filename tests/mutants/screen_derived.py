@@ -42,8 +42,8 @@ class Step:
 
     def __init__(self, file, name, tags, columns):
         self.file, self.name = file, name
-        self.inputs = {w for tag in ("requires", "reads") for line in tags[tag] for w in line.split()}
         self.requires = {w for line in tags["requires"] for w in line.split()}
+        self.inputs = self.requires | {w for line in tags["reads"] for w in line.split()}
         self.checks = [check.split(" | ")[0] for check in tags["check"]]
         self.is_kept = not name.startswith("_") or name in KEPT_AS
         #: Columns and types: of a table of the trace those of its schema, else as the file says.
