@@ -164,7 +164,8 @@ WITH
             AND p.plain LIKE '%::%' || replace(n.collective, '_', '') || '%'
     )
 
--- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10, [] says nothing.
+-- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10; [] says nothing, nor does a
+-- shape of which a dimension is no number.
 SELECT
     source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns,
     collective, collective_raw, coll_source, meta_event_id, traced_event_id,
@@ -172,19 +173,25 @@ SELECT
     CASE WHEN coll_source = 'annotation' AND device IS NULL THEN concrete_rank END AS concrete_rank,
     is_launched, dtype,
     CASE
-        WHEN list_count(TRY_CAST(in_dims AS BIGINT[])) > 0
-            THEN TRY_CAST(list_product(TRY_CAST(in_dims AS BIGINT[])) AS BIGINT)
-        WHEN list_count(TRY_CAST(in_dims AS BIGINT[][])) > 0
-            THEN TRY_CAST(list_sum(list_transform(
-                TRY_CAST(in_dims AS BIGINT[][]), lambda x: list_product(x)
-            )) AS BIGINT)
+        WHEN list_count(in_shape) = len(in_shape)
+            THEN TRY_CAST(list_product(in_shape) AS BIGINT)
+        WHEN list_count(in_shapes) = len(in_shapes)
+            AND list_count(flatten(in_shapes)) = len(flatten(in_shapes))
+            THEN TRY_CAST(list_sum(list_transform(in_shapes, lambda x: list_product(x))) AS BIGINT)
     END AS in_elems,
     CASE
-        WHEN list_count(TRY_CAST(out_dims AS BIGINT[])) > 0
-            THEN TRY_CAST(list_product(TRY_CAST(out_dims AS BIGINT[])) AS BIGINT)
-        WHEN list_count(TRY_CAST(out_dims AS BIGINT[][])) > 0
-            THEN TRY_CAST(list_sum(list_transform(
-                TRY_CAST(out_dims AS BIGINT[][]), lambda x: list_product(x)
-            )) AS BIGINT)
+        WHEN list_count(out_shape) = len(out_shape)
+            THEN TRY_CAST(list_product(out_shape) AS BIGINT)
+        WHEN list_count(out_shapes) = len(out_shapes)
+            AND list_count(flatten(out_shapes)) = len(flatten(out_shapes))
+            THEN TRY_CAST(list_sum(list_transform(out_shapes, lambda x: list_product(x))) AS BIGINT)
     END AS out_elems
-FROM shaped
+FROM (
+    SELECT
+        *,
+        TRY_CAST(in_dims AS BIGINT[]) AS in_shape,
+        TRY_CAST(in_dims AS BIGINT[][]) AS in_shapes,
+        TRY_CAST(out_dims AS BIGINT[]) AS out_shape,
+        TRY_CAST(out_dims AS BIGINT[][]) AS out_shapes
+    FROM shaped
+)
