@@ -164,8 +164,8 @@ WITH
             AND p.plain LIKE '%::%' || replace(n.collective, '_', '') || '%'
     )
 
--- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10; [] says nothing, nor does a
--- shape of which a dimension is no number.
+-- Products of shapes: [2, 3] is 6, a list of tensors [[2, 3], [4]] is 10. [] says nothing, nor does
+-- a shape of which a dimension is no number.
 SELECT
     source, rank, event_id, device, stream, ts_ns, dur_ns, step_ts_ns, operation, stall_ns,
     collective, collective_raw, coll_source, meta_event_id, traced_event_id,
