@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::args::{Color, ErrorForm, Format, Global};
 use crate::cli::progress;
-use crate::cli::terminal::{clean, columns, wrapped};
+use crate::cli::terminal::{clean, columns, printable, wrapped};
 use crate::error::{Error, Result};
 use crate::report;
 use crate::report::grid::table::Layout;
@@ -144,11 +144,15 @@ impl Printer {
 }
 
 /// Writes bytes to stdout, where no options could be read; false when nobody reads there any more.
+/// A terminal gets text without what steers it.
 ///
 /// # Errors
 /// `io`.
 pub fn stdout(bytes: &[u8]) -> Result<bool> {
     let mut out = std::io::stdout().lock();
+    // Values come from traces of strangers, and CSV and `value` leave them as they are.
+    let text = out.is_terminal().then(|| printable(&String::from_utf8_lossy(bytes)));
+    let bytes = text.as_deref().map_or(bytes, str::as_bytes);
     match out.write_all(bytes).and_then(|()| out.flush()) {
         // The reader has what it wants (head, less): a quiet success.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),

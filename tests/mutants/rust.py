@@ -16,6 +16,7 @@ It needs tree-sitter and tree-sitter-rust, and makes its own copy of the tree an
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -45,7 +46,7 @@ NOT_ASKED = re.compile(r"^(cli::faults|readers::fuzz)\b")
 #: Tests with cases, which run in parts: the variable `CCL_SQL_CASE` names some.
 GOLDEN, PART = "sql::golden::every_case_gives_its_known_answer", 1
 #: Seconds after which a test without any mutant is left out.
-LONGEST = 60
+LONGEST = 300
 #: Unit tests up to this many seconds run together.
 QUICK = 0.3
 
@@ -113,8 +114,8 @@ class Build:
         for number, mutant in enumerate(self.all, 1):
             mutant.number = number
         self.dropped = {m.id for m in self.all} & set(dropped)
-        self.said = [hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in
-                     sorted(kept) if name.startswith(("src/", "tests/it/"))] + [only.pattern]
+        self.said = [self.hash_of(name) for name in sorted(kept) if name.startswith("src/")]
+        self.said.append(only.pattern)
 
     @staticmethod
     def is_changed(name):
@@ -123,8 +124,14 @@ class Build:
         return (name.startswith("src/") and last.endswith(".rs") and "/extension/" not in name
                 and last not in ("lib.rs", "main.rs", "build.rs", "tests.rs"))
 
+    @staticmethod
+    def hash_of(name):
+        """Stands for the code of a file, without its unit tests."""
+        code = (ROOT / name).read_bytes().partition(b"#[cfg(test)]\nmod tests {")[0]
+        return hashlib.sha256(code).hexdigest()
+
     def recorded(self):
-        """Stands for the code, its tests and its mutants: what was recorded of others is void."""
+        """Stands for the code and its mutants: what was recorded of others is void."""
         said = self.said + [f"{m.number} {m.id}" for m in self.all if m.id not in self.dropped]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
@@ -210,6 +217,13 @@ class Build:
         return of["lib"], of.get("test"), of.get("bin")
 
 
+@functools.cache
+def said_of(name):
+    """Stands for a file with tests; None where there is none."""
+    path = ROOT / name
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else None
+
+
 def limited():
     """What a mutant may take before it is stopped: 8 GB of memory, files of 1 GB."""
     os.setsid()
@@ -275,21 +289,34 @@ class Tests:
         shutil.rmtree(scratch, ignore_errors=True)
         return passes, time.monotonic() - begin
 
+    def said_by(self, test):
+        """Stands for the file of a test: what was recorded of another text of it is void."""
+        root = "src" if test[0] == "unit" else "tests/it"
+        parts = test[1].split("::")
+        parts = parts[:parts.index("tests")] if test[0] == "unit" else parts[:-1]
+        for n in range(len(parts), 0, -1):
+            for end in ("/tests.rs", ".rs", "/mod.rs"):
+                if said := said_of("/".join([root, *parts[:n]]) + end):
+                    return said
+        return ""
+
     def record(self, jobs):
         """Runs every test once; what an earlier run said of the same code is as good."""
         file, key = self.work / "reached.jsonl", self.build.recorded()
         lines = file.read_text().splitlines() if file.exists() else []
         if lines[:1] != [key]:
             file.write_text(key + "\n")
-        known = {tuple(test): (seconds, reach) for test, seconds, reach in
-                 map(json.loads, lines[1:] if lines[:1] == [key] else [])}
+        known = {}
+        for test, seconds, reach, said in map(json.loads, lines[1:] * (lines[:1] == [key])):
+            if said == self.said_by(test):
+                known[tuple(test)] = seconds, reach
 
         def one(test):
             with tempfile.NamedTemporaryFile("r", dir=self.work) as place:
                 passes, seconds = self.run([test], LONGEST, CCL_SQL_REACHED=place.name)
                 reach = [int(line) for line in place.read().split()] if passes else None
             with open(file, "a") as out:
-                out.write(json.dumps([test, seconds, reach]) + "\n")
+                out.write(json.dumps([test, seconds, reach, self.said_by(test)]) + "\n")
             if not passes:
                 print(f"left out: {' '.join(test)} ({seconds:.0f} s)", file=sys.stderr, flush=True)
             return test, (seconds, reach)

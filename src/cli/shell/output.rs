@@ -251,7 +251,7 @@ impl Sink<'_> {
         if !std::io::stdout().is_terminal() {
             return self.stdout(bytes);
         }
-        // Values come from traces of strangers, and CSV and `value` leave them as they are.
+        // A pager gets what a terminal does: values come from traces of strangers.
         let text = printable(&String::from_utf8_lossy(bytes));
         let screen = lines(std::io::stdout()).unwrap_or(24);
         let is_long = text.lines().nth(screen.saturating_sub(1)).is_some();

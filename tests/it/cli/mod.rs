@@ -15,6 +15,8 @@ mod one_gpu;
 mod own_sql;
 mod plan;
 mod schema;
+#[cfg(unix)]
+mod screen;
 mod selection;
 mod shell;
 mod shown;

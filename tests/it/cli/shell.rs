@@ -1,11 +1,9 @@
 //! `ccl-sql shell`: piped in, and typed on a terminal.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use crate::cli::shown::ingested;
 use crate::support::runs::step_of_rank;
-use crate::support::{Place, Run, command, program};
+use crate::support::terminal::{Ended, Terminal};
+use crate::support::{Place, Run, command};
 
 fn shell(place: &Place, args: &[&str], input: &str) -> Run {
     let mut command = command(&place.input());
@@ -249,30 +247,12 @@ fn columns_are_explained_and_drawn() {
     assert_eq!(help.lines().count(), 1, "{help}");
 }
 
-/// What a terminal shows of a session, which `script` of util-linux makes; None where it is not.
-fn on_terminal(place: &Place, pager: &str, typed: &str) -> Option<String> {
-    let line = format!("stty rows 12 cols 72; {} --data ../data shell", program().display());
-    let mut child = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .current_dir(place.input())
-        .env("TERM", "xterm")
-        .env("PAGER", pager)
-        .env("XDG_STATE_HOME", place.input())
-        .env_remove("NO_COLOR")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let mut input = child.stdin.take().expect("it is piped");
-    input.write_all(typed.as_bytes()).expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
-    drop(input);
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn skipped() {
-    let said = "skipped: `script` of util-linux is not here, so nothing was typed";
-    drop(writeln!(std::io::stderr(), "{said}"));
+/// What a terminal shows of a session; None where there is none.
+fn on_terminal(place: &Place, args: &str, pager: &str, typed: &str) -> Option<Ended> {
+    let words = format!("shell {args}");
+    let mut terminal = Terminal::start(place, (12, 72), &words, &[("PAGER", pager)])?;
+    terminal.type_in(typed);
+    Some(terminal.end())
 }
 
 #[test]
@@ -280,21 +260,36 @@ fn what_is_longer_than_the_terminal_goes_to_the_pager() {
     let place = ingested();
     let typed = ".mode csv\nSELECT 'long' || n AS a FROM range(30) t(n);\nSELECT 'short' AS b;\n\
                  .pager off\nSELECT 'whole' || n AS c FROM range(30) t(n);\n.quit\n";
-    let Some(text) = on_terminal(&place, "sed s/^/>/", typed) else { return skipped() };
+    let Some(ended) = on_terminal(&place, "", "sed s/^/>/", typed) else { return };
+    let text = ended.written;
     assert!(text.contains("\n>a\r\n>long0\r\n") && text.contains("\n>long29\r\n"), "{text}");
     assert!(text.contains("\nb\r\nshort\r\n"), "{text}");
     assert!(text.contains("\nc\r\nwhole0\r\n") && !text.contains(">whole"), "{text}");
     // A pager that is not there is none.
     let typed = ".mode csv\nSELECT 'long' || n AS a FROM range(30) t(n);\n.quit\n";
-    let text = on_terminal(&place, "no-such-pager", typed).unwrap_or_default();
+    let text = on_terminal(&place, "", "no-such-pager", typed).map(|e| e.written);
+    let text = text.unwrap_or_default();
     assert!(text.contains("\na\r\nlong0\r\n") && text.contains("\nlong29\r\n"), "{text}");
+    // One of a sandbox runs no commands.
+    for (args, secured) in [("", false), ("--sandbox", true)] {
+        let text = on_terminal(&place, args, "env", typed).map(|e| e.written).unwrap_or_default();
+        assert!(!text.contains("long29"), "{text}");
+        assert_eq!(text.contains("\nLESSSECURE=1\r\n"), secured, "{text}");
+    }
+    // Of exactly as many lines as the screen has, none is lost.
+    let typed = ".mode csv\nSELECT 'fits' || n AS a FROM range(10) t(n);\n\
+                 SELECT 'not' || n AS a FROM range(11) t(n);\n.quit\n";
+    let text = on_terminal(&place, "", "sed s/^/>/", typed).map(|e| e.written);
+    let text = text.unwrap_or_default();
+    assert!(text.contains("\nfits9\r\n") && text.contains("\n>not10\r\n"), "{text}");
 }
 
 #[test]
 fn a_terminal_gets_a_box_and_no_escape_of_a_trace() {
     let place = ingested();
     let typed = "SELECT 1234567 AS dur_ns,\n'\u{202e}' || chr(27) || '[31mred' AS name;\n.quit\n";
-    let Some(text) = on_terminal(&place, "cat", typed) else { return skipped() };
+    let Some(ended) = on_terminal(&place, "", "cat", typed) else { return };
+    let text = ended.written;
     assert!(text.contains("│ 1.235 ms │ \\u{202e}\\u{1b}[31mred │"), "{text}");
     assert!(text.contains("1 row, 2 columns"), "{text}");
     // What is typed has colours.

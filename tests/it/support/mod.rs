@@ -17,6 +17,7 @@ pub mod real;
 pub mod runs;
 #[cfg(feature = "object-stores")]
 pub mod s3;
+pub mod terminal;
 pub mod wild;
 pub mod xspace;
 
