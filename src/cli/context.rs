@@ -206,3 +206,26 @@ fn cache_size(global: &Global) -> Result<u64> {
             .hint("write a number and MB, GB or TB, as in 20GB")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::args::Cli;
+
+    #[test]
+    fn a_size_is_a_number_and_a_unit() {
+        let size = |text: &str| {
+            let words = ["ccl-sql", "list", "traces", "--cache-size", text];
+            cache_size(&Cli::try_parse_from(words).expect("a line").global)
+        };
+        let known = [("3KB", 3_000), ("20 mb", 20_000_000), ("7", 7_000_000_000)];
+        for (text, bytes) in known.into_iter().chain([("2TB", 2_000_000_000_000), ("0GB", 0)]) {
+            assert_eq!(size(text).expect(text), bytes);
+        }
+        for text in ["GB", "3PB", "1.5GB", "99999999999TB", ""] {
+            assert_eq!(size(text).expect_err(text).code, "usage");
+        }
+    }
+}

@@ -113,5 +113,9 @@ mod tests {
     fn sizes_are_read_as_duckdb_writes_them() {
         let sizes = ["152.5 MiB", "1.0 GiB", "18.8 GiB", "512 bytes", "many MiB"];
         assert_eq!(sizes.map(megabytes), [Some(160), Some(1074), Some(20186), None, None]);
+        // 1.2 TiB are 1,319,413.95 MB, 976.5 KiB are 0.99994, and 488.2 KiB are 0.4999.
+        let sizes = ["1.2 TiB", "976.5 KiB", "488.2 KiB", "3 MiB", "3.x MiB", "3"];
+        let expected = [Some(1_319_414), Some(1), Some(0), Some(3), None, None];
+        assert_eq!(sizes.map(megabytes), expected);
     }
 }

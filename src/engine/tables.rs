@@ -105,3 +105,33 @@ fn behind_inputs(
         query: view.query().to_owned(),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_stands_behind_what_it_reads() {
+        let registry = Registry::load(None).expect("the embedded files are right");
+        let all = definitions(&registry, &[]);
+        let at = |name: &str| all.iter().position(|d| d.name == name);
+        assert_eq!(all.len(), TABLES.len() + registry.views().count());
+        for (place, definition) in all.iter().enumerate() {
+            assert_eq!(
+                (definition.is_table, at(&definition.name)),
+                (place < TABLES.len(), Some(place))
+            );
+            assert!(!definition.doc.is_empty());
+        }
+        for view in registry.views() {
+            let own = at(&view.header.name);
+            let before = |input: &str| at(input).is_some_and(|input| Some(input) < own);
+            assert!(view.header.inputs().all(before), "{}", view.path);
+            assert_eq!(all[own.expect("it is there")].query, view.query());
+        }
+        // Without a trace a table has its columns and no rows.
+        let ranks = &all[at("ranks").expect("a table")];
+        let begins = "SELECT NULL::VARCHAR AS trace, NULL::BIGINT AS rank, ";
+        assert!(ranks.query.starts_with(begins) && ranks.query.ends_with(" WHERE false"));
+    }
+}

@@ -76,16 +76,27 @@ mod tests {
         let connection = Connection::open_in_memory().expect("DuckDB starts");
         for ty in [
             "BOOLEAN",
+            "TINYINT",
             "SMALLINT",
+            "INTEGER",
+            "UTINYINT",
+            "USMALLINT",
+            "UINTEGER",
             "UBIGINT",
+            "FLOAT",
             "HUGEINT",
             "DOUBLE",
             "DECIMAL(10, 2)",
             "VARCHAR",
             "BLOB",
             "DATE",
+            "TIME",
             "TIMESTAMP",
+            "TIMESTAMP_NS",
+            "TIMESTAMPTZ",
+            "INTERVAL",
             "BIGINT[]",
+            "FLOAT[3]",
             "STRUCT(\"a b\" BIGINT, \"c\" VARCHAR[])[]",
             "MAP(VARCHAR, STRUCT(\"n\" DOUBLE))",
         ] {
@@ -96,6 +107,23 @@ mod tests {
             let same = format!("SELECT typeof(NULL::{ty}) = typeof(NULL::{read})");
             let is_same: bool = connection.query_row(&same, [], |r| r.get(0)).expect("a row");
             assert!(is_same, "{ty} came back as {read}");
+        }
+    }
+    #[test]
+    fn heads_of_columns_have_a_word_for_a_type() {
+        let text = |name| Field::new(name, DataType::Utf8, true);
+        let pair = DataType::Struct(vec![text("key"), text("value")].into());
+        let list = |ty| DataType::List(Field::new("item", ty, true).into());
+        for (ty, word) in [
+            (DataType::Float64, "double"),
+            (DataType::Decimal128(10, 2), "decimal(10,2)"),
+            (list(DataType::Int64), "bigint[]"),
+            (list(list(pair.clone())), "struct[][]"),
+            (DataType::FixedSizeList(text("item").into(), 2), "varchar[]"),
+            (pair.clone(), "struct"),
+            (DataType::Map(Field::new("entries", pair, false).into(), false), "map"),
+        ] {
+            assert_eq!(short_type(&ty), word);
         }
     }
 }

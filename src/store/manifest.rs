@@ -410,3 +410,37 @@ pub struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_range: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_overlaps_the_ranks_from_its_first_to_its_last() {
+        let away = |span| Away { name: "launches/ranks-4-7.parquet".to_owned(), span };
+        assert_eq!(away(None).table(), "launches");
+        let of = away(Some((4, 7)));
+        for ranks in [(0, 4), (7, 9), (5, 6), (0, 9), (4, 7)] {
+            assert!(of.overlaps(ranks) && away(None).overlaps(ranks), "{ranks:?}");
+        }
+        for ranks in [(0, 3), (8, 9)] {
+            assert!(!of.overlaps(ranks) && away(None).overlaps(ranks), "{ranks:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_comes_back_whatever_its_bytes_are() {
+        let bytes = PathBuf::from(OsString::from_vec(b"/a/\xff\x01z".to_vec()));
+        for (path, text) in [(bytes, "\"bytes:2f612fff017a\""), ("/a/b".into(), "\"/a/b\"")] {
+            let stored = serde_json::to_string(&Stored(path.clone())).expect("it is written");
+            assert_eq!(stored, text);
+            assert_eq!(serde_json::from_str::<Stored>(&stored).expect("it is read"), Stored(path));
+        }
+        for odd in ["\"bytes:2f6\"", "\"bytes:zz\"", "\"bytes:2é\""] {
+            assert!(serde_json::from_str::<Stored>(odd).is_err(), "{odd}");
+        }
+    }
+}

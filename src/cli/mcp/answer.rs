@@ -370,6 +370,39 @@ mod tests {
     }
 
     #[test]
+    fn what_was_cut_is_said_of_few_places() {
+        let page = |answer, most| Pages::default().first(answer, most);
+        // As many places as are named, and two more.
+        let fields = |n: usize| (0..n).map(|i| (format!("f{i:02}"), json!("y".repeat(3000))));
+        let many = page(Answer::one(fields(PLACES + 2).collect()), 17_000);
+        let cut = many["cut"].as_array().expect("places");
+        assert_eq!(cut.len(), PLACES + 1);
+        assert_eq!(
+            (&cut[0], &cut[PLACES]),
+            (&json!("f00: 2000 of 3000 characters"), &json!("and 2 more places"))
+        );
+        let all = page(Answer::one(fields(PLACES).collect()), 17_000);
+        assert_eq!(all["cut"].as_array().map(Vec::len), Some(PLACES));
+        // A map keeps the first of its fields, and a part that nothing makes small is none.
+        let keys = |n: usize, name: &str| -> Value {
+            (0..n).map(|i| (format!("{name}{i:04}"), json!(i))).collect::<Map<_, _>>().into()
+        };
+        let map = page(Answer::one(json!({"by": keys(2000, "k")})), LEAST_BYTES);
+        let shown = map["by"].as_object().expect("a map");
+        assert!(shown.len() >= 24 && shown["k0000"] == 0, "{}", shown.len());
+        assert_eq!(map["cut"], json!([format!("by: {} of 2000 fields", shown.len())]));
+        let long = page(Answer::one(json!({"by": keys(40, &"n".repeat(400))})), LEAST_BYTES);
+        assert_eq!(long.get("by"), None);
+        let said = "a part that is larger than the answer may be: ask for more max_bytes";
+        assert_eq!(long["cut"], json!([said]));
+        let item =
+            Answer::list("rows", vec![json!(vec!["w".repeat(40); 3]), keys(40, &"n".repeat(400))]);
+        let rows = page(item, LEAST_BYTES);
+        assert_eq!(rows["rows"][0][0], "w".repeat(40));
+        assert!(rows["rows"].as_array().is_some_and(|r| r.len() == 1), "{rows}");
+    }
+
+    #[test]
     fn old_answers_go_and_their_cursors_say_so() {
         let mut pages = Pages::default();
         let first = pages.first(numbers(300), LEAST_BYTES);

@@ -157,6 +157,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pipeline_divides_what_a_rank_takes_into_microbatches() {
+        let of = |pp: i64, local: i64, size: i64| {
+            let toml = format!(
+                "[training]\nlocal_batch_size = {local}\n[parallelism]\n\
+                 pipeline_parallel_degree = {pp}\npipeline_parallel_microbatch_size = {size}\n"
+            );
+            card(&toml, None).int(&["Model-executor.model_plan_parallelization.pp_mb"])
+        };
+        assert_eq!([of(2, 8, 2), of(4, 6, 6), of(2, 6, 1)], [Some(4), Some(1), Some(6)]);
+        // No pipeline, a rest, and no size.
+        assert_eq!([of(1, 8, 2), of(2, 8, 3), of(2, 8, 0), of(2, 0, 2)], [None; 4]);
+    }
+
+    #[test]
     fn without_the_number_of_ranks_the_global_batch_is_unknown() {
         let c = card(TOML, None);
         assert_eq!(c.int(&["workload.data.batch_size"]), None);

@@ -2,7 +2,7 @@
 //!
 //! `python/tests/test_timeline.py` reads them with Perfetto's own protocol buffers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::cli::shown::{ingested, shown};
 use crate::support::kineto::{Args, slice};
 use crate::support::pftrace::{Timeline, read};
+use crate::support::runs::many_kernels;
 use crate::support::{Place, example};
 
 /// Exports the trace `job`, and reads what was written.
@@ -66,6 +67,64 @@ fn a_timeline_accounts_for_each_moment_of_a_device() {
     }
     let host = exported(&place, &["--only", "host"]);
     assert!(host.tracks.values().all(|name| !name.starts_with("busy")), "{:?}", host.tracks);
+}
+
+/// One whose rows are not small is written a rank at a time.
+#[test]
+fn a_large_trace_is_written_as_a_small_one_is() {
+    const RANKS: usize = 4;
+    let of = |kernels: usize| {
+        let place = Place::new();
+        for rank in 0..RANKS {
+            place.write(&format!("job/rank{rank}.json"), many_kernels(rank, RANKS, kernels));
+        }
+        place.run(&["ingest", "job", "-q"]).done();
+        place
+    };
+    let (large, small) = (of(40_000), of(2_000));
+    // Both in the same steps, of which the small trace has no more.
+    let steps = ["--steps", "0..1"];
+    let [of_large, of_small] = [&large, &small].map(|place| {
+        let timeline = exported(place, &steps);
+        let tracks = &timeline.tracks;
+        let named = |(of, start, dur, name): &(u64, u64, u64, String)| {
+            (tracks[of].clone(), *start, *dur, name.clone())
+        };
+        let mut slices: Vec<_> = timeline.slices.iter().map(named).collect();
+        slices.sort();
+        (tracks.values().cloned().collect::<BTreeSet<String>>(), slices)
+    });
+    assert_eq!(of_large.1.len(), of_small.1.len());
+    assert!(of_large == of_small, "the same slices on the same tracks");
+    // All of it: a kernel for each, and a call and a step for each thousand.
+    let timeline = exported(&large, &["--ranks", "1,2", "-p", "align=false"]);
+    let count = |begins: &str| timeline.slices.iter().filter(|s| s.3.starts_with(begins)).count();
+    assert_eq!(count("gemm"), 2 * 40_000);
+    assert_eq!(count("ProfilerStep#"), 2 * 40);
+    let busy: BTreeMap<u64, u64> = timeline
+        .slices
+        .iter()
+        .filter(|(of, ..)| timeline.tracks[of].starts_with("busy"))
+        .fold(BTreeMap::new(), |mut sums, (of, _, dur, _)| {
+            *sums.entry(*of).or_default() += dur;
+            sums
+        });
+    // 40,000 kernels of 5 us, and of 40 calls of 30 or 20 us what lies beside these.
+    assert_eq!(busy.len(), 2);
+    let mut busy: Vec<u64> = busy.into_values().collect();
+    busy.sort_unstable();
+    assert_eq!(busy, [200_000_000 + 40 * 10_000, 200_000_000 + 40 * 15_000]);
+    // And as files of Kineto.
+    large.run(&["export", "job", "--format", "chrome", "-o", "files/", "-q"]).done();
+    large.run(&["ingest", "files", "--name", "back", "-q"]).done();
+    let events = |trace: &str| {
+        let sql = format!(
+            "SELECT rank, name, ts_ns, dur_ns FROM events WHERE trace = '{trace}' \
+             ORDER BY ALL"
+        );
+        large.lines(&sql)
+    };
+    assert!(events("job") == events("back"));
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! What a terminal alone is shown: progress, width, colours, and answers to Ctrl-C and Tab.
 
-use std::fmt::Write as _;
-
 use crate::cli::shown::ingested;
 use crate::support::Place;
-use crate::support::runs::step_of_rank;
+use crate::support::runs::{many_kernels, step_of_rank};
 use crate::support::terminal::{Ended, Terminal};
 
 const SIZE: (u16, u16) = (24, 80);
@@ -19,20 +17,6 @@ fn lines(ended: &Ended) -> Vec<&str> {
     ended.screen.lines().map(str::trim_end).collect()
 }
 
-/// A folder with a rank of so many kernels.
-fn large(place: &Place, folder: &str, kernels: usize) {
-    let mut text = String::from("{\"distributedInfo\": {\"rank\": 0}, \"traceEvents\": [\n");
-    for n in 0..kernels {
-        let comma = if n == 0 { "" } else { ",\n" };
-        let _ = write!(
-            text,
-            "{comma}{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"pid\": 0, \
-             \"tid\": 7, \"ts\": {n}0, \"dur\": 5, \"args\": {{\"stream\": 7, \"device\": 0}}}}"
-        );
-    }
-    place.write(&format!("{folder}/rank0.json"), text + "\n]}");
-}
-
 #[test]
 fn an_ingest_draws_a_line_and_wipes_it() {
     let place = Place::new();
@@ -40,12 +24,9 @@ fn an_ingest_draws_a_line_and_wipes_it() {
     let Some(ended) = shown(&place, "ingest j*b --name job") else { return };
     assert_eq!(ended.code, Some(0), "{}", ended.written);
     let drawn: Vec<&str> = ended.written.split(['\r', '\n']).collect();
-    // The folder's name steers no terminal. The bar counts bytes, to the last one.
-    let empty = format!("j_b [{}] 0 B/538 B ", " ".repeat(30));
-    let full = format!("j_b [{}] 538 B/538 B ", "=".repeat(30));
-    for bar in [empty, full] {
-        assert!(drawn.iter().any(|line| line.contains(&bar)), "{bar} in {drawn:?}");
-    }
+    // The folder's name steers no terminal.
+    let bar = format!("j_b [{}] 0 B/538 B ", " ".repeat(30));
+    assert!(drawn.iter().any(|line| line.contains(&bar)), "{drawn:?}");
     assert!(drawn.iter().any(|line| line.contains("j_b: joining ranks ")), "{drawn:?}");
     // Nothing of it stays.
     assert_eq!(lines(&ended).len(), 1, "{}", ended.screen);
@@ -61,9 +42,10 @@ fn an_ingest_draws_a_line_and_wipes_it() {
 #[test]
 fn an_ingest_that_is_interrupted_says_what_is_kept() {
     let place = Place::new();
-    large(&place, "big", 600_000);
+    place.write("big/rank0.json", many_kernels(0, 1, 700_000));
     let Some(mut terminal) = Terminal::start(&place, SIZE, "ingest big", &[]) else { return };
-    terminal.see("big [").type_in("\u{3}");
+    // It moves.
+    terminal.see("big [=").type_in("\u{3}");
     let ended = terminal.end();
     // As a shell says of a program that the signal ended.
     assert_eq!(ended.code, Some(130), "{}", ended.written);
@@ -78,11 +60,12 @@ fn metrics_count_on_a_line_and_wipe_it() {
     let place = ingested();
     let Some(ended) = shown(&place, "metric --all --trace job -o all.json") else { return };
     assert_eq!(ended.code, Some(0), "{}", ended.written);
-    let counted = |n: usize| {
-        let counts = |line: &str| line.contains("job [") && line.contains(&format!("] {n}/"));
-        ended.written.split(['\r', '\n']).any(counts)
-    };
-    assert!(counted(1), "{}", ended.written);
+    // Not every step is drawn.
+    let drawn: Vec<&str> = ended.written.split(['\r', '\n']).collect();
+    let counts =
+        |line: &&&str, n: usize| line.contains("job [") && line.contains(&format!("] {n}/"));
+    let counted = |n: usize| drawn.iter().any(|line| counts(&line, n));
+    assert!((1..10).any(counted) && (60..=120).any(counted), "{drawn:?}");
     // What each counts is the number of metrics.
     let metrics = place.run(&["list", "metrics", "--format", "csv"]).done().lines().count() - 1;
     assert!(ended.written.contains(&format!("/{metrics} ")), "{metrics}: {}", ended.written);
@@ -108,7 +91,7 @@ fn a_long_query_says_that_it_runs() {
     assert!(ended.written.contains("(Ctrl-C stops it)"), "{}", ended.written);
     // In a shell the query ends, and the shell does not.
     let Some(mut terminal) = Terminal::start(&place, SIZE, "shell", &[]) else { return };
-    terminal.see("ccl-sql");
+    terminal.see("ccl-sql> ");
     terminal.type_in(&format!("{};\n", query.trim_start_matches("sql ").trim_matches('"')));
     terminal.see("the query runs: 2 s").type_in("\u{3}").see("interrupt");
     terminal.type_in("SELECT 40 + 2 AS n;\n").see(" 42 ").type_in(".quit\n");
@@ -178,7 +161,7 @@ fn tab_completes_and_what_was_typed_comes_back() {
     let place = ingested();
     let start = || Terminal::start(&place, SIZE, "shell", &[]);
     let Some(mut terminal) = start() else { return };
-    terminal.see("ccl-sql");
+    terminal.see("ccl-sql> ");
     terminal.type_in("SELECT count(*) AS n FROM collective_cal\t").see("collective_calls");
     terminal.type_in(";\n").see("1 row, 1 column");
     // What a statement makes is offered by the next.
@@ -187,11 +170,12 @@ fn tab_completes_and_what_was_typed_comes_back() {
     place.write("words.sql", "SELECT 'read' || 'y' AS w;\n");
     terminal.type_in(".read wor\t").see("words.sql").type_in("\n").see("ready");
     // Ctrl-C at the prompt drops the line, and Ctrl-D ends the shell.
-    terminal.type_in("SELECT nothing\u{3}").type_in("\u{4}");
+    terminal.type_in("SELECT nothing").see("nothing").type_in("\u{3}");
+    terminal.see("ccl-sql> ").type_in("\u{4}");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.written);
     let Some(mut terminal) = start() else { return };
-    terminal.see("ccl-sql").type_in("\u{1b}[A").see("words.sql").type_in("\n").see("ready");
+    terminal.see("ccl-sql> ").type_in("\u{1b}[A").see("words.sql").type_in("\n").see("ready");
     terminal.type_in(".quit\n");
     assert_eq!(terminal.end().code, Some(0));
     let history =

@@ -247,6 +247,49 @@ fn columns_are_explained_and_drawn() {
     assert_eq!(help.lines().count(), 1, "{help}");
 }
 
+#[test]
+fn definitions_plans_and_answers_have_their_forms() {
+    let place = two();
+    let done = |typed: &str| shell(&place, &[], typed).done();
+    let plan = done("EXPLAIN SELECT count(*) FROM ranks;\n");
+    assert!(plan.starts_with('╭') && !plan.contains("explain_key"), "{plan}");
+    let csv = done(".mode csv\nEXPLAIN SELECT count(*) FROM ranks;\n");
+    assert!(csv.starts_with("explain_key,explain_value\n"), "{csv}");
+    // A view of the user's own is shown as DuckDB keeps it.
+    let own = done("CREATE VIEW mine AS SELECT 7 AS n;\n.show mine\n");
+    assert!(own.contains("CREATE VIEW mine AS SELECT 7 AS n;"), "{own}");
+    assert!(done(".show straggler_lag\n").contains("straggler_lag"));
+    assert_eq!(shell(&place, &[], ".show nothing_here\n").errors(), ["metric-unknown"]);
+    let json = done(".mode json\n.metric straggler_lag\n");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json[0]["metric"], "straggler_lag");
+    // Columns of all, and of one.
+    let all = done(".mode csv\n.schema\n");
+    let one = done(".mode csv\n.describe ranks\n");
+    assert!(all.lines().count() > 10 * one.lines().count(), "{one}");
+    assert!(all.lines().skip(1).all(|l| !l.starts_with('_')));
+    let place_of = |head: &str, name: &str| head.split(',').position(|n| n == name);
+    let (of_all, of_one) =
+        (all.lines().next().expect("a head"), one.lines().next().expect("a head"));
+    assert_eq!(place_of(of_one, "column"), Some(0), "{of_one}");
+    assert_eq!(place_of(of_all, "column"), Some(1), "{of_all}");
+    let tables = done(".mode csv\n.tables\n");
+    assert!(tables.lines().any(|l| l.starts_with("ranks,")) && !tables.contains("\n_"), "{tables}");
+    // Results go to the file that the command line names.
+    let run = shell(&place, &["-o", "out.csv"], ".mode csv\nSELECT 1 AS n;\nSELECT 2 AS n;\n");
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+    let text = std::fs::read_to_string(place.input().join("out.csv")).expect("it was written");
+    assert_eq!(text, "n\n1\nn\n2\n");
+    let refused = shell(&place, &["-o", "out.csv"], "SELECT 1 AS n;\n");
+    assert_eq!(refused.errors(), ["output-exists"]);
+    // The form of a file follows its ending.
+    for (file, begins) in [("a.txt", "n\n-\n1"), ("a.ndjson", "{\"n\":1}"), ("a.tsv", "n\n1")] {
+        done(&format!(".once {file}\nSELECT 1 AS n;\n"));
+        let text = std::fs::read_to_string(place.input().join(file)).expect("it was written");
+        assert!(text.starts_with(begins), "{file}: {text}");
+    }
+}
+
 /// What a terminal shows of a session; None where there is none.
 fn on_terminal(place: &Place, args: &str, pager: &str, typed: &str) -> Option<Ended> {
     let words = format!("shell {args}");

@@ -86,6 +86,95 @@ fn the_ending_of_a_file_says_its_form() {
 }
 
 #[test]
+fn a_statement_is_explained_and_written_as_parquet() {
+    let place = traces();
+    let plan = place.run(&["sql", "EXPLAIN SELECT trace FROM ranks WHERE rank = 1"]).done();
+    assert!(plan.starts_with('╭') && plan.contains("rank"), "{plan}");
+    assert!(!plan.contains("explain_key"), "{plan}");
+    for (query, expected) in [
+        (
+            "SELECT rank AS r, [rank] AS l FROM ranks ORDER BY ALL",
+            "r,l\n0,[0]\n0,[0]\n1,[1]\n1,[1]\n",
+        ),
+        ("SELECT 1 AS n WHERE false", "n\n"),
+    ] {
+        place.run(&["sql", query, "-o", "rows.parquet", "--force", "-q"]).done();
+        let back = place.run(&["sql", "FROM 'rows.parquet'", "--format", "csv"]).done();
+        assert_eq!(back, expected);
+    }
+}
+
+#[test]
+fn lists_have_a_form_for_people() {
+    let place = traces();
+    let list = |what: &str| place.run(&["list", what]).done();
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<String>>();
+    // Names stand before what they are, one in a line or in two.
+    let diagnoses = lines(&list("diagnoses"));
+    let slow = diagnoses.iter().position(|l| l.trim_start().starts_with("slow_rank"));
+    assert!(
+        slow.is_some_and(|at| diagnoses[at].len() > 20 || diagnoses.len() > at),
+        "{diagnoses:?}"
+    );
+    let functions = list("functions");
+    assert!(functions.contains("interval_union("), "{functions}");
+    let tables = lines(&list("tables"));
+    assert!(
+        tables.iter().any(|l| l == "tables") && tables.iter().any(|l| l == "views"),
+        "{tables:?}"
+    );
+    let traces = list("traces");
+    assert!(traces.lines().nth(2).is_some_and(|l| l.starts_with("one ")), "{traces}");
+}
+
+#[test]
+fn strict_takes_a_warning_for_an_error() {
+    let place = traces();
+    let run = |more: &[&str]| one(&place, &[&["iter_time", "--n-chips", "8"], more].concat());
+    assert_eq!((run(&[]).code, run(&["--strict"]).code), (0, 0));
+    let warned = ["avg_comm_bandwidth_GBps", "--n-chips", "8"];
+    assert_eq!(one(&place, &warned).code, 0);
+    let strict = one(&place, &[&warned[..], &["--strict"]].concat());
+    assert_eq!((strict.code, strict.errors()), (1, vec!["strict"]));
+}
+
+#[test]
+fn several_reports_are_one_text_or_one_array() {
+    let place = traces();
+    let both = place.run(&["report", "one", "two"]).done();
+    let [first, second] = ["one", "two"].map(|trace| place.run(&["report", trace]).done());
+    assert_eq!(both, format!("{first}\n\n{second}"));
+    let json = place.run(&["report", "one", "two", "--format", "json"]).done();
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    place.run(&["report", "one", "two", "--format", "json", "-o", "out/", "-q"]).done();
+    let names = |folder: &str| -> Vec<String> {
+        let files = std::fs::read_dir(place.input().join(folder)).expect("a folder");
+        files.map(|f| f.expect("a file").file_name().to_string_lossy().into_owned()).collect()
+    };
+    let files = names("out");
+    assert_eq!(files.len(), 2, "{files:?}");
+    for file in &files {
+        let text = out(&place, &format!("out/{file}"));
+        let one: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(file.ends_with(".json") && one["trace"].is_string(), "{file}: {text}");
+    }
+    // A comparison lies in a folder too, or is a page on its own.
+    place.run(&["compare", "one", "two", "--format", "json", "-o", "diff/", "-q"]).done();
+    assert_eq!(names("diff"), ["comparison.json"]);
+    let page = place.run(&["compare", "one", "two", "--format", "html"]).done();
+    assert!(page.starts_with("<!doctype html>"), "{}", &page[..200]);
+    let sheets = |more: &[&str]| {
+        let words = ["compare", "one", "two", "--format", "json"];
+        let text = place.run(&[&words[..], more].concat()).done();
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        json["comparisons"][0]["sheets"].as_array().map(Vec::len)
+    };
+    assert!(sheets(&[]) > Some(1));
+    assert_eq!(sheets(&["--brief"]), Some(1));
+}
+
+#[test]
 fn a_form_that_the_ending_contradicts_is_refused_before_the_work() {
     let place = Place::new();
     for args in [

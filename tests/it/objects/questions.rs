@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::support::runs::many_kernels;
 use crate::support::s3::S3;
 use crate::support::{Place, Run, example};
 
@@ -89,6 +90,47 @@ fn machines_hand_answers_on_through_the_store() {
     let again = ask_cluster(&s3, &Place::new(), &question);
     assert!(again.stderr.contains("answer answer"), "{}", again.stderr);
     assert!(kept(&s3).iter().any(|key| *key != version));
+}
+
+/// Four ranks, whose rows are shared out to two machines, and read again by others.
+#[test]
+fn machines_share_out_the_ranks_of_a_large_trace() {
+    let (s3, disk) = (S3::start(), Place::new());
+    for rank in 0..4 {
+        disk.write(&format!("large/rank{rank}.json"), many_kernels(rank, 4, 40_000));
+    }
+    disk.run(&["ingest", "large", "-q"]).done();
+    let ingest = ["ingest", "large", "-q", "--data", DATA, "--cache-dir", "../cache"];
+    s3.run(&disk, &ingest).done();
+    let question = [
+        "metric",
+        "coll_call_num",
+        "iter_time",
+        "exposed_comm_by_group",
+        "straggler",
+        "critical_path",
+        "comm_comp_overlap",
+        "straggler_by_rank",
+        "--format",
+        "json",
+    ];
+    let expected = disk.run(&question);
+    let answered = ask_cluster(&s3, &Place::new(), &question);
+    assert_eq!((answered.code, &answered.stdout), (expected.code, &expected.stdout));
+    let shares = answered.stderr.matches("partials answer").count();
+    assert!(shares >= 2 && shares % 2 == 0, "{}", answered.stderr);
+    // What one machine computed of its ranks, another one read.
+    let keys = s3.keys();
+    let of_ranks = keys.iter().filter(|key| key.contains("/.partials/")).count();
+    assert!(of_ranks >= shares, "{keys:?}");
+    s3.requests();
+    let again = ask_cluster(&s3, &Place::new(), &question);
+    assert_eq!(again.stdout, expected.stdout);
+    assert!(!again.stderr.contains("answer answer"), "{}", again.stderr);
+    // A question that reads other columns of the same views finds their rows.
+    let other = ["metric", "straggler_lag", "idle_time_s", "--format", "json"];
+    let answered = ask_cluster(&s3, &Place::new(), &other);
+    assert_eq!(answered.stdout, disk.run(&other).stdout);
 }
 
 #[test]

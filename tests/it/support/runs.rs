@@ -1,6 +1,7 @@
 //! Small runs for reports and comparisons: steps with one kernel and one all-reduce each, written
 //! as PyTorch's profiler writes them.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -97,6 +98,36 @@ pub fn step_of_rank(rank: i64, world: i64, compute_us: i64, call_us: i64) -> Str
 ]}}
 "#
     )
+}
+
+/// A rank with so many kernels, one of 5 us each 10 us. A step takes 10 ms. Its call ends with the
+/// step, and takes 40 us on the first rank, and 10 us less on each further one.
+pub fn many_kernels(rank: usize, world: usize, kernels: usize) -> String {
+    const OF_STEP: usize = 1000;
+    let mut out = format!(
+        "{{\"distributedInfo\":{{\"backend\":\"nccl\",\"rank\":{rank},\"world_size\":{world}}},\n\
+         \"traceEvents\":[\n"
+    );
+    for n in 0..kernels {
+        let ts = 10 * n;
+        if n % OF_STEP == 0 {
+            let step = n / OF_STEP;
+            let wait = 40 - 10 * rank;
+            let begin = ts + 10 * OF_STEP - wait;
+            let _ = write!(
+                out,
+                r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{step}","pid":1,"tid":1,"ts":{ts},"dur":10000}},
+{{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":{rank},"tid":20,"ts":{begin},"dur":{wait},"args":{{"device":{rank},"stream":20,"Collective name":"allreduce","dtype":"Float","In msg nelems":250000,"Out msg nelems":250000,"Group size":{world}}}}},
+"#
+            );
+        }
+        let end = if n + 1 == kernels { "\n]}\n" } else { ",\n" };
+        let _ = write!(
+            out,
+            r#"{{"ph":"X","cat":"kernel","name":"gemm","pid":{rank},"tid":7,"ts":{ts},"dur":5,"args":{{"device":{rank},"stream":7}}}}{end}"#
+        );
+    }
+    out
 }
 
 /// Whether nothing in a text steers a terminal or turns its direction.

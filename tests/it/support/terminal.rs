@@ -19,6 +19,8 @@ pub struct Terminal {
     output: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
     size: (u16, u16),
+    /// Bytes up to the end of the last text that was waited for.
+    seen: usize,
 }
 
 /// What a command left.
@@ -71,26 +73,31 @@ impl Terminal {
             }
         });
         let input = child.stdin.take().expect("it is piped");
-        Some(Self { child, input, output, reader: Some(reader), size })
+        Some(Self { child, input, output, reader: Some(reader), size, seen: 0 })
     }
 
     fn written(&self) -> String {
         String::from_utf8_lossy(&self.output.lock().expect("no thread panics here")).into_owned()
     }
 
-    /// Waits for a text.
+    /// Waits for a text, behind the one that was waited for before.
     ///
     /// # Panics
     /// When it does not come.
     pub fn see(&mut self, text: &str) -> &mut Self {
         let begin = Instant::now();
-        while !self.written().contains(text) {
+        loop {
+            // What has ended writes nothing more, so that is asked first.
             let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
-            let late = ended && !self.written().contains(text) || begin.elapsed() > PATIENCE;
-            assert!(!late, "no {text:?} in {:?}", self.written());
+            let written = self.output.lock().expect("no thread panics here").clone();
+            if let Some(at) = memchr::memmem::find(&written[self.seen..], text.as_bytes()) {
+                self.seen += at + text.len();
+                return self;
+            }
+            let said = String::from_utf8_lossy(&written);
+            assert!(!ended && begin.elapsed() < PATIENCE, "no {text:?} in {said:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
-        self
     }
 
     /// Types a text.
