@@ -127,7 +127,7 @@ pub(super) fn read(
         Some(Failure::Error(error)) => return Err(error),
         Some(Failure::Fault(fault)) if read > 0 && reading.keep_partial && fault.is_partial() => {
             writing.log.add(Severity::Error, fault.code, Some(at), || {
-                format!("{}; kept the {read} records before it", fault.message)
+                format!("{}; records before it, which are kept: {read}", fault.message)
             });
             stream.drain();
         }
@@ -270,7 +270,7 @@ impl Writing<'_> {
 
     fn long_list(&mut self, offset: u64) {
         self.log.add(Severity::Loss, "bench-list", Some(offset), || {
-            format!("lists of more than {MAX_GAPS} times of one request; left out")
+            format!("lists of more than {MAX_GAPS} times; left out")
         });
     }
 

@@ -195,8 +195,7 @@ impl Stream {
         match (self.peek()?, self.window.end()) {
             (Some(b'{'), _) => Ok(Some(self.window.offset)),
             (Some(_), _) => self.fault("json-invalid", "no JSON object where a record begins", 0),
-            (None, Some(End::Regular)) if !is_first => Ok(None),
-            _ if is_first => self.ended("before the first record"),
+            (None, Some(End::Regular)) => Ok(None),
             _ => self.ended("behind a record"),
         }
     }

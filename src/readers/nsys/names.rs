@@ -18,9 +18,13 @@ const CACHE_BYTES: usize = 48 << 20;
 /// Bytes of a name that are kept: the longest names of kernels end far below.
 pub const MAX_NAME_BYTES: usize = 64 << 10;
 
-/// A name as it is kept.
+/// A name as it is kept: a long one up to its last character that fits.
 pub fn shortened(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(MAX_NAME_BYTES)]
+    // What stands inside of a character of UTF-8 begins with these two bits.
+    let inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    let most = bytes.len().min(MAX_NAME_BYTES);
+    let end = (most.saturating_sub(3)..=most).rev().find(|at| !inside(at));
+    &bytes[..end.unwrap_or(most)]
 }
 
 /// A string of the file.
@@ -228,5 +232,24 @@ mod tests {
         );
         assert_eq!(of("step 3"), ("host_annotation", range, true, false));
         assert_eq!(of("ncclGroupEnd"), ("host_annotation", range, false, true));
+    }
+    #[test]
+    fn a_long_name_ends_with_a_whole_character() {
+        let long = |first: &str, of: &str| format!("{first}{}", of.repeat(40_000));
+        for (text, bytes) in [
+            (long("", "é"), MAX_NAME_BYTES),
+            (long("a", "é"), MAX_NAME_BYTES - 1),
+            (long("", "漢"), MAX_NAME_BYTES - 1),
+            (long("a", "漢"), MAX_NAME_BYTES),
+            (long("aa", "漢"), MAX_NAME_BYTES - 2),
+            (long("a", "🚀"), MAX_NAME_BYTES - 3),
+            ("x".repeat(MAX_NAME_BYTES), MAX_NAME_BYTES),
+            ("é".to_owned(), 2),
+            (String::new(), 0),
+        ] {
+            assert_eq!(shortened(text.as_bytes()), &text.as_bytes()[..bytes]);
+        }
+        // What is no text is cut anywhere.
+        assert_eq!(shortened(&[0xBF; MAX_NAME_BYTES + 9]).len(), MAX_NAME_BYTES);
     }
 }

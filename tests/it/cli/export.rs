@@ -11,7 +11,7 @@ use crate::cli::shown::{ingested, shown};
 use crate::support::kineto::{Args, slice};
 use crate::support::pftrace::{Timeline, read};
 use crate::support::runs::many_kernels;
-use crate::support::{Place, example};
+use crate::support::{Place, example, files};
 
 /// Exports the trace `job`, and reads what was written.
 fn exported(place: &Place, args: &[&str]) -> Timeline {
@@ -38,6 +38,18 @@ fn a_timeline_holds_every_event() {
         assert_eq!(slices, number(&place, lasting), "{name}");
         let instants = "SELECT count(*) FROM events WHERE dur_ns IS NULL";
         assert_eq!(timeline.instants.len(), number(&place, instants), "{name}");
+        // Rows are of the profiler that recorded them.
+        let sources = "SELECT count(*) FROM (SELECT DISTINCT source FROM host_times
+                       EXCEPT SELECT DISTINCT source FROM host_events)";
+        assert_eq!(number(&place, sources), 0, "{name}");
+        for (track, sql) in [
+            ("steps", "SELECT count(*) FROM steps"),
+            ("phases", "SELECT count(*) FROM phases WHERE dur_ns IS NOT NULL"),
+        ] {
+            let of_it = |track_of: &u64| timeline.tracks[track_of] == track;
+            let slices = timeline.slices.iter().filter(|(of, ..)| of_it(of)).count();
+            assert_eq!(slices, number(&place, sql), "{name}: {track}");
+        }
         let (mut left, mut arrived) = timeline.arrows;
         left.sort_unstable();
         arrived.sort_unstable();
@@ -212,6 +224,12 @@ fn files_of_kineto_hold_what_others_recorded() {
         let place = Place::of(&example(name));
         let words = ["export", "job", "--format", "chrome", "-p", "align=false", "-o", "again/"];
         place.run(&words).done();
+        for file in files(&place.input().join("again")) {
+            let packed = std::fs::File::open(&file).expect("it was written");
+            let text = std::io::read_to_string(flate2::read::GzDecoder::new(packed));
+            let trace: Value = serde_json::from_str(&text.expect("text")).expect("JSON");
+            assert_eq!(trace["schemaVersion"], 1, "{}", file.display());
+        }
         place.run(&["ingest", "again", "--name", "again", "-q"]).done();
         for (what, sql) in [
             (

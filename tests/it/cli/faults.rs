@@ -434,6 +434,11 @@ fn a_damaged_trace_is_refused_and_ingested_anew() {
             let run = place.run(args);
             assert_eq!((run.code, run.errors()), (1, vec!["trace-unknown"]), "{}", run.stderr);
         }
+        // What is known of it is shown, unless the manifest is what broke.
+        let shown = place.run(&["show", "job", "--format", "json"]);
+        let is_known = shown.code == 0 && shown.stdout.contains("\"unusable\": \"device_events/");
+        assert!(is_known || shown.errors() == ["trace-unknown"], "{}", shown.stdout);
+        assert_eq!(is_known, !parquet.exists(), "{}", shown.stderr);
         // Of all traces it is left out, and said.
         let run = place.run(&sql);
         assert_eq!(run.code, 0, "{}", run.stderr);

@@ -274,6 +274,10 @@ fn wrong_calls_are_errors_with_a_hint() {
         let hint = error["hint"].as_str().unwrap_or_default();
         assert!(hint.contains(part), "{tool} {arguments}: {error}");
     }
+    // None of what is refused is the least that is taken.
+    let all = client.call("diagnose", json!({"least_pct": 0}));
+    assert!(all["findings"].is_array(), "{all}");
+    assert_eq!(client.fails("diagnose", json!({"least_pct": -1}))["code"], "usage");
     for arguments in [json!({"max_bytes": 10}), json!({"seconds": 0}), json!({"seconds": "x"})] {
         assert_eq!(client.fails("list_traces", arguments)["code"], "usage");
     }
@@ -282,6 +286,41 @@ fn wrong_calls_are_errors_with_a_hint() {
     // What is no JSON, and what is no message, does not end the server.
     client.stdin.as_mut().expect("open").write_all(b"}{\n\n[]\n\"x\"\n").expect("it reads");
     assert!(client.call("list_traces", json!({}))["total"] == 1);
+}
+
+#[test]
+fn metrics_are_listed_by_area_and_run_with_parameters() {
+    let (_place, mut client) = with_example(&[]);
+    let all = client.call("list_metrics", json!({"max_bytes": 500_000}));
+    let areas = all["areas"].as_object().expect("areas");
+    let sum: u64 = areas.values().filter_map(Value::as_u64).sum();
+    assert_eq!(all["total"], sum);
+    for (area, count) in areas {
+        let of_area = client.call("list_metrics", json!({"area": area, "max_bytes": 500_000}));
+        assert_eq!((&of_area["total"], of_area.get("areas")), (count, None), "{area}");
+        let rows = of_area["metrics"].as_array().expect("rows");
+        assert!(rows.iter().all(|row| row["area"] == *area), "{of_area}");
+    }
+    let word = client.call("list_metrics", json!({"word": "straggler"}));
+    assert!(word["total"].as_u64() < Some(sum) && word.get("areas").is_none(), "{word}");
+    // Numbers and texts are parameters, and a metric without an answer has a row with its reason.
+    let mut run = |params: Value| {
+        let metrics = ["straggler", "memory_fragmentation"];
+        client.call("run_metrics", json!({"metrics": metrics, "params": params}))
+    };
+    let number = run(json!({"slowdown_pct": 20, "align": false}));
+    assert_eq!(number, run(json!({"slowdown_pct": "20", "align": "false"})));
+    let rows = number["results"].as_array().expect("rows");
+    assert!(rows[0]["value"].is_number(), "{number}");
+    assert!(rows[1]["value"].is_null() && rows[1]["reason"].is_string(), "{number}");
+    // Rows are read until they are too many bytes.
+    let query = "SELECT repeat('x', 90000) AS t FROM range(2000)";
+    let answer = client.call("sql", json!({"query": query, "rows": 2000}));
+    let cut = answer["cut"].to_string();
+    assert!(
+        cut.contains("rows were read, which are") && cut.contains("name fewer columns"),
+        "{cut}"
+    );
 }
 
 #[test]

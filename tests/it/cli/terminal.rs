@@ -105,6 +105,20 @@ fn a_statement_is_explained_and_written_as_parquet() {
 }
 
 #[test]
+fn a_trace_says_how_it_was_ingested() {
+    let place = traces();
+    place.run(&["ingest", "two", "--name", "named", "--step-range", "epoch", "-q"]).done();
+    let options = |trace: &str| -> Value {
+        let text = place.run(&["show", trace, "--format", "json"]).done();
+        serde_json::from_str::<Value>(&text).expect("JSON")["options"].clone()
+    };
+    let (one, named) = (options("one"), options("named"));
+    assert!(one["path"][0].as_str().is_some_and(|path| path.ends_with("/one")), "{one}");
+    assert_eq!((one.get("name"), one.get("step_range")), (None, None), "{one}");
+    assert_eq!((&named["name"], &named["step_range"]), (&"named".into(), &"epoch".into()));
+}
+
+#[test]
 fn lists_have_a_form_for_people() {
     let place = traces();
     let list = |what: &str| place.run(&["list", what]).done();

@@ -2,8 +2,8 @@
 //!
 //! A case holds the files of a trace, as text where they are none (see [`Place::file`]);
 //! `<table>.csv` with expected rows (its header picks the columns; also views), or `expected.error`
-//! with the codes of the errors; and `command` where the command line is not
-//! `ingest . --name <case>`.
+//! with the codes of the errors, and behind a code what the message says; and `command` where the
+//! command line is not `ingest . --name <case>`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,10 @@ fn failures(case: &Path) -> Vec<String> {
         }
     }
     let run = place.run(&command.split_whitespace().collect::<Vec<_>>());
-    let found: String = run.errors().iter().map(|code| format!("{code}\n")).collect();
-    if found != codes || (run.code == 0) != codes.is_empty() {
+    let expected_errors = codes.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+    let (known, said): (Vec<&str>, Vec<&str>) = expected_errors.unzip();
+    let says = |part: &&str| run.stderr.contains(*part);
+    if run.errors() != known || !said.iter().all(says) || (run.code == 0) != known.is_empty() {
         return vec![format!(
             "{}: expected errors {codes:?}, got exit code {}\n{}{}",
             case.display(),
