@@ -15,6 +15,8 @@ struct State {
     /// Handles of the open connections; a closed one has let go of its handle.
     handles: Vec<Weak<InterruptHandle>>,
     running: bool,
+    /// How many things have begun.
+    begun: u64,
     asked: bool,
 }
 
@@ -49,6 +51,7 @@ impl Interrupt {
     pub fn begin(&self) -> Running<'_> {
         let mut state = self.state();
         state.running = true;
+        state.begun += 1;
         state.asked = false;
         Running(self)
     }
@@ -61,12 +64,13 @@ impl Interrupt {
     /// Stops what runs; returns when it has ended. Nothing happens when nothing runs.
     ///
     /// DuckDB forgets an interrupt that comes while a statement is being prepared, so it is told
-    /// until the work ends.
+    /// until the work ends. What begins after that is not stopped.
     pub fn ask(&self) {
+        let meant = self.state().begun;
         loop {
             {
                 let mut state = self.state();
-                if !state.running {
+                if !state.running || state.begun != meant {
                     return;
                 }
                 state.asked = true;
@@ -101,7 +105,11 @@ mod tests {
         let answer = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         assert!(answer.is_err() && interrupt.asked());
         drop(running);
+        // What begins before the other one has seen the end is not stopped.
+        let next = interrupt.begin();
         thread.join().expect("the other thread ends");
+        assert!(!interrupt.asked());
+        drop(next);
         let one: i64 = connection.query_row("SELECT 1", [], |row| row.get(0)).expect("it answers");
         assert_eq!(one, 1);
     }

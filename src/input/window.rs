@@ -211,6 +211,28 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_of_a_huge_value_is_given_back() {
+        let bytes: Vec<u8> = (0..60 * CHUNK).map(|n| (n % 251) as u8).collect();
+        let mut window = Window::new(Box::new(Slow(bytes.clone(), 0, CHUNK)));
+        while window.bytes().len() < 20 * CHUNK {
+            assert!(window.fill());
+        }
+        assert!(window.buffer.len() > 16 * CHUNK);
+        let mut seen = 0;
+        loop {
+            let read = window.bytes().len();
+            assert!(window.bytes() == &bytes[seen..seen + read], "at {seen}");
+            seen += read;
+            window.consume(read);
+            if !window.fill() {
+                break;
+            }
+        }
+        assert_eq!((seen, window.offset), (bytes.len(), bytes.len() as u64));
+        assert!(window.buffer.len() <= 4 * CHUNK, "{}", window.buffer.len());
+    }
+
+    #[test]
     fn the_end_says_why_there_is_no_more() {
         let ended = |why: fn() -> io::Error| {
             let mut window = Window::new(Box::new(Broken(3, why)));

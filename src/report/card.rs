@@ -339,4 +339,21 @@ mod tests {
         assert!(whole.contains(&"n".repeat(90)) && whole.contains(&"k".repeat(200)), "{whole}");
         assert_eq!(whole.matches("2.000 ms").count(), 50);
     }
+    #[test]
+    fn long_details_end_with_how_many_more_there_are() {
+        let layout = Layout { width: Some(60), rows: Some(5) };
+        let block = |value: &Value| nested_block("by_rank", value, None, layout, true);
+        let list: Value = (0..23).collect();
+        assert!(block(&list).ends_with(" 18, 19 and 3 more\n"), "{}", block(&list));
+        let list: Value = (0..20).collect();
+        assert!(block(&list).ends_with(" 18, 19\n"), "{}", block(&list));
+        let map = |n: usize| -> Value {
+            (0..n).map(|i| (format!("k{i}"), json!(i))).collect::<serde_json::Map<_, _>>().into()
+        };
+        assert!(block(&map(7)).ends_with("  k4  4\n  (2 more)\n"), "{}", block(&map(7)));
+        assert!(block(&map(5)).ends_with("  k4  4\n"), "{}", block(&map(5)));
+        // Deeper values are words.
+        let deep = json!([[{"calls": 1, "of": [2, 3]}], [4]]);
+        assert!(block(&deep).ends_with("by_rank: calls 1, of 2, 3, 4\n"), "{}", block(&deep));
+    }
 }

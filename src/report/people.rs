@@ -276,4 +276,16 @@ mod tests {
         assert!(text.contains("1,000,000 rows (2 shown)"), "{text}");
         assert!(text.contains("more columns: a_rather_long_name,\n  another_long_name"), "{text}");
     }
+    #[test]
+    fn values_inside_of_values_stand_in_brackets() {
+        let value = json!([1, [2, 3], null, {"wait_ms": [4.5], "a": {}}]);
+        assert_eq!(words(&value, None, true), "1, [2, 3], NULL, {wait_ms: [4.5], a: {}}");
+        let many: Value = (0..100).collect();
+        assert_eq!(words(&many, None, true).split(", ").count(), 64);
+        let cells = [json!([1, 2]), json!([{"a": 1}]), json!({"a": 1}), json!({"a": 1, "b": 2})];
+        let said = cells.map(|cell| below(&cell));
+        assert_eq!(said, ["2 values, below", "1 row, below", "1 field, below", "2 fields, below"]);
+        let units = ["wall_s", "s", "sum(wall_s)", "count(wall_s)"].map(unit);
+        assert_eq!(units, [Some("s"), None, Some("s"), None]);
+    }
 }

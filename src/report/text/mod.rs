@@ -272,6 +272,28 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_markdown_keep_numbers_to_the_right() {
+        let text = |t: &str| t.to_owned();
+        let written = |block| {
+            let mut out = String::new();
+            markdown_block(&mut out, &block);
+            out
+        };
+        let table = Block::Table {
+            caption: text("Calls"),
+            headings: vec![text("name"), text("calls")],
+            numbers: vec![false, true],
+            rows: vec![vec![text("a"), text("1")], vec![text("b"), text("2")]],
+        };
+        let expected = "Calls\n\n| name | calls |\n| --- | ---: |\n| a | 1 |\n| b | 2 |\n";
+        assert_eq!(written(table), expected);
+        let facts = Block::Facts(vec![[text("time"), text("3 s"), text("of all")]]);
+        let expected = "| | | |\n| --- | ---: | --- |\n| time | 3 s | of all |\n";
+        assert_eq!(written(facts), expected);
+        assert_eq!(written(Block::Note(text("No steps."))), "No steps.\n");
+    }
+
+    #[test]
     fn remarks_hang_beside_their_values() {
         let words = "word ".repeat(30);
         let lines = hung("  name  1.0 ms  ", words.trim_end());

@@ -189,6 +189,29 @@ fn several_reports_are_one_text_or_one_array() {
 }
 
 #[test]
+fn a_report_says_what_was_found_in_the_files() {
+    let place = traces();
+    let whole = rank_file(0, 300, 0);
+    // No rank is stated, and the end is lost.
+    let cut = whole.trim_end().trim_end_matches("]}").trim_end().trim_end_matches('}');
+    place.write("cut/a.json", cut.replace("\"rank\":0,", ""));
+    place.run(&["ingest", "cut", "--keep-partial", "-q"]).done();
+    for format in ["text", "md"] {
+        let report = place.run(&["report", "cut", "--format", format]).done();
+        let is_row = |l: &&str| l.contains(" trace-truncated ") && l.contains("the trace ends ");
+        assert_eq!(report.lines().filter(is_row).count(), 1, "{report}");
+        let noted = report.lines().find(|l| l.contains("also noted: ")).unwrap_or_default();
+        assert!(noted.contains("rank-assumed") && !noted.contains("truncated"), "{report}");
+        let clean = place.run(&["report", "one", "--format", format]).done();
+        assert!(!clean.contains("also noted: "), "{clean}");
+    }
+    let diagnosis = place.run(&["diagnose", "one", "two", "--format", "md"]).done();
+    let titles: Vec<&str> = diagnosis.lines().filter(|l| l.starts_with("# ")).collect();
+    assert_eq!(titles, ["# one", "# two"]);
+    assert!(diagnosis.contains("\n| ") && diagnosis.contains("\n## "), "{diagnosis}");
+}
+
+#[test]
 fn a_form_that_the_ending_contradicts_is_refused_before_the_work() {
     let place = Place::new();
     for args in [

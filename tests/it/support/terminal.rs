@@ -47,8 +47,15 @@ impl Terminal {
         let program = program().display();
         let line =
             format!("stty rows {lines} cols {columns}; exec {program} --data ../data {words}");
-        let started = Command::new("script")
-            .args(["-qefc", &line, "/dev/null"])
+        if Command::new("script").arg("--version").output().is_err() {
+            let said = "skipped: `script` of util-linux is not here, so there is no terminal";
+            drop(writeln!(std::io::stderr(), "{said}"));
+            return None;
+        }
+        // What a script starts in the background ignores Ctrl-C, and with `nohup` the end of the
+        // terminal, and so does what that starts.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT,HUP", "script", "-qefc", &line, "/dev/null"])
             .current_dir(place.input())
             .env("TERM", "xterm")
             .env("SHELL", "/bin/sh")
@@ -58,12 +65,8 @@ impl Terminal {
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .spawn();
-        let Ok(mut child) = started else {
-            let said = "skipped: `script` of util-linux is not here, so there is no terminal";
-            drop(writeln!(std::io::stderr(), "{said}"));
-            return None;
-        };
+            .spawn()
+            .expect("it was there");
         let output = Arc::new(Mutex::new(Vec::new()));
         let (mut from, to) = (child.stdout.take().expect("it is piped"), output.clone());
         let reader = std::thread::spawn(move || {
