@@ -261,8 +261,14 @@ impl Sink<'_> {
         self.stdout(text.as_bytes())
     }
 
-    fn stdout(&mut self, bytes: &[u8]) -> Result<()> {
-        for piece in bytes.chunks(1 << 16) {
+    fn stdout(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            // Between two characters, for a terminal gets text.
+            let inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
+            let most = bytes.len().min(1 << 16);
+            let end = (1..=most).rev().find(|at| !inside(at)).unwrap_or(most);
+            let (piece, rest) = bytes.split_at(end);
+            bytes = rest;
             if self.context.interrupt.asked() {
                 return Err(interrupt::error());
             }

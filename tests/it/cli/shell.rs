@@ -313,6 +313,10 @@ fn what_is_longer_than_the_terminal_goes_to_the_pager() {
     let text = on_terminal(&place, "", "no-such-pager", typed).map(|e| e.written);
     let text = text.unwrap_or_default();
     assert!(text.contains("\na\r\nlong0\r\n") && text.contains("\nlong29\r\n"), "{text}");
+    // No piece of a long one ends inside of a character.
+    let long = ".mode csv\n.pager off\nSELECT 'x' || repeat(chr(233), 50000) AS d;\n.quit\n";
+    let text = on_terminal(&place, "", "cat", long).map(|e| e.written).unwrap_or_default();
+    assert!(text.contains(&format!("\nx{}\r\n", "é".repeat(50_000))), "{} bytes", text.len());
     // One of a sandbox runs no commands.
     for (args, secured) in [("", false), ("--sandbox", true)] {
         let text = on_terminal(&place, args, "env", typed).map(|e| e.written).unwrap_or_default();
