@@ -323,8 +323,12 @@ impl Scanner {
             Err(Stop::Incomplete) => return Err(Stop::Incomplete),
             Ok(_) | Err(Stop::Invalid(_)) => out.clear(),
         }
-        let (length, mended) = self.mend(b, 0, out)?;
-        Ok(Found { length, mended: Some(mended) })
+        match self.mend(b, 0, out) {
+            Ok((length, mended)) => Ok(Found { length, mended: Some(mended) }),
+            // A file cut inside a character: the cut is the fault, not the byte.
+            Err(Stop::Invalid(at)) if b[at] >= 0x80 && at + 4 > b.len() => Err(Stop::Incomplete),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// Like [`Scanner::skip`] for a value that is not strict JSON: appends a strict form to `out`.

@@ -124,6 +124,10 @@ pub(super) fn read(
                         end
                     }
                     Err(Stop::Incomplete) => break RunEnd::More,
+                    // Cut inside a character: the cut is the fault, not the byte.
+                    Err(Stop::Invalid(i)) if bytes[i] >= 0x80 && i + 4 > bytes.len() => {
+                        break RunEnd::More;
+                    }
                     Err(Stop::Invalid(i)) => break RunEnd::Invalid(i),
                 }
             }
