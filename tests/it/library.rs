@@ -72,6 +72,25 @@ fn the_library_says_what_the_program_says() {
     let count = batches[0].column(0).as_primitive::<Int64Type>().value(0);
     assert_eq!(csv.stdout, format!("n\n{count}\n"));
 
+    let findings = data.diagnose(&[EXAMPLE], &[]).expect("findings");
+    let words = ["--data", "data", "--format", "json", "diagnose", EXAMPLE];
+    let of_program: Value =
+        serde_json::from_str(&run(folder.path(), &words).stdout).expect("it is JSON");
+    let of_program = of_program["findings"].as_array().expect("findings");
+    assert!(!of_program.is_empty());
+    assert_eq!(findings.num_rows(), of_program.len());
+    for (row, said) in of_program.iter().enumerate() {
+        assert_eq!(text(&findings, "trace", row).as_deref(), Some(EXAMPLE));
+        for column in ["diagnosis", "finding", "confidence", "advice", "evidence", "shown"] {
+            assert_eq!(text(&findings, column, row).as_deref(), said[column].as_str(), "{column}");
+        }
+        for column in ["time_per_step_ms", "gain_ms", "gain_pct"] {
+            assert_eq!(real(&findings, column, row), said[column].as_f64(), "{column}");
+        }
+        let place = text(&findings, "where", row).expect("an object");
+        assert_eq!(serde_json::from_str::<Value>(&place).ok().as_ref(), Some(&said["where"]));
+    }
+
     let report = data.report(EXAMPLE, "json", &[]).expect("a report");
     let report: Value = serde_json::from_slice(&report.content).expect("it is JSON");
     assert_eq!(report["trace"], EXAMPLE);

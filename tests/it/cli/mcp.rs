@@ -278,6 +278,13 @@ fn wrong_calls_are_errors_with_a_hint() {
     let all = client.call("diagnose", json!({"least_pct": 0}));
     assert!(all["findings"].is_array(), "{all}");
     assert_eq!(client.fails("diagnose", json!({"least_pct": -1}))["code"], "usage");
+    // What all parts of a step have in common stands above them.
+    let head = &all["traces"][0];
+    let parts = head["where_it_goes"].as_array().expect("parts");
+    assert!(head["step_ms"].is_number() && head["times_are_per"].is_string(), "{head}");
+    assert!(parts.len() > 2 && parts.iter().all(|part| part["time_ms"].is_number()), "{head}");
+    let are_lean = parts.iter().all(|p| p.get("per").is_none() && p.get("step_ms").is_none());
+    assert!(are_lean, "{head}");
     for arguments in [json!({"max_bytes": 10}), json!({"seconds": 0}), json!({"seconds": "x"})] {
         assert_eq!(client.fails("list_traces", arguments)["code"], "usage");
     }

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::cli::shown::{ingested, job, shown};
-use crate::support::Csv;
+use crate::support::{Csv, Place, project};
 
 /// Bare values have no names: these are told beside them, as short as the values allow.
 #[test]
@@ -215,4 +215,65 @@ fn an_existing_output_file_stays() {
     let run = place.run(&[&args[..], &["--force"]].concat());
     assert_eq!((run.code, run.stdout.as_str()), (0, ""));
     assert!(text().starts_with("trace,total_calls,"));
+}
+
+#[test]
+fn metrics_say_how_long_they_took() {
+    let place = ingested();
+    let asked = ["metric", "iter_time", "wall_time_s", "--format", "csv", "-v"];
+    let said = place.run(&asked).stderr;
+    for name in ["iter_time", "wall_time_s"] {
+        let line = said.lines().find_map(|l| l.strip_prefix(&format!("{name} of job: ")));
+        let ms = line.and_then(|took| took.strip_suffix(" ms"));
+        assert!(ms.is_some_and(|ms| ms.parse::<u64>().is_ok()), "{name}: {said}");
+    }
+}
+
+#[test]
+fn parameters_are_of_their_type() {
+    let place = ingested();
+    let run = |value: &str| {
+        let param = format!("batch_size={value}");
+        place.run(&["metric", "throughput_tokens", "-p", &param, "-p", "seq_len=10", "-q"])
+    };
+    let tokens = |value: &str| run(value).done();
+    assert_eq!(tokens("2000"), tokens("2e3"));
+    assert_eq!(tokens("2000"), tokens("2000.0"));
+    assert_ne!(tokens("2000"), tokens("2001"));
+    for wrong in ["2.5", "two", "1e16", "nan", "99999999999999999999"] {
+        let run = run(wrong);
+        assert_eq!(run.errors(), ["param-invalid"], "{wrong}: {}", run.stderr);
+        assert!(run.stderr.contains("write a whole number"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn execution_traces_alone_say_why_they_have_no_times() {
+    let place = Place::new();
+    let folder = project().join("tests/ingest/et/alone_1_0_2");
+    for name in ["dlrm_eg_0.json", "dlrm_eg_1.gz.json"] {
+        place.write(&format!("job/{name}"), std::fs::read(folder.join(name)).expect("a case"));
+    }
+    place.run(&["ingest", "job", "-q"]).done();
+    let all = place.run(&["metric", "--all", "--format", "json", "-q"]);
+    let all: Vec<Value> = serde_json::from_str(&all.stdout).expect("JSON");
+    let silent = all.iter().filter(|result| result["value"].is_null());
+    let reasons: Vec<&str> = silent.filter_map(|result| result["reason"].as_str()).collect();
+    assert!(reasons.len() > 50, "{reasons:?}");
+    let said = "the trace holds execution traces alone, which record no times";
+    assert!(reasons.iter().all(|reason| reason.starts_with(said)), "{reasons:?}");
+}
+
+#[test]
+fn what_is_asked_of_another_profiler_is_not_looked_for() {
+    let place = ingested();
+    let words = ["diagnose", "--profile-mode", "nsys", "--format", "json", "-q"];
+    let diagnosis = place.run(&words).done();
+    let diagnosis: Value = serde_json::from_str(&diagnosis).expect("JSON");
+    assert_eq!(diagnosis["findings"], serde_json::json!([]));
+    let absent = &diagnosis["not_looked_for"];
+    assert_eq!(absent[0]["reason"], "the trace has no nsys source", "{absent}");
+    let all = place.run(&["list", "diagnoses", "--format", "csv"]).done().lines().count() - 1;
+    let count = absent[0]["diagnoses"].as_array().map(Vec::len);
+    assert_eq!((count, absent.get(1)), (Some(all), None), "{absent}");
 }

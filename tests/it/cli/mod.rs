@@ -12,7 +12,7 @@ mod metric;
 mod metric_tables;
 mod names;
 mod one_gpu;
-mod own_sql;
+pub mod own_sql;
 mod plan;
 mod schema;
 #[cfg(unix)]

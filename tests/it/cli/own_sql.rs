@@ -6,7 +6,7 @@ use crate::cli::shown::{ingested, shown};
 use crate::support::{Place, Run, command, files, folders, name, project, run};
 
 /// A metric of the user's own, whose one number is an SQL expression.
-fn own_metric(place: &Place, name: &str, expression: &str) {
+pub fn own_metric(place: &Place, name: &str, expression: &str) {
     let text = format!(
         "-- @metric   {name}\n-- @version  1\n-- @area     own\n-- @summary  A metric of a user.\n\
          -- @grain    trace\n-- @requires ranks\n-- @value    number\n\
@@ -104,6 +104,16 @@ fn check_says_what_is_wrong_with_a_file() {
         (column, "BIGINT value parsecs | A number.", "has the unknown unit `parsecs`"),
         (column, "BIGINT value us | A number.", "has the unit `us`, which its name does not say"),
         ("@grain    trace", "@grain    trace rank", "the grain of a metric is one row per trace"),
+        (
+            column,
+            "BIGINT value count | A number.\n-- @warn     rank_count > 3 | {rank_count} of {none}",
+            "the message of @warn names `none`, which is no column",
+        ),
+        (
+            "-- @column   trace",
+            "-- @param    x DATE NULL | X.\n-- @column   trace",
+            "parameter `x` has the type DATE",
+        ),
         (select, &format!("{made} {all}"), "the closing SELECT only repeats the columns of `t`"),
         // These are right: what is cut off has an order of its own.
         (select, select, ""),

@@ -167,6 +167,9 @@ fn tab_completes_and_what_was_typed_comes_back() {
     // What a statement makes is offered by the next.
     terminal.type_in("CREATE TABLE mine_alone AS SELECT 7 AS seven;\n");
     terminal.type_in("SELECT seven FROM mine_al\t").see("mine_alone").type_in(";\n").see(" 7 ");
+    terminal.type_in("SELECT regexp_extract_a\t").see("regexp_extract_all").type_in("\u{15}");
+    // A word is coloured as soon as it is one.
+    terminal.type_in("SELECT").see("\u{1b}[1;34mSELECT\u{1b}[0m").type_in("\u{15}");
     place.write("words.sql", "SELECT 'read' || 'y' AS w;\n");
     terminal.type_in(".read wor\t").see("words.sql").type_in("\n").see("ready");
     terminal.type_in(".quit\n");

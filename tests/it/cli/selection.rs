@@ -114,6 +114,63 @@ fn changed_bytes_are_read_with_the_options_of_before() {
     assert_eq!(value(&place, "throughput_tokens", &["--trace", "./job"]), "128000.0\n");
 }
 
+/// Files, ranks and a card that were given by hand hold until others are, and after they are gone.
+#[test]
+fn what_was_given_by_hand_is_known_again() {
+    let place = Place::new();
+    let event = |name: &str| {
+        format!(
+            "{{\"traceEvents\":[{{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"{name}\",\"pid\":1,\
+             \"tid\":1,\"ts\":1,\"dur\":2}}]}}"
+        )
+    };
+    place.write("job/a.json", event("a"));
+    place.write("job/b.json", event("b"));
+    place.write("card.yaml", "workload:\n  model:\n    model_family: llama3\n");
+    let ranks = || place.lines("SELECT rank, name FROM events ORDER BY rank");
+    let given = |a: &str| format!("{a}=job/a.json");
+    let ingest = |a: &str, more: &[&str]| {
+        let a = given(a);
+        let words = ["ingest", "--rank", &a, "--rank", "5=job/b.json"];
+        place.run(&[&words[..], more].concat())
+    };
+    assert!(!said(&ingest("3", &["--card", "card.yaml"])).contains("replaces"));
+    assert_eq!(ranks(), ["3 a", "5 b"]);
+    let run = ingest("3", &[]);
+    assert!(!said(&run).contains("replaces") && run.stderr.contains("unchanged"), "{}", run.stderr);
+    let run = ingest("4", &[]);
+    assert!(said(&run).contains("job/a.json --rank 5=/"), "{}", run.stderr);
+    assert!(run.stderr.contains("/job/b.json replaces 3=/"), "{}", run.stderr);
+    assert_eq!(ranks(), ["4 a", "5 b"]);
+    std::fs::remove_file(place.input().join("card.yaml")).expect("it is there");
+    let run = place.run(&["ingest", "job"]);
+    let gone = "card.yaml cannot be read any more: what it said before is used\n";
+    assert!(said(&run).contains(gone), "{}", run.stderr);
+    assert!(run.stderr.contains("job: unchanged"), "{}", run.stderr);
+    place.write("job/b.json", event("other"));
+    assert!(said(&place.run(&["ingest", "job"])).contains(gone));
+    assert_eq!(ranks(), ["4 a", "5 other"]);
+    let family = place.lines("SELECT model_family FROM cards");
+    assert_eq!(family, ["llama3"]);
+    std::fs::remove_file(place.input().join("job/a.json")).expect("it is there");
+    let run = place.run(&["ingest", "job"]);
+    assert!(said(&run).contains("job/a.json was given before, and is gone\n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_folder_of_several_names_answers_as_one() {
+    let place = job("job");
+    for name in ["first", "second"] {
+        place.run(&["ingest", "job", "--name", name, "-q"]).done();
+    }
+    let run = place.run(&["ingest", "job"]);
+    let note = "job was ingested under several names (first, second); this is `first`\n";
+    assert!(said(&run).contains(note), "{}", run.stderr);
+    assert_eq!(traces(&place), ["first", "second"]);
+    let run = place.run(&["ingest", "job", "--name", "second"]);
+    assert!(!said(&run).contains("several names"), "{}", run.stderr);
+}
+
 #[test]
 fn files_that_are_gone_still_name_their_trace() {
     let place = job("job");
@@ -272,8 +329,35 @@ fn show_says_what_a_trace_is() {
     }
     let json = place.run(&["show", "job", "--format", "json"]).done();
     let json: Value = serde_json::from_str(&json).expect("JSON");
+    let keys: Vec<&String> = json.as_object().expect("an object").keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "trace",
+            "folder",
+            "profilers",
+            "ranks_count",
+            "events",
+            "fingerprint",
+            "ccl_sql",
+            "schema_version",
+            "options",
+            "sources",
+            "ranks",
+            "steps",
+            "findings",
+            "card",
+            "tables",
+        ]
+    );
     assert_eq!(json["trace"], "job");
+    assert_eq!(json["profilers"], serde_json::json!(["kineto"]));
     assert_eq!(json["ranks"].as_array().map(Vec::len), Some(2));
+    let events: u64 = place.lines("SELECT count(*) FROM events")[0].parse().expect("a number");
+    assert_eq!((&json["ranks_count"], &json["events"]), (&2.into(), &events.into()));
+    assert_eq!(json["ccl_sql"], env!("CARGO_PKG_VERSION"));
+    let fingerprint = json["fingerprint"].as_str().expect("a text");
+    assert!(fingerprint.len() == 64 && fingerprint.bytes().all(|b| b.is_ascii_hexdigit()));
     assert_eq!(json["steps"][0]["steps"], 4);
     assert_eq!(json["card"]["seq_len"], 64);
     assert_eq!(json["tables"]["steps"], 8);

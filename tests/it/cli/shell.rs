@@ -90,6 +90,14 @@ fn the_catalogue_counts_columns() {
         let sql = format!("SELECT count(*) FROM (DESCRIBE {name})");
         assert_eq!(columns.as_ref(), place.lines(&sql).first(), "{name}: {listed}");
     }
+    // Tables of traces come first; views, and what the user made, follow by their names.
+    let typed = "CREATE TABLE aaa(n INT); CREATE VIEW zzz AS SELECT 1 AS n;\n.mode csv\n.tables\n";
+    let listed = shell(&place, &[], typed).done();
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split(',').next()).collect();
+    let first = names.iter().position(|name| *name == "aaa").expect("it is listed");
+    assert!(names[..first].contains(&"device_events"), "{names:?}");
+    assert_eq!(names.last(), Some(&"zzz"), "{names:?}");
+    assert!(names.len() > first + 10 && names[first..].is_sorted(), "{names:?}");
 }
 
 #[test]

@@ -374,6 +374,11 @@ fn manual_pages_and_completions_know_commands_metrics_and_traces() {
         complete(words).split_whitespace().map(str::to_owned).collect()
     };
     assert_eq!(words(&["metr"]), ["metric"]);
+    assert_eq!(words(&["man", "metr"]), ["metric"]);
+    // Other names of a metric, and another data directory.
+    assert_eq!(words(&["metric", "communication_overh"]), ["communication_overhead"]);
+    let away = ["--data", "nowhere", "metric", "iter_time", "--trace", "t"];
+    assert_eq!(words(&away), ["two/"]);
     assert_eq!(words(&["metric", "hockney_al"]), ["hockney_alpha_s"]);
     assert_eq!(words(&["metric", "iter_time", "--trace", "t"]), ["two"]);
     assert_eq!(words(&["list", "metrics", "--area", "inf"]), ["inference"]);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::cli::own_sql::own_metric;
 use crate::support::runs::many_kernels;
 use crate::support::s3::S3;
 use crate::support::{Place, Run, example};
@@ -82,6 +83,13 @@ fn machines_hand_answers_on_through_the_store() {
     // One more question; of the first nothing is computed again.
     let page = ask_cluster(&s3, &Place::new(), &["report", "--format", "md"]);
     assert_eq!(page.stdout, disk.run(&["report", "--format", "md"]).stdout);
+    // What the user wrote is asked there too.
+    let user = Place::new();
+    own_metric(&user, "ranks_here", "count(*)");
+    let own = ["metric", "ranks_here", "--sql-dir", "own", "--format", "csv"];
+    let answered = ask_cluster(&s3, &user, &own);
+    assert_eq!(answered.stdout, "trace,number\nfsdp2-cpu-2,2\n", "{}", answered.stderr);
+    assert!(answered.stderr.contains("answer answer"), "{}", answered.stderr);
     // A new version of the trace takes nothing over.
     let version = kept(&s3)[0].clone();
     let path = example("fsdp2-cpu-2").to_string_lossy().into_owned();

@@ -56,6 +56,8 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> &'a [u8] {
 pub struct Timeline {
     /// Names of tracks, by their numbers.
     pub tracks: HashMap<u64, String>,
+    /// Numbers of the tracks that others lie below.
+    pub parents: HashMap<u64, u64>,
     /// Slices: track, start, duration, name.
     pub slices: Vec<(u64, u64, u64, String)>,
     /// Names of instants.
@@ -126,11 +128,12 @@ pub fn read(bytes: &[u8]) -> Timeline {
 
 /// Adds a track: its number and name, or that of its thread or process.
 fn track_of(out: &mut Timeline, track: &[u8]) {
-    let (mut id, mut name) = (0, String::new());
+    let (mut id, mut parent, mut name) = (0, None, String::new());
     for (number, field) in fields(track) {
         match (number, field) {
             (1, Field::Number(of)) => id = of,
             (2, Field::Bytes(of)) => name = String::from_utf8(of.to_vec()).expect("UTF-8"),
+            (5, Field::Number(of)) => parent = Some(of),
             (3 | 4, Field::Bytes(of)) => {
                 for (number, field) in fields(of) {
                     if let (5 | 6, Field::Bytes(of)) = (number, field) {
@@ -141,5 +144,6 @@ fn track_of(out: &mut Timeline, track: &[u8]) {
             _ => {}
         }
     }
+    out.parents.extend(parent.map(|parent| (id, parent)));
     assert!(out.tracks.insert(id, name).is_none(), "a track stands twice");
 }
