@@ -68,6 +68,13 @@ fn category(class: &str) -> &str {
     }
 }
 
+/// Whether a value of the header is a number: as one is printed, since a text of digits is often
+/// an id, which would lose its zeros.
+fn is_number(value: &str) -> bool {
+    value.parse::<i64>().is_ok_and(|n| n.to_string() == value)
+        || value.parse::<f64>().is_ok_and(|n| n.is_finite() && format!("{n:?}") == value)
+}
+
 /// The file of a rank.
 pub struct File<'a, 'e> {
     engine: &'a Engine<'e>,
@@ -161,11 +168,9 @@ impl<'a, 'e> File<'a, 'e> {
             string(&mut self.out, key);
             self.out.push(b':');
             let value = value.as_deref().unwrap_or("null");
-            match self.scanner.skip(value.as_bytes(), 0) {
-                // A text that reads as JSON is stored as that again.
-                Ok(end) if end == value.len() && !value.starts_with('"') => {
-                    self.out.extend_from_slice(value.as_bytes());
-                }
+            // A text that reads as JSON is stored as that again.
+            match is_number(value) || self.scanner.skip(value.as_bytes(), 0) == Ok(value.len()) {
+                true if !value.starts_with('"') => self.out.extend_from_slice(value.as_bytes()),
                 _ => string(&mut self.out, value),
             }
             self.out.extend_from_slice(b",\n");

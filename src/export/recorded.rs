@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -308,10 +309,13 @@ impl Recorded<'_, '_> {
                         column.add(&mut arguments, name, row);
                     }
                 }
+                let own = arguments.len();
                 beside.add(id, &mut arguments);
+                let of_call = own..arguments.len();
                 if let Some(raw) = args.text(row) {
                     members(raw, &mut scanner, &mut arguments);
                 }
+                said_once(&mut arguments, of_call);
                 beside.leaving(id, &mut leaving);
                 let met = |(arrow, met)| (arrow, self.scope.time(met));
                 let event = Event {
@@ -336,6 +340,17 @@ type Key = (Option<i64>, Option<i64>, Option<String>);
 
 /// Tracks by what says them.
 type Tracks = HashMap<Key, Handle>;
+
+/// Takes out what is known of the call of an event where the event says it itself, by that name.
+fn said_once(arguments: &mut Vec<Arg<'_>>, of_call: Range<usize>) {
+    let mut end = of_call.end;
+    for at in of_call.rev() {
+        if arguments[end..].iter().any(|(name, _)| *name == arguments[at].0) {
+            arguments.remove(at);
+            end -= 1;
+        }
+    }
+}
 
 /// Adds the members of an object of JSON.
 fn members<'a>(raw: &'a str, scanner: &mut Scanner, out: &mut Vec<Arg<'a>>) {

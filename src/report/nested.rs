@@ -129,6 +129,36 @@ mod tests {
     }
 
     #[test]
+    fn a_table_has_an_end_and_says_so() {
+        let registry = crate::registry::Registry::load(None).expect("the embedded files are right");
+        let file = registry.metric("straggler_lag").expect("a metric");
+        let column = &file.header.columns[2].name;
+        let mut result = MetricResult {
+            metric: "m".to_owned(),
+            version: 1,
+            trace: "t".to_owned(),
+            value: Value::Null,
+            unit: None,
+            reason: None,
+            details: Map::new(),
+            params: Map::new(),
+            warnings: Vec::new(),
+            answer: None,
+            sql_sha256: String::new(),
+            trace_fingerprint: String::new(),
+            batch: None,
+        };
+        for count in [MOST_ROWS, MOST_ROWS + 1] {
+            let list = json!((0..count).collect::<Vec<usize>>());
+            result.details = Map::from_iter([(column.clone(), list)]);
+            let [sheet] = &tables(file, &result)[..] else { panic!("one table") };
+            assert_eq!((&*sheet.name, sheet.rows.len()), (&*format!("m.{column}"), MOST_ROWS));
+            let said = "the first 2000 of 2001 rows; `ccl-sql metric m --format json` has all";
+            assert_eq!(sheet.reason.as_deref(), (count > MOST_ROWS).then_some(said));
+        }
+    }
+
+    #[test]
     fn maps_and_lists_of_values_keep_the_unit_of_their_column() {
         let (heads, rows) = of(json!({"dp": 1.0, "tp": 2}), Some("ms")).expect("a table");
         assert_eq!(heads, columns(&[("key", None), ("value", Some("ms"))]));

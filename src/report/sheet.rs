@@ -216,3 +216,20 @@ fn column(file: &SqlFile, column: &Column) -> SheetColumn {
         doc: column.doc.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn a_sheet_has_an_end_and_says_so() {
+        let registry = Registry::load(None).expect("the embedded files are right");
+        let file = registry.view("kernels").expect("a view");
+        let of = |count| Sheet::new(file, Rows { rows: vec![Vec::new(); count], reason: None });
+        assert_eq!((of(MOST_ROWS).rows.len(), of(MOST_ROWS).reason), (MOST_ROWS, None));
+        let cut = of(MOST_ROWS + 1);
+        let said = "the first 1048575 rows; `ccl-sql sql \"FROM kernels\"` has all";
+        assert_eq!((cut.rows.len(), cut.reason.as_deref()), (MOST_ROWS, Some(said)));
+    }
+}

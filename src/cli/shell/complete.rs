@@ -553,6 +553,12 @@ mod tests {
         has(".describe mf|", &["mfu"]);
         assert_eq!(at_bar(".timer o|"), ["off", "on"]);
         assert_eq!(at_bar(".metrics |"), [""; 0]);
+        has(".tables |", &["steps", "kernels"]);
+        lacks(".tables |", &["coll_call_num", "_busy"]);
+        assert_eq!(at_bar(".tables device_e|"), ["device_events"]);
+        // Of which tables is not known there.
+        has(".plot |", &["start_ns", "dur_ns", "mean_lag_us"]);
+        assert_eq!(at_bar(".plot marke|"), ["marker"]);
     }
 
     #[test]
@@ -591,6 +597,8 @@ mod tests {
         has("FROM steps\nWHERE m|", &["marker"]);
         has("SELECT interval_u|", &["interval_union(", "interval_union_ns("]);
         has("SELECT count(ts_|", &["ts_ns"]);
+        // Before a table is named, a name of one may stand there too.
+        has("SELECT kern|", &["kernels"]);
         has("SELECT the| FROM \"my table\"", &["\"the sum\"", "then"]);
     }
 

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::cli::shown::{ingested, shown};
+use crate::cli::shown::{ingested, masked, shown};
 use crate::support::kineto::{Args, slice};
-use crate::support::pftrace::{Timeline, read};
+use crate::support::pftrace::{Timeline, as_text, read};
 use crate::support::runs::many_kernels;
 use crate::support::{Place, example, files};
 
@@ -55,6 +55,99 @@ fn a_timeline_holds_every_event() {
         arrived.sort_unstable();
         assert_eq!(left, arrived, "{name}: every arrow has two ends");
     }
+}
+
+/// Two ranks with one of everything, the second of which has a clock that is 50 us ahead.
+fn one_of_everything() -> Place {
+    let place = Place::new();
+    for rank in 0..2 {
+        let call = r#""Collective name":"allreduce","In msg nelems":1024,"Out msg nelems":1024,
+            "Group size":2,"dtype":"Float","Process Group Name":"0","Process Group Ranks":"[0, 1]""#;
+        let at = |us: u64| us + 50 * rank;
+        let events = [
+            r#"{"ph":"M","name":"thread_name","pid":10,"tid":11,"args":{"name":"main"}}"#
+                .to_owned(),
+            format!(
+                r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":10,"tid":11,
+                "ts":{},"dur":100}}"#,
+                at(0)
+            ),
+            format!(
+                r#"{{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":10,"tid":11,"ts":{},"dur":20,
+                "args":{{"External id":1,"Input Dims":[[2,3],[3,4]],"x":1.5,"y":true,"z":"t"}}}}"#,
+                at(5)
+            ),
+            format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":10,"tid":12,
+                "ts":{},"dur":4,"args":{{"correlation":7}}}}"#,
+                at(8)
+            ),
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{},"dur":30,
+                "args":{{"device":0,"stream":7,"correlation":7}}}}"#,
+                at(20)
+            ),
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":9,
+                "ts":{},"dur":{},"args":{{"device":0,"stream":9,"correlation":8,{call}}}}}"#,
+                at(40 + 5 * rank),
+                20 - 5 * rank
+            ),
+            format!(
+                r#"{{"ph":"i","cat":"cpu_instant_event","name":"[memory]","s":"t","pid":10,
+                "tid":11,"ts":{},"args":{{"Total Allocated":1000,"Total Reserved":2000,"Bytes":512,
+                "Addr":64,"Device Id":0,"Device Type":1}}}}"#,
+                at(6)
+            ),
+        ];
+        let text = format!(
+            r#"{{"schemaVersion":1,"deviceProperties":[{{"id":0,"name":"H100"}}],
+            "distributedInfo":{{"rank":{rank},"world_size":2,"backend":"nccl"}},
+            "traceEvents":[{}]}}"#,
+            events.join(",\n")
+        );
+        place.write(&format!("job/rank{rank}.json"), text);
+    }
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    place
+}
+
+/// Every field of every packet, as Perfetto's own description of the format numbers them.
+#[test]
+fn a_small_timeline_in_full() {
+    let place = one_of_everything();
+    place.run(&["export", "job", "-o", "t.pftrace", "-q"]).done();
+    let bytes = std::fs::read(place.input().join("t.pftrace")).expect("it was written");
+    assert_snapshot!(masked(&as_text(&bytes).join("\n"), &place));
+    place.run(&["export", "job", "-o", "t.json", "-q"]).done();
+    let text = std::fs::read_to_string(place.input().join("t.json")).expect("it was written");
+    assert_snapshot!(masked(&text, &place));
+    place.run(&["export", "job", "--format", "chrome", "-o", "files/", "-q"]).done();
+    let packed = std::fs::File::open(place.input().join("files/rank1.json.gz")).expect("a file");
+    let text = std::io::read_to_string(flate2::read::GzDecoder::new(packed)).expect("text");
+    assert_snapshot!(masked(&text, &place));
+}
+
+/// A value of the header is of the type that it was of, as far as its text says it.
+#[test]
+fn headers_of_kineto_come_back() {
+    let place = Place::new();
+    let header = r#"{"schemaVersion":1,"trace_id":"00912","id":"123456789012345678901","x":1.5,
+        "less":-3,"flag":true,"none":null,"word":"a \"b\"","e":"1e5","list":[1,"2"],"of":{"a":"1"},
+        "inf":"inf","dot":"1."}"#;
+    let events = r#"[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2}]"#;
+    let header: Value = serde_json::from_str(header).expect("JSON");
+    let mut trace = header.clone();
+    trace["traceEvents"] = serde_json::from_str(events).expect("JSON");
+    place.write("job/rank0.json", trace.to_string());
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    place.run(&["export", "job", "--format", "chrome", "-o", "files/", "-q"]).done();
+    let file = files(&place.input().join("files")).remove(0);
+    let packed = std::fs::File::open(&file).expect("it was written");
+    let text = std::io::read_to_string(flate2::read::GzDecoder::new(packed)).expect("text");
+    let mut back: Value = serde_json::from_str(&text).expect("JSON");
+    back.as_object_mut().expect("an object").remove("traceEvents");
+    assert_eq!(back, header);
 }
 
 /// What a device does at each moment: tracks of their own, with what `_account_spans` says.
@@ -447,12 +540,16 @@ fn slips_are_said_before_the_work() {
         &["-o", "t.pftrace", "--format", "chrome"],
         &["-o", "t.json", "--format", "perfetto"],
         &["--format", "json"],
+        &["-o", "folder/"],
     ] {
         let run = place.run(&[&["export"][..], args].concat());
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
     }
     let run = place.run(&["export", "-p", "gap=1", "-o", "t.pftrace"]);
     assert_eq!((run.code, run.errors()), (1, vec!["param-invalid"]));
+    let run = place.run(&["export", "-p", "align=maybe", "-o", "t.pftrace"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["param-invalid"]));
+    assert!(run.stderr.contains("`align` is \"maybe\", which is no BOOLEAN"), "{}", run.stderr);
     let run = place.run(&["export", "--ranks", "77", "-o", "t.pftrace"]);
     assert_eq!((run.code, run.errors()), (1, vec!["nothing-found"]));
     place.write("t.pftrace", "old");

@@ -169,6 +169,24 @@ fn a_run_is_judged_by_the_spread_of_those_before() {
     let run = place.run(&line);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("does not count: the spread of the baseline is"), "{}", run.stderr);
+    // One run has no spread.
+    let one = |more: &[&str]| {
+        let words = ["compare", "--baseline", "nightly", "--last", "1", "bad"];
+        place.run(&[&words[..], more].concat())
+    };
+    let run = one(&["--fail-on", "avg_step_time > +3%"]);
+    assert_eq!(run.errors(), ["change-too-large"], "{}", run.stderr);
+    assert!(run.stderr.contains("of 1 runs, its spread is not known; 1.1"), "{}", run.stderr);
+    let json = one(&["--format", "json"]).done();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["runs"], serde_json::json!(["run-a"]), "{json}");
+    let sheet = &json["tests"][0]["sheet"];
+    let columns = sheet["columns"].as_array().expect("columns");
+    let place_of = |name: &str| columns.iter().position(|c| c["name"] == name).expect(name);
+    let mut rows = sheet["rows"].as_array().expect("rows").iter();
+    let steps = rows.find(|row| row[place_of("metric")] == "avg_step_time").expect("a row");
+    assert_eq!(steps[place_of("low")], serde_json::Value::Null);
+    assert_eq!(steps[place_of("run_count")], 1);
     // A run is none of its own baseline.
     let csv = place.run(&["compare", "--baseline", "nightly", "run-a", "--format", "csv"]).done();
     let csv = Csv::parse(&csv);

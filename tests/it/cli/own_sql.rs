@@ -179,8 +179,18 @@ fn check_writes_what_is_generated() {
     assert!(is_long(&long) && !is_long(&wrapped), "{wrapped}");
     let run = check(&[]);
     assert_eq!((run.code, run.errors()), (0, vec![]), "{}", run.stderr);
-    let lock = |root: &std::path::Path| std::fs::read_to_string(root.join("sql/metrics.lock"));
-    assert!(lock(&place.input()).expect("a lock").lines().count() > 300);
+    let lock = std::fs::read_to_string(place.input().join("sql/metrics.lock")).expect("a lock");
+    assert!(lock.lines().count() > 300);
+    // What changed is named, and what no case shows.
+    let others: Vec<&str> = lock.lines().filter(|l| !l.contains(" coll_call_num ")).collect();
+    assert_eq!(others.len() + 1, lock.lines().count());
+    place.write("sql/metrics.lock", others.join("\n") + "\n");
+    std::fs::remove_dir_all(place.input().join("tests/golden/iter_time")).expect("removed");
+    let run = check(&[]);
+    assert_eq!((run.code, run.errors().len()), (1, 2), "{}", run.stderr);
+    for said in ["changed: coll_call_num\n", "metric `iter_time` has no golden case\n"] {
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
 }
 
 #[test]

@@ -267,3 +267,71 @@ fn blocks_of_ranks_are_put_into_the_files_of_one_ingest() {
     let rows = |place: &Place| place.lines("SELECT * FROM device_events ORDER BY ALL");
     assert_eq!(rows(&place), rows(&fresh));
 }
+
+/// Stands for Python and its Ray: runs the tasks of a plan one after the other, and says with which
+/// options.
+const CLIENT: &str = r#"#!/usr/bin/env python3
+import json, subprocess, sys
+
+program, plan, address, *options = sys.argv[4:]
+print("options:", address, *options, file=sys.stderr)
+while True:
+    listing = [program, "task", "list", plan, *options]
+    now = json.loads(subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout)
+    if now["step"] is None:
+        break
+    for one in now["tasks"]:
+        number = [] if now["step"] in ("layout", "finish") else [str(one["n"])]
+        subprocess.run([program, "task", now["step"], plan, *number, *options])
+"#;
+
+/// Ingests by an engine whose client is a script.
+#[cfg(unix)]
+fn engine(place: &Place, client: &str, more: &[&str]) -> crate::support::Run {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = place.input().join("client");
+    std::fs::write(&path, client).expect("a file");
+    let may_run = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, may_run).expect("it is ours");
+    let mut command = command(&place.input());
+    let words = ["--data", "../data", "--cache-dir", "../cache", "ingest", "--engine", "ray"];
+    command.env("CCL_SQL_PYTHON", &path).args(words).args(more);
+    let output = command.output().expect("the program can be started");
+    let text = |bytes| String::from_utf8(bytes).expect("it is UTF-8");
+    crate::support::Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_engine_runs_the_tasks_of_an_ingest() {
+    let (one, two) = (Place::new(), Place::new());
+    one.run(&["ingest", &example()]).done();
+    // What was done before its client broke off stays.
+    let breaks = CLIENT.replace("if now[\"step\"] is None", "if now[\"step\"] == \"join\"");
+    let run = engine(&two, &format!("{breaks}sys.exit(7)\n"), &[&example()]);
+    assert_eq!((run.code, run.errors()), (1, vec!["engine-failed"]), "{}", run.stderr);
+    let said = "the client of Ray ended with exit status: 7";
+    assert!(run.stderr.contains(said) && run.stderr.contains("goes on with it"), "{}", run.stderr);
+    let options = ["--timeout", "500", "--memory-limit", "3GB", "--quiet"];
+    let run = engine(&two, CLIENT, &[&[&*example()][..], &options].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+    let given = run.stderr.lines().find_map(|line| line.strip_prefix("options: "));
+    let given: Vec<&str> = given.expect("its options").split_whitespace().collect();
+    assert!(given.windows(2).any(|pair| pair == ["--timeout", "500"]), "{given:?}");
+    assert!(given.windows(2).any(|pair| pair == ["--memory-limit", "3GB"]), "{given:?}");
+    assert!(given.contains(&"--quiet"), "{given:?}");
+    assert_same(&one, &two, "llama-tiny-fsdp2-tp2-4");
+    // The plan is done, and gone.
+    let left = files(&two.input().join(".."));
+    assert!(left.iter().all(|file| !file.ends_with("plan.json")), "{left:?}");
+    // What is wrong with a file is said at the end.
+    two.write("broken.json", "{\"traceEvents\": [{\"ph\": ");
+    let run = engine(&two, CLIENT, &["broken.json"]);
+    assert!(run.code == 1 && run.stderr.contains("error[trace-truncated]"), "{}", run.stderr);
+    let run = engine(&two, CLIENT, &[&*example(), "--force", "--name", "a/b"]);
+    assert_eq!(run.errors().first(), Some(&"usage"), "{}", run.stderr);
+}

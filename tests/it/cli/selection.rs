@@ -301,6 +301,8 @@ fn traces_are_found_by_what_people_write() {
             _ => assert_eq!(count(word), n, "{word}"),
         }
     }
+    let run = Place::new().run(&["metric", "wall_time_s", "--trace", "llama"]);
+    assert!(run.stderr.contains("hint: ingest one first: ccl-sql ingest PATH"), "{}", run.stderr);
     let run = place.run(&["report", "lama"]);
     assert!(run.stderr.contains("did you mean `llama`?"), "{}", run.stderr);
     let run = place.run(&["compare", "llama", "jobA"]);

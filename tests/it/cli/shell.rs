@@ -76,6 +76,13 @@ fn a_transaction_takes_back_no_table_of_the_program() {
         "{}",
         called.stderr
     );
+    // One that is committed keeps what was made in it, and is over.
+    let input = ".mode csv\nBEGIN;\nCREATE TABLE mine AS SELECT count(*) AS n FROM collectives;\n\
+        COMMIT;\nFROM mine;\nSELECT count(*) AS c FROM straggler_lag;\n.use late\n\
+        SELECT count(*) AS d FROM collectives;\nROLLBACK;\nFROM mine;\n";
+    let kept = shell(&place, &[], input);
+    assert_eq!(kept.errors(), ["sql"], "{}", kept.stderr);
+    assert_eq!(kept.stdout.lines().collect::<Vec<_>>(), ["n", "4", "c", "2", "d", "2", "n", "4"]);
     assert_eq!(lines[12..], ["table,kind,columns,row", "mine,view,1,"], "{}", run.stdout);
 }
 
@@ -250,6 +257,10 @@ fn columns_are_explained_and_drawn() {
     assert!(run.stdout.contains("dur_ns, 0 ns to 9.801 us\n"), "{}", run.stdout);
     assert!(run.stdout.contains("\n100 points\n"), "{}", run.stdout);
     assert_eq!(run.errors(), ["sql"], "{}", run.stderr);
+    let input = "SELECT 'n' || range AS name, 1 AS calls FROM range(100);\n.plot name calls\n\
+                 SELECT range / 4 AS x, range AS y FROM range(5);\n.plot x y\n";
+    let run = shell(&place, &[], input).done();
+    assert!(run.contains("\n(60 more)\n") && run.contains("\n5 points\n"), "{run}");
     assert_eq!(shell(&place, &[], ".plot\n").errors(), ["usage"]);
     let help = shell(&place, &[], ".help plot\n").done();
     assert_eq!(help.lines().count(), 1, "{help}");

@@ -7,16 +7,21 @@ use crate::support::{Place, Run};
 
 /// Everything of a run as one text.
 pub fn shown(run: &Run, place: &Place) -> String {
-    let root = place.input();
-    let root = root.parent().expect("the folder has a parent").to_string_lossy().into_owned();
-    let canonical = std::fs::canonicalize(&root).expect("the folder is there");
     let mut out = format!("exit code {}\n", run.code);
     for (name, text) in [("stdout", &run.stdout), ("stderr", &run.stderr)] {
         if !text.is_empty() {
             out.push_str(&format!("--- {name}\n{text}"));
         }
     }
-    let out = out.replace(&*canonical.to_string_lossy(), "[DIR]").replace(&root, "[DIR]");
+    masked(&out, place)
+}
+
+/// A text without what changes from run to run.
+pub fn masked(text: &str, place: &Place) -> String {
+    let root = place.input();
+    let root = root.parent().expect("the folder has a parent").to_string_lossy().into_owned();
+    let canonical = std::fs::canonicalize(&root).expect("the folder is there");
+    let out = text.replace(&*canonical.to_string_lossy(), "[DIR]").replace(&root, "[DIR]");
     let version = format!("\"ccl_sql\": \"{}\"", env!("CARGO_PKG_VERSION"));
     let out = out.replace(&version, "\"ccl_sql\": \"[VERSION]\"");
     hashes(&out).split_inclusive('\n').map(untimed).collect()

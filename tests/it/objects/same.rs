@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::readers::nsys;
 use crate::support::s3::S3;
 use crate::support::{Place, STEPS, examples, files, gzip};
 
@@ -72,6 +73,28 @@ fn archives_packed_files_and_exports_in_folders_are_the_same() {
     s3.run(&of_objects, &["ingest", "s3://traces/in"]).done();
     of_files.run(&["ingest", &folder.to_string_lossy()]).done();
     assert_same(&of_objects, &of_files, "s3://traces/in", &folder);
+}
+
+#[test]
+fn a_folder_of_nsys_tables_is_the_same() {
+    let (s3, of_objects, of_files) = (S3::start(), Place::new(), Place::new());
+    nsys::folder(&of_files);
+    of_files.write("job_pqtdir/notes.txt", "no table").write("job_pqtdir/.a.parquet", "no table");
+    let folder = of_files.input();
+    s3.put_all(&folder, "in");
+    let of_store = |url: &str| s3.run(&of_objects, &["ingest", url]);
+    of_store("s3://traces/in").done();
+    of_files.run(&["ingest", &folder.to_string_lossy()]).done();
+    assert_same(&of_objects, &of_files, "s3://traces/in", &folder);
+    for url in ["s3://traces/in", "s3://traces/in/job_pqtdir"] {
+        let again = of_store(url);
+        assert!(again.stderr.contains("in: unchanged"), "{}", again.stderr);
+    }
+    // Another file of it makes it another.
+    let strings = std::fs::read(folder.join("job_pqtdir/StringIds.parquet")).expect("a file");
+    s3.put("in/job_pqtdir/OTHER.parquet", strings);
+    let changed = of_store("s3://traces/in");
+    assert!(changed.stderr.contains("in: nsys, 2 ranks, 20001 events"), "{}", changed.stderr);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod bench;
 mod cases;
 mod fuzz;
 mod memory;
-mod nsys;
+pub mod nsys;
 mod nsys_example;
 mod packed;
 mod pickles;

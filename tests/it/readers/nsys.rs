@@ -256,6 +256,9 @@ fn one_profiler_answers_at_a_time() {
         either["warnings"][0],
         "the trace is of kineto and nsys; this is of kineto (see --profile-mode)"
     );
+    // In a report that is said once, as it holds for all of them.
+    let page = place.run(&["report", "both", "--format", "md"]).done();
+    assert_eq!(page.matches("the trace is of kineto and nsys; this is of kineto").count(), 1);
     let none = metric(&["--profile-mode", "xla"]);
     assert_eq!(none.errors(), ["metric-not-applicable"]);
     // Only one of them.
@@ -362,7 +365,7 @@ fn a_report_is_exported_by_nsys() {
 }
 
 /// The job as `nsys export --type parquetdir` lays it out: unsigned ids, a file for each table.
-fn folder(place: &Place) {
+pub fn folder(place: &Place) {
     let folder = place.input().join("job_pqtdir");
     std::fs::create_dir_all(&folder).expect("it is ours");
     let connection = duckdb::Connection::open_in_memory().expect("DuckDB starts");

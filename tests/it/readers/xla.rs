@@ -431,6 +431,56 @@ fn a_million_names_are_no_burden() {
     assert_eq!(names, expected);
 }
 
+/// Lines are read in pieces: an event that is longer than one is read too, and those around it.
+#[test]
+fn an_event_may_be_longer_than_a_piece_of_its_line() {
+    let long = "x".repeat(3 << 20);
+    let event = |n: i64, stats: Value| {
+        json!({"name": format!("op {n}"), "offset_ps": 1000 * n, "duration_ps": 500,
+               "stats": stats})
+    };
+    let events = [
+        event(0, json!({"run_id": 7})),
+        event(1, json!({"note": long})),
+        event(2, json!({"run_id": 8})),
+    ];
+    let plane =
+        json!({"name": "/host:CPU", "lines": [{"id": 3, "name": "python", "events": events}]});
+    let mut space = Vec::new();
+    xspace::bytes(&mut space, 1, &xspace::plane(&plane, 2));
+    let place = Place::new();
+    place.write("t.xplane.pb", space).run(&["ingest", "."]).done();
+    let rows = place.lines(
+        "SELECT name, length(json_extract_string(args, '$.note')), json_extract(args, '$.run_id')
+         FROM host_events ORDER BY ts_ns, name",
+    );
+    assert_eq!(rows, ["op 0 NULL 7", &format!("op 1 {} NULL", 3 << 20), "op 2 NULL 8"]);
+}
+
+/// Rows of the Chrome form are handed on in batches.
+#[test]
+fn a_chrome_form_may_hold_many_events() {
+    const COUNT: usize = 40_000;
+    let mut text = concat!(
+        r#"{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":["#,
+        r#"{"ph":"M","pid":3,"name":"process_name","args":{"name":"/host:CPU"}},"#,
+        r#"{"ph":"M","pid":3,"tid":3,"name":"thread_name","args":{"name":"python"}},"#,
+    )
+    .to_owned();
+    for n in 0..COUNT {
+        let event = format!(r#"{{"ph":"X","pid":3,"tid":3,"ts":{n},"dur":0.5,"name":"op {n}"}},"#);
+        text.push_str(&event);
+    }
+    let place = Place::new();
+    place.write("t.trace.json", text + "{}]}").run(&["ingest", "."]).done();
+    let all =
+        format!("name = 'op ' || (ts_ns // 1000) AND ts_ns % 1000 = 0 AND ts_ns < {COUNT}000");
+    let rows =
+        place.lines(&format!("SELECT count(*), count(DISTINCT name) FROM events WHERE {all}"));
+    assert_eq!(rows, [format!("{COUNT} {COUNT}")]);
+    assert_eq!(count_of(&place), COUNT as i64);
+}
+
 /// A host of one device whose rank is stated by its HLO: one of two of the job.
 fn of_host(device: i64, epoch_ns: i64) -> Vec<u8> {
     let work = json!({"name": "dot.1", "offset_ps": 1_000_000, "duration_ps": 2000,

@@ -126,6 +126,29 @@ pub fn read(bytes: &[u8]) -> Timeline {
     out
 }
 
+/// The packets of a file as text, a line each: numbers of fields with their values. Bytes are text
+/// where a person could read them, and else a message.
+///
+/// # Panics
+/// When it is no such file.
+pub fn as_text(bytes: &[u8]) -> Vec<String> {
+    fn message(bytes: &[u8]) -> String {
+        let field = |(number, field): (u64, Field<'_>)| match field {
+            Field::Number(value) => format!("{number}: {value}"),
+            Field::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) if !text.chars().any(char::is_control) => format!("{number}: {text:?}"),
+                _ => format!("{number}: {{{}}}", message(bytes)),
+            },
+        };
+        fields(bytes).into_iter().map(field).collect::<Vec<_>>().join(", ")
+    }
+    let packet = |(number, packet)| {
+        let (1, Field::Bytes(packet)) = (number, packet) else { panic!("no packet") };
+        message(packet)
+    };
+    fields(bytes).into_iter().map(packet).collect()
+}
+
 /// Adds a track: its number and name, or that of its thread or process.
 fn track_of(out: &mut Timeline, track: &[u8]) {
     let (mut id, mut parent, mut name) = (0, None, String::new());
