@@ -349,3 +349,30 @@ impl<W: Write> Sink for Perfetto<W> {
         self.to.flush().map_err(|e| failed(&e))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A viewer keeps what is numbered, and so does the writer: up to a bound.
+    #[test]
+    fn texts_are_numbered_up_to_a_bound() {
+        const LENGTH: usize = 1 << 20;
+        let mut texts = Texts::new(2);
+        let (mut news, mut scratch) = (Vec::new(), Vec::new());
+        let text = |n: usize| format!("{n:0>LENGTH$}");
+        let room = REMEMBERED / (LENGTH + 64);
+        for n in 0..room + 3 {
+            news.clear();
+            let number = texts.number(&text(n), &mut news, &mut scratch);
+            assert_eq!(number, (n < room).then_some(n as u64 + 1), "{n}");
+            assert_eq!(news.len() > LENGTH, n < room, "{n}");
+        }
+        news.clear();
+        assert_eq!(texts.number(&text(2), &mut news, &mut scratch), Some(3));
+        // What is short still has room.
+        assert_eq!(texts.number("short", &mut news, &mut scratch), Some(room as u64 + 1));
+        assert!(news.len() < 20);
+        assert_eq!(texts.number("short", &mut news, &mut scratch), Some(room as u64 + 1));
+    }
+}

@@ -290,6 +290,22 @@ fn what_overlaps_with_too_many_is_an_instant() {
     assert_eq!(flat, (512..COUNT).map(|n| format!("k{n}")).collect());
 }
 
+/// Names beyond what a viewer is to keep are written where they are used.
+#[test]
+fn long_names_come_back() {
+    let place = Place::new();
+    let name = |n: i64| format!("{n:0>600000}");
+    let events: String = (0..40)
+        .map(|n| slice("cpu_op", &name(n % 35), 1, 2, (10 * n, 10 * n + 5), Args::none()))
+        .collect();
+    let text = format!("{{\"traceEvents\":[{}]}}", events.trim_end().trim_end_matches(','));
+    place.write("job/a.json", text);
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let timeline = exported(&place, &[]);
+    let names: Vec<&String> = timeline.slices.iter().map(|(.., name)| name).collect();
+    assert!(names == (0..40).map(|n| name(n % 35)).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+}
+
 /// What a thread does beside lies below it; what a stream does, next to it.
 #[test]
 fn lanes_of_a_thread_lie_below_it() {
@@ -400,8 +416,10 @@ fn files_of_kineto_hold_what_others_recorded() {
         }
         let samples = |trace| {
             place.lines(&format!(
-                "SELECT rank, count(*), sum(value), min(ts_ns) FROM counters
-                 WHERE trace = '{trace}' AND isfinite(value) GROUP BY rank ORDER BY rank"
+                "SELECT rank, regexp_replace(name, '[.]value$', '') AS counter, count(*),
+                    sum(value), min(ts_ns)
+                 FROM counters WHERE trace = '{trace}' AND isfinite(value)
+                 GROUP BY rank, counter ORDER BY rank, counter"
             ))
         };
         assert_eq!(samples("again"), samples("job"), "{name}");

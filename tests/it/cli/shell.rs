@@ -83,6 +83,11 @@ fn a_transaction_takes_back_no_table_of_the_program() {
     let kept = shell(&place, &[], input);
     assert_eq!(kept.errors(), ["sql"], "{}", kept.stderr);
     assert_eq!(kept.stdout.lines().collect::<Vec<_>>(), ["n", "4", "c", "2", "d", "2", "n", "4"]);
+    // Views that were first made in one are made again, though others were shown meanwhile.
+    let input = ".mode csv\nBEGIN;\nSELECT count(*) > 0 AS a FROM kernels;\n.use late\nROLLBACK;\n\
+        SELECT DISTINCT trace FROM kernels;\n";
+    let taken = shell(&place, &[], input).done();
+    assert_eq!(taken.lines().collect::<Vec<_>>(), ["a", "true", "trace", "late"]);
     assert_eq!(lines[12..], ["table,kind,columns,row", "mine,view,1,"], "{}", run.stdout);
 }
 
