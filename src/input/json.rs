@@ -344,7 +344,6 @@ impl Scanner {
         let mut mended = Mended::default();
         let from = out.len();
         self.nesting.clear();
-        self.depth = 0;
         let mut i = skip_space(b, at);
         loop {
             let Some(&first) = b.get(i) else { return Err(Stop::Incomplete) };
@@ -616,6 +615,8 @@ mod tests {
         assert_eq!(skip(r#"["\udc00"]"#), Err(Stop::Invalid(2)));
         assert_eq!(skip(r#"["\udfff\ud800"]"#), Err(Stop::Invalid(2)));
         assert_eq!(skip(r#"["\ud7ff\ue000"]"#), Ok(16));
+        assert_eq!(skip(r#"["\u00fF"]"#), Ok(10));
+        assert_eq!(skip(r#"["\u00g0"]"#), Err(Stop::Invalid(6)));
     }
 
     /// What is cut anywhere may go on: it is never wrong.

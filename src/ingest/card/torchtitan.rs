@@ -166,6 +166,7 @@ mod tests {
             card(&toml, None).int(&["Model-executor.model_plan_parallelization.pp_mb"])
         };
         assert_eq!([of(2, 8, 2), of(4, 6, 6), of(2, 6, 1)], [Some(4), Some(1), Some(6)]);
+        assert_eq!(of(2, 1, 1), Some(1));
         // No pipeline, a rest, and no size.
         assert_eq!([of(1, 8, 2), of(2, 8, 3), of(2, 8, 0), of(2, 0, 2)], [None; 4]);
     }

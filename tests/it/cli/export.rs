@@ -83,6 +83,14 @@ fn one_of_everything() -> Place {
                 at(8)
             ),
             format!(
+                r#"{{"ph":"s","id":7,"pid":10,"tid":12,"ts":{},"cat":"ac2g","name":"ac2g"}}"#,
+                at(8)
+            ),
+            format!(
+                r#"{{"ph":"f","id":7,"pid":0,"tid":7,"ts":{},"cat":"ac2g","name":"ac2g","bp":"e"}}"#,
+                at(20)
+            ),
+            format!(
                 r#"{{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{},"dur":30,
                 "args":{{"device":0,"stream":7,"correlation":7}}}}"#,
                 at(20)
@@ -294,7 +302,7 @@ fn what_overlaps_with_too_many_is_an_instant() {
 #[test]
 fn long_names_come_back() {
     let place = Place::new();
-    let name = |n: i64| format!("{n:0>600000}");
+    let name = |n: i64| format!("{n} {}", "x".repeat(600_000));
     let events: String = (0..40)
         .map(|n| slice("cpu_op", &name(n % 35), 1, 2, (10 * n, 10 * n + 5), Args::none()))
         .collect();
@@ -316,6 +324,8 @@ fn lanes_of_a_thread_lie_below_it() {
     };
     let events = [
         op("first", (1_000, 5_000)),
+        // What ends with another lies in it.
+        op("inside", (2_000, 5_000)),
         op("beside", (4_000, 9_000)),
         kernel("one", (1_000, 5_000)),
         kernel("other", (4_000, 9_000)),
@@ -330,6 +340,7 @@ fn lanes_of_a_thread_lie_below_it() {
         let (Some((track, ..)), None) = (of.next(), of.next()) else { panic!("one {name}") };
         *track
     };
+    assert_eq!(track("inside"), track("first"));
     assert_eq!(timeline.parents.get(&track("beside")), Some(&track("first")));
     let (one, other) = (track("one"), track("other"));
     assert_ne!(one, other);

@@ -7,7 +7,7 @@ use std::path::Path;
 use ccl_sql::schema::TABLES;
 use rusqlite::Connection;
 
-use crate::support::{Place, Run, Tables, command, files, run};
+use crate::support::{Place, Run, Tables, command, files, gzip, run};
 
 /// Kernels of two processes, each on its device; the second half of a file that is large enough to
 /// lose pages.
@@ -118,6 +118,24 @@ fn a_second_ingest_reads_what_changed() {
     assert!(own.stderr.contains("nsys, 2 ranks, 40001 events"), "{}", own.stderr);
     let bad = place.run(&["ingest", ".", "--step-range", "("]);
     assert_eq!(bad.errors(), ["usage"]);
+}
+
+/// Of a database that is there packed and unpacked a folder has one trace; who names a file has it.
+#[test]
+fn a_packed_database_beside_itself_is_read_once() {
+    let place = job();
+    let bytes = std::fs::read(place.input().join("job.sqlite")).expect("it is there");
+    // A file without an ending is no reason to leave a database out.
+    place.write("job.sqlite.gz", gzip(&bytes)).write("job", "not the same");
+    let said = |args: &[&str]| place.run(&[&["ingest"], args].concat()).stderr;
+    let both = said(&[".", "--name", "both"]);
+    assert!(both.contains("both: nsys, 2 ranks, 20001 events"), "{both}");
+    let read = place.lines("SELECT path FROM sources WHERE trace = 'both'");
+    assert!(read.len() == 1 && read[0].ends_with("/job.sqlite"), "{read:?}");
+    let packed = said(&["job.sqlite.gz", "--name", "packed"]);
+    assert!(packed.contains("packed: nsys, 2 ranks, 20001 events"), "{packed}");
+    let read = place.lines("SELECT path FROM sources WHERE trace = 'packed'");
+    assert!(read.len() == 1 && read[0].ends_with("job.sqlite.gz"), "{read:?}");
 }
 
 /// The codes of the errors of an ingest, with and without `--keep-partial`.
