@@ -304,7 +304,12 @@ fn a_chrome_form_that_is_cut_keeps_its_complete_events_on_demand() {
         let place = Place::new();
         let run = place.write("t.trace.json", &whole[..cut]).run(&["ingest", "."]);
         assert_eq!((run.code, run.errors()), (1, vec!["trace-truncated"]), "{}", run.stderr);
-        place.run(&["ingest", ".", "--keep-partial"]).done();
+        // With the two that name the process and the thread.
+        let before = format!("event {} ({} complete events before it)", kept + 3, kept + 2);
+        assert!(run.stderr.contains(&before), "{}", run.stderr);
+        let run = place.run(&["ingest", ".", "--keep-partial"]);
+        let said = format!("kept {} complete events\n", kept + 2);
+        assert!(run.code == 0 && run.stderr.contains(&said), "{}", run.stderr);
         assert_eq!(count_of(&place), kept as i64, "cut at {cut}");
         let log = place.query("SELECT first_offset FROM ingest_log WHERE code = 'trace-truncated'");
         assert_eq!(log.rows, [[Some(cut.to_string())]]);
