@@ -143,6 +143,45 @@ fn check_says_what_is_wrong_with_a_file() {
     }
 }
 
+/// A diagnosis gives the columns of a finding, and names what shows it.
+#[test]
+fn check_says_what_is_wrong_with_a_diagnosis() {
+    let place = ingested();
+    let right = "trace, 'found' AS finding, {rank: min(rank)} AS \"where\",
+        CAST(NULL AS DOUBLE) AS time_per_step_ms, CAST(1 AS DOUBLE) AS gain_ms,
+        CAST([] AS VARCHAR[]) AS limits, 'do' AS advice, 'SELECT 1' AS evidence";
+    let write = |name: &str, columns: &str, shown: &str| {
+        let text = format!(
+            "-- @diagnosis {name}\n-- @version  1\n-- @summary  A diagnosis of a user.\n\
+             -- @profilers kineto nsys xla\n-- @requires ranks\n-- @gain     a millisecond\n\
+             -- @shown    {shown}\n-- @source   a test\n\
+             SELECT {columns}\nFROM ranks\nGROUP BY trace\nORDER BY trace\n"
+        );
+        place.write(&format!("own/{name}.v1.sql"), text);
+    };
+    write("own_right", right, "kernels");
+    let run = place.run(&["check", "--sql-dir", "own"]);
+    let said = |name: &str, run: &Run| {
+        let of = format!("--> own/{name}.v1.sql");
+        let mut faults = run.stderr.split("error[check-failed]: ");
+        faults.find(|fault| fault.contains(&of)).map(str::to_owned)
+    };
+    assert_eq!(said("own_right", &run), None, "{}", run.stderr);
+    write("own_few", "trace, count(*) AS rank_count", "kernels");
+    write("own_types", &right.replace("CAST(1 AS DOUBLE)", "CAST(1 AS BIGINT)"), "kernels");
+    write("own_shown", right, "kernals");
+    let run = place.run(&["check", "--sql-dir", "own"]);
+    for (name, part) in [
+        ("own_few", "the columns are trace VARCHAR, rank_count BIGINT\n"),
+        ("own_types", "gain_ms BIGINT, limits VARCHAR[]"),
+        ("own_shown", "@shown names `kernals`, which is no metric or view"),
+    ] {
+        let fault = said(name, &run).unwrap_or_default();
+        assert!(run.code == 1 && fault.contains(part), "{name}: {fault} in {}", run.stderr);
+    }
+    assert_eq!(said("own_right", &run), None, "{}", run.stderr);
+}
+
 /// In the folder of the project `--write` makes what is generated, and wraps headers.
 #[test]
 fn check_writes_what_is_generated() {

@@ -292,6 +292,10 @@ fn definitions_are_json_too() {
     assert_eq!((&metric["kind"], &metric["unit"]), (&"metric".into(), &"s".into()));
     assert_eq!(metric["params"][0]["name"], "n_chips");
     assert!(metric["sql"].as_str().is_some_and(|sql| sql.starts_with("WITH")), "{metric}");
+    // Of a diagnosis alone it is said what it gains.
+    assert_eq!(metric.get("gain"), None, "{metric}");
+    let diagnosis = json("late_rank");
+    assert!(diagnosis["gain"].is_string() && diagnosis["shown"] == "idle_causes", "{diagnosis}");
     assert_eq!(json("steps")["columns"][0]["name"], "trace");
     assert_eq!(json("interval_union")["kind"], "function");
     assert_eq!(json("kernels")["kind"], "view");
