@@ -127,6 +127,10 @@ fn lists_have_a_form_for_people() {
     let diagnoses = lines(&list("diagnoses"));
     let slow = diagnoses.iter().find(|l| l.trim_start().starts_with("slow_rank "));
     assert!(slow.is_some_and(|line| line.len() > 30), "{diagnoses:?}");
+    // An empty line stands between areas, and none in front of the first.
+    let metrics = list("metrics");
+    let areas = metrics.lines().filter(|l| !l.is_empty() && !l.starts_with(' ')).count();
+    assert_eq!(metrics.matches("\n\n").count(), areas - 1, "{metrics}");
     let functions = list("functions");
     assert!(functions.contains("interval_union("), "{functions}");
     let tables = lines(&list("tables"));

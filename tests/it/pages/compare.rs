@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::support::kineto::{Args, slice};
 use crate::support::runs::{HOSTILE, Plan, assert_inert, is_plain, parts, write};
-use crate::support::{Run, example, files, name, run};
+use crate::support::{Place, Run, example, files, name, run};
 
 /// A sweep, as the runs of two experiments: steps of 1000, 1100 and 900 us in the first one.
 fn folder() -> &'static Path {
@@ -170,6 +171,42 @@ fn what_cannot_be_compared_is_refused() {
         let threshold = format!("--threshold={threshold}");
         assert_eq!(compare("sweep", &[BASE, SLOWER, &threshold]).code, 2, "{threshold}");
     }
+}
+
+/// A change of few parts is told whole.
+#[test]
+fn all_of_few_changes_are_told() {
+    let place = Place::new();
+    for (name, dur_us) in [("old", 700), ("new", 900)] {
+        let events: String = (0..4)
+            .map(|n| {
+                let at = |from: i64, to: i64| (1_000_000 * n + from, 1_000_000 * n + to);
+                let step = format!("ProfilerStep#{n}");
+                slice("user_annotation", &step, 1, 1, at(0, 1_000_000), Args::none())
+                    + &slice("cuda_runtime", "cudaLaunchKernel", 1, 1, at(1000, 3000), Args::id(n))
+                    + &slice(
+                        "kernel",
+                        "gemm",
+                        0,
+                        7,
+                        at(10_000, 10_000 + 1000 * dur_us),
+                        Args::id(n),
+                    )
+            })
+            .collect();
+        let events = events.trim_end().trim_end_matches(',');
+        let text = format!(
+            "{{\"schemaVersion\":1,\"distributedInfo\":{{\"rank\":0,\"world_size\":1}},\
+             \"traceEvents\":[{events}]}}"
+        );
+        place.write(&format!("{name}/rank0.json"), text);
+    }
+    let text = place.run(&["compare", "old", "new"]).done();
+    let words = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    let told =
+        "in place of 1.000 ms: +0 ms = +200.0 us gemm, -200.0 us idle: launch not recorded what";
+    assert!(words.contains(told), "{text}");
+    assert!(!text.contains("smaller ones"), "{text}");
 }
 
 #[test]
