@@ -168,10 +168,14 @@ impl<'a, 'e> File<'a, 'e> {
             string(&mut self.out, key);
             self.out.push(b':');
             let value = value.as_deref().unwrap_or("null");
+            // A number that reaches the end of the bytes has none for the scanner.
+            let is_json =
+                is_number(value) || self.scanner.skip(value.as_bytes(), 0) == Ok(value.len());
             // A text that reads as JSON is stored as that again.
-            match is_number(value) || self.scanner.skip(value.as_bytes(), 0) == Ok(value.len()) {
-                true if !value.starts_with('"') => self.out.extend_from_slice(value.as_bytes()),
-                _ => string(&mut self.out, value),
+            if is_json && !value.starts_with('"') {
+                self.out.extend_from_slice(value.as_bytes());
+            } else {
+                string(&mut self.out, value);
             }
             self.out.extend_from_slice(b",\n");
         }
