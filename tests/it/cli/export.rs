@@ -20,6 +20,15 @@ fn exported(place: &Place, args: &[&str]) -> Timeline {
     read(&std::fs::read(place.input().join("t.pftrace")).expect("it was written"))
 }
 
+/// The trace `job` of a file with these events, which `slice` made.
+fn job_of(events: &str) -> Place {
+    let place = Place::new();
+    let events = events.trim_end().trim_end_matches(',');
+    place.write("job/a.json", format!("{{\"traceEvents\":[{events}]}}"));
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    place
+}
+
 fn number(place: &Place, sql: &str) -> usize {
     place.lines(sql)[0].parse().expect("a number")
 }
@@ -244,7 +253,6 @@ fn a_large_trace_is_written_as_a_small_one_is() {
 
 #[test]
 fn what_overlaps_on_a_stream_is_on_lanes() {
-    let place = Place::new();
     let kernel = |name: &str, span| {
         slice("kernel", name, 0, 7, span, Args::none().raw("device", 0).raw("stream", 7))
     };
@@ -255,9 +263,7 @@ fn what_overlaps_on_a_stream_is_on_lanes() {
         kernel("after", (12_000, 12_000)),
     ]
     .concat();
-    let text = format!("{{\"traceEvents\":[{}]}}", events.trim_end().trim_end_matches(','));
-    place.write("job/a.json", text);
-    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let place = job_of(&events);
     let timeline = exported(&place, &["--only", "device"]);
     let mut lanes: BTreeMap<u64, Vec<(u64, u64, &str)>> = BTreeMap::new();
     for (track, start, dur, name) in &timeline.slices {
@@ -278,16 +284,13 @@ fn what_overlaps_on_a_stream_is_on_lanes() {
 #[test]
 fn what_overlaps_with_too_many_is_an_instant() {
     const COUNT: i64 = 600;
-    let place = Place::new();
     let events: String = (0..COUNT)
         .map(|n| {
             let args = Args::none().raw("device", 0).raw("stream", 7);
             slice("kernel", &format!("k{n}"), 0, 7, (1_000 + n, 9_000 + n), args)
         })
         .collect();
-    let text = format!("{{\"traceEvents\":[{}]}}", events.trim_end().trim_end_matches(','));
-    place.write("job/a.json", text);
-    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let place = job_of(&events);
     let run = place.run(&["export", "job", "--only", "device", "-o", "said.pftrace"]);
     let said = "warning: 88 slices overlap with too many others, and are instants with dur_ns\n";
     assert!(run.code == 0 && run.stderr.contains(said), "{}", run.stderr);
@@ -301,14 +304,11 @@ fn what_overlaps_with_too_many_is_an_instant() {
 /// Names beyond what a viewer is to keep are written where they are used.
 #[test]
 fn long_names_come_back() {
-    let place = Place::new();
     let name = |n: i64| format!("{n} {}", "x".repeat(600_000));
     let events: String = (0..40)
         .map(|n| slice("cpu_op", &name(n % 35), 1, 2, (10 * n, 10 * n + 5), Args::none()))
         .collect();
-    let text = format!("{{\"traceEvents\":[{}]}}", events.trim_end().trim_end_matches(','));
-    place.write("job/a.json", text);
-    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let place = job_of(&events);
     let timeline = exported(&place, &[]);
     let names: Vec<&String> = timeline.slices.iter().map(|(.., name)| name).collect();
     assert!(names == (0..40).map(|n| name(n % 35)).collect::<Vec<_>>().iter().collect::<Vec<_>>());
@@ -317,7 +317,6 @@ fn long_names_come_back() {
 /// What a thread does beside lies below it; what a stream does, next to it.
 #[test]
 fn lanes_of_a_thread_lie_below_it() {
-    let place = Place::new();
     let op = |name: &str, span| slice("cpu_op", name, 1, 2, span, Args::none());
     let kernel = |name: &str, span| {
         slice("kernel", name, 0, 7, span, Args::none().raw("device", 0).raw("stream", 7))
@@ -331,9 +330,7 @@ fn lanes_of_a_thread_lie_below_it() {
         kernel("other", (4_000, 9_000)),
     ]
     .concat();
-    let text = format!("{{\"traceEvents\":[{}]}}", events.trim_end().trim_end_matches(','));
-    place.write("job/a.json", text);
-    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let place = job_of(&events);
     let timeline = exported(&place, &[]);
     let track = |name: &str| {
         let mut of = timeline.slices.iter().filter(|(.., of)| of == name);
@@ -439,7 +436,6 @@ fn files_of_kineto_hold_what_others_recorded() {
 
 #[test]
 fn hostile_names_are_valid_text() {
-    let place = Place::new();
     let long = "ü".repeat(500_000);
     let names = ["\u{1}\u{1b}[31m\"\\</script>\u{202e}", "", long.as_str()];
     let mut events: String = names
@@ -452,8 +448,7 @@ fn hostile_names_are_valid_text() {
          \"occupancy\":NaN,\"stream\":99999999999}},\
          {\"ph\":\"C\",\"name\":\"c\",\"pid\":0,\"ts\":4,\"args\":{\"v\":1e999}}",
     );
-    place.write("job/a.json", format!("{{\"traceEvents\":[{events}]}}"));
-    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let place = job_of(&events);
     let timeline = exported(&place, &[]);
     for name in names {
         assert_eq!(timeline.slices.iter().filter(|(.., n)| n == name).count(), 1);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::support::runs::step_of_rank;
-use crate::support::{Place, STEPS, command, files, project};
+use crate::support::{Place, Run, STEPS, command, files, project};
 
 /// The bytes of every file of a trace, by its path there.
 fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -287,7 +287,7 @@ while True:
 
 /// Ingests by an engine whose client is a script.
 #[cfg(unix)]
-fn engine(place: &Place, client: &str, more: &[&str]) -> crate::support::Run {
+fn engine(place: &Place, client: &str, more: &[&str]) -> Run {
     use std::os::unix::fs::PermissionsExt as _;
     let path = place.input().join("client");
     std::fs::write(&path, client).expect("a file");
@@ -296,13 +296,7 @@ fn engine(place: &Place, client: &str, more: &[&str]) -> crate::support::Run {
     let mut command = command(&place.input());
     let words = ["--data", "../data", "--cache-dir", "../cache", "ingest", "--engine", "ray"];
     command.env("CCL_SQL_PYTHON", &path).args(words).args(more);
-    let output = command.output().expect("the program can be started");
-    let text = |bytes| String::from_utf8(bytes).expect("it is UTF-8");
-    crate::support::Run {
-        code: output.status.code().unwrap_or(-1),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    Run::of(&mut command)
 }
 
 #[cfg(unix)]

@@ -37,14 +37,7 @@ fn ask_cluster(s3: &S3, place: &Place, words: &[&str]) -> Run {
     let mut command = s3.command(&place.input());
     command.env("CCL_SQL_PYTHON", &python);
     let of_store = ["--data", DATA, "--cache-dir", "../cache"];
-    let output = command.args(of_store).args(words).args(["--engine", "ray"]).output();
-    let output = output.expect("the program can be started");
-    let text = |bytes| String::from_utf8(bytes).expect("it is UTF-8");
-    Run {
-        code: output.status.code().unwrap_or(-1),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    Run::of(command.args(of_store).args(words).args(["--engine", "ray"]))
 }
 
 fn store_of(example: &Path) -> (S3, Place) {
