@@ -43,8 +43,9 @@ PROFILE = ["--config", "profile.release.package.ccl-sql.opt-level=1",
            "--config", "profile.release.debug=false"]
 #: Tests that ask for other things than answers, or much longer: faults, fuzzing, a store, growth.
 NOT_ASKED = re.compile(r"^(cli::faults|readers::fuzz)\b")
-#: Tests with cases, which run in parts: the variable `CCL_SQL_CASE` names some.
-GOLDEN, PART = "sql::golden::every_case_gives_its_known_answer", 1
+#: Tests that run many cases, and where these lie: each case counts as a test (`CCL_SQL_CASE`).
+CASES = {"sql::golden::every_case_gives_its_known_answer": "tests/golden",
+         "readers::cases::every_case_gives_its_tables": "tests/ingest"}
 #: Seconds after which a test without any mutant is left out.
 LONGEST = 300
 #: Seconds after which a test is timed without saying what it came by.
@@ -256,12 +257,12 @@ class Tests:
         for name in self.listed(self.whole) if self.whole else []:
             if self.skip and self.skip in name:
                 continue
-            if name == GOLDEN:
-                tree = self.build.tree / "tests"
-                folders = sorted({f"/{f.parent.relative_to(tree)}/"
-                                  for f in (tree / "golden").rglob("*.*") if f.is_file()})
-                out += [("it", name, ",".join(folders[n:n + PART]))
-                        for n in range(0, len(folders), PART)]
+            if name in CASES:
+                tree = self.build.tree
+                files = (f.relative_to(tree) for f in (tree / CASES[name]).rglob("*.*"))
+                # `tests/golden/METRIC`, or a folder of that; what lies deeper is of one case.
+                cases = {"/".join(f.parent.parts[:4]) for f in files if (tree / f).is_file()}
+                out += [("it", name, f"/{case}/") for case in sorted(cases)]
             elif not NOT_ASKED.search(name):
                 out.append(("it", name, ""))
         return out

@@ -22,9 +22,10 @@ pub fn settled(file: &Path, actual: &str, found: Vec<String>) -> Vec<String> {
 }
 
 /// Whether a case was asked for (`CCL_SQL_CASE`, words with commas; all are when it is not set).
+/// A path ends with a slash here, so that a word can name a folder to its end.
 pub fn selected(path: &Path) -> bool {
     match std::env::var("CCL_SQL_CASE") {
-        Ok(wanted) => wanted.split(",").any(|word| path.to_string_lossy().contains(word)),
+        Ok(wanted) => wanted.split(",").any(|word| format!("{}/", path.display()).contains(word)),
         Err(_) => true,
     }
 }
