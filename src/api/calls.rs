@@ -127,3 +127,36 @@ pub fn stop(token: Option<&str>) -> usize {
     }
     calls.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ingest_is_under_way_from_its_start_to_its_end() {
+        let call = running("a token of this test alone");
+        let said = || progress().into_iter().find(|p| p.token == "a token of this test alone");
+        let watcher = call.watcher();
+        assert_eq!(said(), None);
+        watcher.tell(|watch| watch.start("/job", 100));
+        watcher.tell(|watch| watch.read(30));
+        watcher.tell(|watch| watch.read(12));
+        watcher.tell(|watch| watch.phase("derive"));
+        let wanted = Progress {
+            token: "a token of this test alone".to_owned(),
+            job: "/job".to_owned(),
+            phase: "derive".to_owned(),
+            bytes_read: 42,
+            bytes_total: 100,
+        };
+        assert_eq!(said(), Some(wanted));
+        watcher.tell(|watch| watch.end());
+        assert_eq!(said(), None);
+        // The next job of the same call begins anew.
+        watcher.tell(|watch| watch.start("/another", 7));
+        let next = said().map(|p| (p.job, p.phase, p.bytes_read, p.bytes_total));
+        assert_eq!(next, Some(("/another".to_owned(), String::new(), 0, 7)));
+        drop((call, watcher));
+        assert_eq!(said(), None);
+    }
+}
