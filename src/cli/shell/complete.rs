@@ -600,6 +600,11 @@ mod tests {
         // Before a table is named, a name of one may stand there too.
         has("SELECT kern|", &["kernels"]);
         has("SELECT the| FROM \"my table\"", &["\"the sum\"", "then"]);
+        // Behind a comma of FROM stands another table, behind a table no further one.
+        has("SELECT * FROM steps, |", &["collectives", "ranks"]);
+        lacks("SELECT * FROM steps, |", &["marker"]);
+        lacks("SELECT * FROM steps |", &["collectives", "ranks"]);
+        lacks("SELECT marker, | FROM steps", &["collectives", "ranks"]);
     }
 
     #[test]

@@ -82,6 +82,8 @@ impl Validator for Assistant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::shell::complete::Names;
+    use crate::registry::Registry;
 
     #[test]
     fn colours_follow_the_grammar_and_change_no_letter() {
@@ -101,6 +103,18 @@ mod tests {
                 plain.replace_range(from..=from + len, "");
             }
             assert_eq!(plain, text);
+        }
+    }
+
+    #[test]
+    fn a_line_is_coloured_anew_where_it_changes() {
+        let names = || Names::new(&Registry::load(None).expect("they are right"), Vec::new());
+        for colour in [true, false] {
+            let mut assistant = Assistant::new(names(), false);
+            assistant.colour = colour;
+            let asks = |kind| assistant.highlight_char("SELECT 1", 8, kind);
+            assert_eq!((asks(CmdKind::Other), asks(CmdKind::ForcedRefresh)), (colour, colour));
+            assert!(!asks(CmdKind::MoveCursor));
         }
     }
 }

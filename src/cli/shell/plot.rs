@@ -187,4 +187,13 @@ mod tests {
         let same = vec![(json!(1), json!(2)), (json!(1), json!(2))];
         assert!(plot(("x", "y"), &same, (40, 8)).is_ok());
     }
+
+    #[test]
+    fn what_does_not_change_is_a_line_in_the_middle() {
+        let rows: Vec<(Value, Value)> = (0..50).map(|x| (json!(x), json!(7))).collect();
+        let text = plot(("x", "calls"), &rows, (60, 8)).expect("a plot");
+        let drawn = |line: &&str| line.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
+        let lines: Vec<bool> = text.lines().skip(1).take(8).map(|line| drawn(&line)).collect();
+        assert!(lines.iter().filter(|l| **l).count() == 1 && (lines[3] || lines[4]), "{text}");
+    }
 }

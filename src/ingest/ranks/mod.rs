@@ -174,6 +174,10 @@ mod tests {
         let (traces, errors, _) = split(&files);
         assert!(traces.is_empty());
         assert_eq!(errors[0].code, "duplicate-rank");
+        // A rank that only a name says is no proof of one run.
+        let mut named = [file("rank0.5.json", None, None), file("rank0.6.json", None, None)];
+        named[1].span_ns = Some((100, 200));
+        assert_eq!(shape(&named).len(), 2);
     }
 
     #[test]

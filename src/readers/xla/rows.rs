@@ -718,6 +718,8 @@ mod tests {
         assert_eq!(shape.grid, [Some(1280), Some(1), Some(1)]);
         assert_eq!((shape.registers, shape.shared, shape.occupancy), (None, Some(32464), None));
         assert_eq!(Shape::of_text("grid:x block regs:-1"), Shape::default());
+        assert_eq!(Shape::of_text("regs:0 grid:0,2").registers, Some(0));
+        assert_eq!(Shape::of_text("regs:0 grid:0,2").grid, [None, Some(2), None]);
     }
 
     #[test]

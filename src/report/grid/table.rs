@@ -290,6 +290,27 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_line_parts_groups() {
+        let entry = |group: &str, name: &str| {
+            let [group, name, kind, text] = [group, name, "ms", "What it is."].map(str::to_owned);
+            Entry { group, name, kind, text }
+        };
+        let text = entries(&[entry("first", "a"), entry("first", "bc"), entry("next", "d")], None);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert_eq!(
+            lines,
+            [
+                "first",
+                "  a   ms  What it is.",
+                "  bc  ms  What it is.",
+                "",
+                "next",
+                "  d   ms  What it is.",
+            ]
+        );
+    }
+
+    #[test]
     fn a_table_fits_or_says_what_is_left_out() {
         let long = "kernel_".repeat(8);
         let table = cells(&[[&long, "1.5 ms", "rank 3"], ["b", "2 ms", "rank 4"]]);

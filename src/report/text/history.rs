@@ -121,3 +121,17 @@ pub fn csv(all: &[History]) -> Result<Vec<u8>> {
     let sheets: Vec<_> = all.iter().map(|h| (h.series.as_str(), &h.sheet)).collect();
     labelled_csv("series", &sheets)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign() {
+        let changes = [0.0, -0.004, 0.004, 0.005, -0.005, -12.345].map(|pct| change(&json!(pct)));
+        assert_eq!(changes, ["+0.00 %", "+0.00 %", "+0.00 %", "+0.01 %", "-0.01 %", "-12.35 %"]);
+        assert_eq!(change(&Value::Null), "from 0");
+    }
+}

@@ -429,3 +429,30 @@ fn pivot(sheet: &Sheet, keys: &[&str], across: &str, value: &str) -> Sheet {
 fn named(name: &str) -> SheetColumn {
     SheetColumn { name: name.to_owned(), ..SheetColumn::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pivot_has_a_column_for_each_value() {
+        let mut columns = ["type", "rank", "time_ms"].map(named);
+        columns[2].unit = Some("ms".to_owned());
+        let rows = [("comp", 0, 1.5), ("comm", 0, 2.5), ("comm", 3, 3.5)];
+        let rows = rows.map(|(kind, rank, ms)| vec![json!(kind), json!(rank), json!(ms)]).to_vec();
+        let sheet = Sheet { columns: columns.to_vec(), rows, ..Sheet::default() };
+        let out = pivot(&sheet, &["type"], "rank", "time_ms");
+        let heads: Vec<(&str, Option<&str>)> =
+            out.columns.iter().map(|c| (c.name.as_str(), c.unit.as_deref())).collect();
+        assert_eq!(heads, [("type", None), ("rank_0", Some("ms")), ("rank_3", Some("ms"))]);
+        assert_eq!(
+            out.rows,
+            [
+                vec![json!("comp"), json!(1.5), Value::Null],
+                vec![json!("comm"), json!(2.5), json!(3.5)],
+            ]
+        );
+    }
+}

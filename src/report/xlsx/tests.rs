@@ -193,6 +193,19 @@ fn tabs_and_tables_keep_the_rules_of_excel() {
 }
 
 #[test]
+fn a_column_is_as_wide_as_its_numbers() {
+    let width = |value: Value| -> f64 {
+        let xml = part(&one(&sheet(&["a"], vec![vec![value]])), PAGE);
+        let text = xml.split_once(" width=\"").expect("a width").1;
+        text.split('"').next().expect("an end").parse().expect("a number")
+    };
+    // Fractions may get their own format, with up to nine decimals.
+    assert!(width(json!(0.5)) > width(json!(5)));
+    assert!(width(json!(0.5)) >= 11.0);
+    assert!(width(json!(123_456_789_012_i64)) > width(json!(5)) + 5.0);
+}
+
+#[test]
 fn hidden_pages_are_hidden_but_never_all() {
     let sheet = sheet(&["a"], vec![vec![json!(1)]]);
     let page = |name, hidden| Page { hidden, ..Page::new(name, &sheet) };

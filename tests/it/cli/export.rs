@@ -129,6 +129,28 @@ fn one_of_everything() -> Place {
     place
 }
 
+#[test]
+fn a_timeline_says_which_time_its_base_is() {
+    let place = Place::new();
+    place.write(
+        "job/rank0.json",
+        r#"{"schemaVersion":1,"baseTimeNanoseconds":1700000000000000000,
+        "distributedInfo":{"rank":0,"world_size":1},"traceEvents":[
+        {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":3.5,"dur":30,
+        "args":{"device":0,"stream":7,"correlation":7}}]}"#,
+    );
+    place.run(&["ingest", "job", "--name", "job", "-q"]).done();
+    let written = |file: &str| {
+        place.run(&["export", "job", "-o", file, "-q"]).done();
+        std::fs::read(place.input().join(file)).expect("it was written")
+    };
+    // At 0 of the clock of the trace (6, boot time) it is this time of day (1, real time).
+    let clocks = "6: {1: {1: 6, 2: 0}, 1: {1: 1, 2: 1700000000000003500}}";
+    assert_eq!(as_text(&written("t.pftrace"))[0], format!("8: 0, {clocks}, 10: 1, 13: 1"));
+    let text = String::from_utf8(written("t.json")).expect("text");
+    assert!(text.contains("\"baseTimeNanoseconds\":1700000000000003500"), "{text}");
+}
+
 /// Every field of every packet, as Perfetto's own description of the format numbers them.
 #[test]
 fn a_small_timeline_in_full() {

@@ -115,6 +115,26 @@ fn a_copy_of_a_trace_answers_by_its_own_name() {
 }
 
 #[test]
+fn an_answer_of_several_traces_is_kept_until_one_of_them_changes() {
+    let place = ingested();
+    let second = |late: i64| {
+        for rank in 0..2 {
+            place.write(&format!("two/rank{rank}.json"), rank_file(rank, 2, late * rank));
+        }
+        place.run(&["ingest", "two", "-q"]).done();
+    };
+    second(50);
+    let compared = || place.run(&["compare", "job", "two", "--format", "json"]).done();
+    let first = compared();
+    forge(&place.data().join(".answers"), "\"exposed_comm_time\"", "\"made up\"");
+    let again = compared();
+    assert!(!first.contains("made up") && again.contains("made up"), "{again}");
+    second(60);
+    let anew = compared();
+    assert!(!anew.contains("made up") && anew != first, "{anew}");
+}
+
+#[test]
 fn every_command_says_the_same_again() {
     let place = ingested();
     for rank in 0..2 {

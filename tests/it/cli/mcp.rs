@@ -177,6 +177,7 @@ fn every_tool_answers_short_and_pages_join_to_the_whole() {
     let mut found = Vec::new();
     loop {
         assert!(bytes(&page) <= SHORT);
+        assert_eq!(page["from"], found.len());
         found.extend(page["results"].as_array().expect("results").clone());
         let Some(cursor) = page.get("next_cursor").cloned() else { break };
         page = client.call("more", json!({"cursor": cursor}));
@@ -191,6 +192,8 @@ fn every_tool_answers_short_and_pages_join_to_the_whole() {
     }
     let wide = client.call("run_metrics", json!({"max_bytes": 1_000_000, "details": true}));
     assert!(wide.get("next_cursor").is_none() && wide["total"] == expected.len());
+    // Where all is in one page, it has no place.
+    assert!(wide.get("from").is_none(), "{wide}");
     assert_eq!(client.leave(), Some(0));
 }
 

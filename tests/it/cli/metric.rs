@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::cli::shown::{ingested, job, shown};
-use crate::support::{Csv, Place, project};
+use crate::support::{Csv, Place, Run, project};
 
 /// Bare values have no names: these are told beside them, as short as the values allow.
 #[test]
@@ -196,6 +196,15 @@ fn a_metric_that_does_not_apply_is_an_error_when_it_applies_to_no_trace() {
     let row = row.expect("every metric has a row");
     assert_eq!(csv.get(row, "value"), None);
     assert!(csv.get(row, "reason").is_some());
+
+    // Of several traces some have a value: of the others it is said why not, which the rows of all
+    // metrics say themselves.
+    place.write("quiet/rank0.json", r#"{"traceEvents":[]}"#);
+    place.run(&["ingest", "quiet", "-q"]).done();
+    let run = place.run(&["metric", "comm_comp_overlap"]);
+    let notes = |run: &Run| run.stderr.matches("note: comm_comp_overlap").count();
+    assert!(run.code == 0 && run.stderr.contains(" of quiet: "), "{}", run.stderr);
+    assert_eq!((notes(&run), notes(&place.run(&["metric", "--all"]))), (1, 0));
 }
 
 #[test]

@@ -163,9 +163,10 @@ fn files_are_read_and_written() {
     assert!(file("p.parquet").starts_with(b"PAR1"));
     let run = shell(&place, &[], ".bail on\nSELECT nothing;\n.mode csv\nSELECT 1 AS n;\n");
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
-    place.write("loop.sql", ".read loop.sql\n");
+    place.write("loop.sql", ".print again\n.read loop.sql\n");
     let run = shell(&place, &[], ".read loop.sql\n.read nowhere.sql\n");
     assert_eq!(run.errors(), ["usage", "io"], "{}", run.stderr);
+    assert_eq!(run.stdout, "again\n".repeat(16));
 }
 
 #[test]

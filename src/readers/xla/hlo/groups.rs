@@ -244,5 +244,9 @@ mod tests {
         assert_eq!(Groups::All.of_rank(1, Ids::Replicas, grid), Some(vec![1, 3]));
         assert_eq!(Groups::All.of_rank(1, Ids::Global, grid), Some(vec![0, 1, 2, 3]));
         assert_eq!(Groups::All.of_rank(1, Ids::Global, None), None);
+        // Ranks 0 1 2 are the partitions of the first replica, 3 4 5 those of the second.
+        let grid = Some(Grid { replicas: 2, partitions: 3 });
+        assert_eq!(Groups::All.of_rank(4, Ids::Partitions, grid), Some(vec![3, 4, 5]));
+        assert_eq!(Groups::All.of_rank(4, Ids::Replicas, grid), Some(vec![1, 4]));
     }
 }
