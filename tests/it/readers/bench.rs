@@ -122,3 +122,20 @@ fn two_traces_in_a_folder_leave_a_record_of_neither_out() {
     let again = place.run(&["ingest", "m"]);
     assert!(again.stderr.contains("unchanged"), "{}", again.stderr);
 }
+
+#[test]
+fn samples_are_read_to_the_last() {
+    // More than are read at a time, and a moment more.
+    let moments = 4097;
+    let samples: Vec<String> = (0..moments)
+        .map(|n| format!("[{}, 138, 0, {}]", 1_700_000_000_000_000_i64 + 10 * n, 3 * n))
+        .collect();
+    let place = Place::new();
+    two_ranks(&place);
+    let text = format!("{{\"samples\": [{}]}}", samples.join(","));
+    place.file("job/nvlink_gpu0.bin.json", text.as_bytes());
+    place.run(&["ingest", "job"]).done();
+    let query = "SELECT count(*) AS n, max(value) AS last FROM counters WHERE unit = 'KiB'";
+    let said = place.run(&["sql", query, "--format", "csv"]).done();
+    assert_eq!(said, format!("n,last\n{moments},{}.0\n", 3 * (moments - 1)));
+}

@@ -2,7 +2,7 @@ PRAGMA page_size = 65536;
 CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
 INSERT INTO StringIds VALUES (1, 'gemm');
 CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid INTEGER, shortName, gridX, gridY, gridZ, odd);
-INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100.0, '150', 0.0, '7', 5.5, 70 << 24, 1, -2.0, 8999999999999999.0, 9.0e15, 9e999), (200, 250, 0, 7, -9.0e15, 70 << 24, 1, 1, 1, 1, x'00ff10'), (300, 350, 0, 7, 3, 70 << 24, 1, 1, 1, 1, -0.25), (400, 450, 0, 7, 4, 70 << 24, 1, 1, 1, 1, -9e999);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100.0, '150', 0.0, '7', 5.5, 70 << 24, 1, -2.0, 8999999999999999.0, 9.0e15, 9e999), (200, 250, 0, 7, -9.0e15, 70 << 24, 1, 1, 1, 1, x'00ff10'), (300, 350, 0, 7, 3, 70 << 24, 1, 1, 1, 1, -0.25), (400, 450, 0, 7, 4, 70 << 24, 1, 1, 1, 1, -9e999), (500, 500, 0, 7, 5, 70 << 24, 1, 1, 1, 1, NULL);
 CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER);
 INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50, 55, (70 << 24 | 70), 3, 99);
 CREATE TABLE GPU_METRICS (timestamp, typeId INTEGER, metricId INTEGER, value);
