@@ -164,6 +164,14 @@ mod tests {
     const ECHARTS_SHA256: &str = "b66b25aeb4df84e33199dc21694014d336d222cbd9deb0e5a7c14bd6aa0d0fd0";
 
     #[test]
+    fn a_page_has_its_scripts_in_their_order() {
+        let text = page(&json!({}), "t", &["const OWN = 1;\n", "const NEXT = 2;\n"]);
+        let parts = COMMON.iter().chain(&["const OWN = 1;\n", "const NEXT = 2;\n"]);
+        let places: Vec<Option<usize>> = parts.map(|part| text.find(part)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
     fn the_library_is_the_one_that_its_readme_states() {
         assert_eq!(crate::hash::sha256_text(ECHARTS), ECHARTS_SHA256);
         assert!(include_str!("vendor/echarts/README.md").contains(ECHARTS_SHA256));

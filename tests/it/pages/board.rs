@@ -36,6 +36,17 @@ fn a_board_links_grades_filters_and_sorts() {
         let report = out.join(trace["report"].as_str().expect("a link"));
         assert!(report.starts_with(&out) && report.is_file(), "{}", report.display());
     }
+    let configurations = &board["configurations"];
+    let heads = configurations["columns"].as_array().expect("columns");
+    assert_eq!(heads[0]["name"], "trace");
+    let rows = configurations["rows"].as_array().expect("rows");
+    for (row, trace) in rows.iter().zip(traces) {
+        assert_eq!(
+            (row[0].as_str(), row.as_array().map(Vec::len)),
+            (trace["trace"].as_str(), Some(heads.len()))
+        );
+    }
+    assert_eq!(rows.len(), traces.len());
     let definitions = std::fs::read_to_string(out.join("metrics.html")).expect("metrics.html");
     for metric in board["metrics"].as_array().expect("metrics") {
         let anchor = format!("id=\"{}\"", metric["metric"].as_str().expect("a name"));
