@@ -270,9 +270,16 @@ mod tests {
         staged.commit().expect("renamed");
         assert!(link.is_symlink());
         assert_eq!(std::fs::read(&file).expect("read"), b"new");
+        // A pipe of its own: whoever replaced a device would harm the machine.
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs");
+        assert!(made.success());
+        let from = pipe.clone();
+        let reader = std::thread::spawn(move || std::fs::read(from));
         let mut staged = Staged::new(false);
-        staged.add(Path::new("/dev/null"), b"gone").expect("written");
+        staged.add(&pipe, b"gone").expect("written");
         staged.commit().expect("nothing to rename");
-        assert!(!Path::new("/dev/null").is_file());
+        assert_eq!(reader.join().expect("no panic").expect("read"), b"gone");
+        assert!(!pipe.is_file());
     }
 }
