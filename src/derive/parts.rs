@@ -194,3 +194,39 @@ fn together(ranks: &[RankCount], most: usize) -> Vec<(Vec<i64>, u64)> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(ranks: &[(u64, u64)], most: usize) -> Vec<(Vec<i64>, u64)> {
+        let ranks: Vec<RankCount> = (0..)
+            .zip(ranks)
+            .map(|(rank, &(calls, rows))| RankCount { rank, calls, rows })
+            .collect();
+        together(&ranks, most)
+    }
+
+    /// Each part is as many ranks as fit: by their number, their calls, and their rows.
+    #[test]
+    fn ranks_are_looked_at_together_while_they_are_small() {
+        let whole = |ranks: &[i64], rows| (ranks.to_vec(), rows);
+        assert_eq!(
+            parts(&[(1, 10); 5], 2),
+            [whole(&[0, 1], 20), whole(&[2, 3], 20), whole(&[4], 10)]
+        );
+        let third = CALLS_AT_A_TIME / 3;
+        assert_eq!(parts(&[(third, 1); 4], 9), [whole(&[0, 1, 2], 3), whole(&[3], 1)]);
+        let rows = ROWS_AT_A_TIME / 2;
+        assert_eq!(
+            parts(&[(1, rows), (1, rows), (1, 1), (1, rows)], 9),
+            [whole(&[0, 1], 2 * rows), whole(&[2, 3], rows + 1)]
+        );
+        // One that is too large is a part of its own.
+        assert_eq!(
+            parts(&[(1, 1), (CALLS_AT_A_TIME + 1, 2 * rows + 1), (1, 1)], 9),
+            [whole(&[0], 1), whole(&[1], 2 * rows + 1), whole(&[2], 1)]
+        );
+        assert_eq!(parts(&[], 9), []);
+    }
+}

@@ -646,28 +646,15 @@ fn shared(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
 /// Directories of traces by name.
 ///
 /// # Errors
-/// `trace-unknown` with the nearest name, or for a directory that is damaged or of another version.
+/// `trace-unknown` for a directory that is missing, damaged, or of another version.
 pub fn directories(store: &crate::store::Store, traces: &[String]) -> Result<Vec<PathBuf>> {
-    let known = store.traces();
-    traces
-        .iter()
-        .map(|trace| {
-            if known.contains(trace) {
-                let directory = store.directory(trace);
-                // A table that lost a file would be short of rows, and say nothing.
-                Manifest::read(&directory)?.check_version()?;
-                return Ok(absolute(&directory));
-            }
-            let error = Error::new("trace-unknown", format!("there is no trace `{trace}`"))
-                .at(store.shown());
-            let near = crate::error::nearest(trace, known.iter().map(String::as_str));
-            Err(match near {
-                Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None if known.is_empty() => error.hint("ingest one first: ccl-sql ingest PATH"),
-                None => error.hint("`ccl-sql list traces` shows them all"),
-            })
-        })
-        .collect()
+    let whole = |trace: &String| {
+        let directory = store.directory(trace);
+        // A table that lost a file would be short of rows, and say nothing.
+        Manifest::read(&directory)?.check_version()?;
+        Ok(absolute(&directory))
+    };
+    traces.iter().map(whole).collect()
 }
 
 /// Whether it is the folder of traces that are held, and no data directory.

@@ -13,7 +13,7 @@ use crate::ingest::find::walk::Candidate;
 use crate::ingest::kept::{Job, Move};
 use crate::ingest::options::Summary;
 use crate::ingest::ranks::facts::Member;
-use crate::ingest::records::{self, ReadFile, Record, Rows, placed};
+use crate::ingest::records::{self, READER_VERSION, ReadFile, Record, Rows, placed};
 use crate::schema::SCHEMA_VERSION;
 use crate::schema::source::Source;
 use crate::store::Store;
@@ -68,7 +68,11 @@ impl Earlier {
                 continue;
             }
             let is_known = |s: &SourceFile| now.contains_key(&s.absolute) || is_gone(s);
+            // Rows of other readers are read again, but those of files that are no more.
+            let is_current =
+                manifest.reader_version == READER_VERSION || manifest.sources.iter().any(is_gone);
             let mut same = before.moved.is_none()
+                && is_current
                 && files(manifest.cards.clone()) == cards
                 && manifest.sources.iter().all(is_known);
             for source in manifest.sources.iter().chain(&manifest.set_aside) {

@@ -19,7 +19,7 @@ use crate::ingest::options::{Outcome, Summary};
 use crate::ingest::ranks::facts::Member;
 use crate::ingest::ranks::findings::{self, recorded};
 use crate::ingest::read::Read;
-use crate::ingest::records::{ReadFile, Rows};
+use crate::ingest::records::{READER_VERSION, ReadFile, Rows};
 use crate::input::progress::Watcher;
 use crate::readers::log::{Log, Severity};
 use crate::schema::SCHEMA_VERSION;
@@ -406,6 +406,7 @@ impl Maker<'_> {
         Ok(Manifest {
             trace: name.to_owned(),
             schema_version: SCHEMA_VERSION,
+            reader_version: READER_VERSION,
             ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
             root: self.job.root.path.clone(),
             named: wanted.is_some() || was.is_some_and(|was| was.named),

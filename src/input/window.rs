@@ -9,6 +9,9 @@ use crate::input::place::CHUNK;
 /// call stack); the limit keeps memory bounded against files that were made to exhaust it.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
+/// The mark that some tools write in front of UTF-8.
+pub const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
+
 /// The way in which the bytes of a source ended.
 #[derive(Debug)]
 pub enum End {
@@ -67,6 +70,15 @@ impl Window {
     pub fn consume(&mut self, n: usize) {
         self.from += n;
         self.offset += n as u64;
+    }
+
+    /// Passes over the mark that some tools write in front of UTF-8.
+    pub fn skip_mark(&mut self) {
+        // A pipe or a member of gzip may give the first bytes one by one.
+        while self.bytes().len() < BYTE_ORDER_MARK.len() && self.fill() {}
+        if self.bytes().starts_with(BYTE_ORDER_MARK) {
+            self.consume(BYTE_ORDER_MARK.len());
+        }
     }
 
     /// Cuts the first `n` bytes in hand off; without a copy of them.

@@ -136,11 +136,7 @@ impl Document {
 
     /// The first byte of the document, which is not consumed; None in an empty file.
     pub(crate) fn first(&mut self) -> Option<u8> {
-        // A pipe or a gzip member may give the first bytes one by one.
-        while self.window.bytes().len() < HEAD_BYTES && self.window.fill() {}
-        if self.window.bytes().starts_with(&[0xEF, 0xBB, 0xBF]) {
-            self.window.consume(3);
-        }
+        self.window.skip_mark();
         self.window.peek()
     }
 
@@ -250,9 +246,6 @@ impl Document {
         Ok(())
     }
 }
-
-/// Bytes that tell what a file is.
-pub(crate) const HEAD_BYTES: usize = 200;
 
 /// Says what was mended in the value at `offset`.
 pub(crate) fn note_mended(log: &mut Log, m: Mended, offset: u64) {

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use crate::input::json::{self, Scanner};
 use crate::input::place::{self, Place};
+use crate::input::window::BYTE_ORDER_MARK;
 use crate::readers::bench::{kind, samples};
 use crate::readers::contract::Kind;
 use crate::readers::memory::timeline::begins as begins_timeline;
@@ -97,7 +98,7 @@ pub(crate) fn kind_of(place: &Place) -> Kind {
         return Kind::Sqlite;
     }
     let head = &head[..have];
-    let text = head.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(head);
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     match text.iter().find(|b| !b.is_ascii_whitespace()) {
         Some(b'{') if is_execution_trace(text) => Kind::ExecutionTrace,
         Some(b'[') if begins_timeline(text) => Kind::MemoryTimeline,

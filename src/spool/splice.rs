@@ -390,3 +390,64 @@ pub fn each_batch(from: &Path, mut take: impl FnMut(RecordBatch) -> Result<()>) 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    fn batch(schema: &SchemaRef, ranks: Int64Array) -> RecordBatch {
+        let numbers = Int64Array::from_iter_values(0..ranks.len() as i64);
+        RecordBatch::try_new(schema.clone(), vec![Arc::new(ranks), Arc::new(numbers)])
+            .expect("the columns fit")
+    }
+
+    /// Row groups that are large enough to be copied, of each kind: of one rank, of it and of none,
+    /// of two, and of another.
+    #[test]
+    fn rows_of_one_rank_are_those_of_no_other_and_of_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let schema: SchemaRef = Arc::new(Schema::new(vec![
+            Field::new("rank", DataType::Int64, true),
+            Field::new("number", DataType::Int64, false),
+        ]));
+        let from = folder.path().join("from.parquet");
+        let file = File::create(&from).expect("a file");
+        let mut writer = ArrowWriter::try_new(file, schema.clone(), None).expect("a writer");
+        let rows = COPY_ROWS;
+        let mixed: [fn(i64) -> Option<i64>; 4] = [
+            |_| Some(3),
+            |i| (i % 4 != 0).then_some(3),
+            |i| Some(if i % 4 == 0 { 5 } else { 3 }),
+            |_| Some(5),
+        ];
+        for rank in mixed {
+            let ranks = (0..rows).map(rank).collect();
+            writer.write(&batch(&schema, ranks)).expect("it can be written");
+            writer.flush().expect("it can be written");
+        }
+        writer.close().expect("it can be written");
+        let quarter = rows / 4;
+        for (rank, count) in [
+            (Some(3), rows + 3 * quarter + 3 * quarter),
+            (Some(5), quarter + rows),
+            (Some(4), 0),
+            (None, quarter),
+        ] {
+            let to = folder.path().join("to.parquet");
+            let mut splicer = Splicer::new(to.clone(), schema.clone());
+            splicer.add_rank(&from, rank).expect("it can be read");
+            assert_eq!(splicer.finish().expect("it can be written"), count as u64, "{rank:?}");
+            if count > 0 {
+                each_batch(&to, |batch| {
+                    let ranks = batch.column(0).as_primitive::<Int64Type>();
+                    assert!(ranks.iter().all(|of| of == rank), "{rank:?}");
+                    Ok(())
+                })
+                .expect("it can be read");
+            }
+        }
+    }
+}

@@ -101,6 +101,9 @@ pub struct Manifest {
     pub trace: String,
     /// Version of the tables.
     pub schema_version: u32,
+    /// Version of the readers that made the rows; 0 where an earlier version wrote the manifest.
+    #[serde(default)]
+    pub reader_version: u32,
     /// Version of the program.
     pub ccl_sql: String,
     /// Folder of the job.

@@ -186,11 +186,7 @@ impl Stream {
     /// A fault where something else stands, or the file cannot be read on.
     pub(super) fn begins(&mut self, is_first: bool) -> Outcome<Option<u64>> {
         if is_first {
-            // A member of gzip may give the first bytes one by one.
-            while self.window.bytes().len() < 3 && self.fill()? {}
-            if self.window.bytes().starts_with(&[0xEF, 0xBB, 0xBF]) {
-                self.window.consume(3);
-            }
+            self.window.skip_mark();
         }
         match (self.peek()?, self.window.end()) {
             (Some(b'{'), _) => Ok(Some(self.window.offset)),

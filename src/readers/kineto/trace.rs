@@ -12,7 +12,7 @@ use crate::input::json::{self, Scanner};
 use crate::input::window::{End, Piece};
 use crate::pool::Pool;
 use crate::readers::contract::{Answer, Kind, Reading};
-use crate::readers::document::{Document, EVENTS, Failure, HEAD_BYTES};
+use crate::readers::document::{Document, EVENTS, Failure};
 use crate::readers::kineto::gather::{Gather, Kineto};
 use crate::readers::kineto::part::{self, Outcome, RunEnd};
 use crate::readers::log::Severity;
@@ -116,7 +116,11 @@ impl Reader<'_> {
                 });
                 self.list()?;
             }
-            Some(_) => return Ok(Some(Answer::other(describe(document.window.bytes())))),
+            Some(b'<') => {
+                let page = "an HTML or XML page; the download gave a page in place of the file";
+                return Ok(Some(Answer::other(page)));
+            }
+            Some(_) => return Ok(Some(Answer::other("no JSON"))),
         }
         self.document.close(&mut self.gather.log)?;
         Ok(None)
@@ -254,17 +258,5 @@ impl Reader<'_> {
                 found => return found,
             }
         }
-    }
-}
-
-/// What a file that does not start like JSON is.
-fn describe(bytes: &[u8]) -> String {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD_BYTES)]).to_lowercase();
-    if head.starts_with("version https://git-lfs") {
-        "a Git LFS pointer, not the file itself; fetch it with `git lfs pull`".to_owned()
-    } else if head.starts_with('<') {
-        "an HTML or XML page; the download gave a page in place of the file".to_owned()
-    } else {
-        "no JSON".to_owned()
     }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ccl_sql::schema::TABLES;
+use serde_json::Value;
 
 use crate::cli::shown::rank_file;
 use crate::support::{Csv, Place, Run, Tables, example, files, program};
@@ -183,6 +184,36 @@ fn a_changed_card_reads_no_rank() {
         let size = "SELECT max(batch_size) FROM cards WHERE trace = 'job'";
         assert_eq!(Tables::open(&place.data()).int(size), i64::from(batch));
     }
+}
+
+/// Makes a trace one that other readers read: by its manifest, its records, or both.
+pub fn by_other_readers(place: &Place, files: &[&str]) {
+    for file in files {
+        let path = place.data().join("trace=job").join(file);
+        let text = std::fs::read_to_string(&path).expect("the file is there");
+        let mut told: Value = serde_json::from_str(&text).expect("JSON");
+        match &mut told {
+            Value::Array(records) => {
+                assert!(!records.is_empty());
+                records.iter_mut().for_each(|record| record["reader_version"] = 0.into());
+            }
+            manifest => manifest["reader_version"] = 0.into(),
+        }
+        std::fs::write(&path, told.to_string()).expect("written");
+    }
+}
+
+/// The program of another version may read other rows from the same bytes.
+#[test]
+fn what_other_readers_made_is_read_again() {
+    let place = ingested();
+    by_other_readers(&place, &["manifest.json", "records.json"]);
+    assert_eq!(again(&place, "job"), 4);
+    assert_eq!(again(&place, "job"), 0);
+    // What is known of each file is by itself enough to read it: one that changed brings all.
+    by_other_readers(&place, &["records.json"]);
+    place.write("job/rank2_trace.json", changed("rank2"));
+    assert_eq!(again(&place, "job"), 4);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::cli::faults::by_other_readers;
 use crate::support::runs::{Plan, write};
 use crate::support::{Csv, Place, Run, files, name};
 
@@ -155,6 +156,11 @@ fn what_was_given_by_hand_is_known_again() {
     std::fs::remove_file(place.input().join("job/a.json")).expect("it is there");
     let run = place.run(&["ingest", "job"]);
     assert!(said(&run).contains("job/a.json was given before, and is gone\n"), "{}", run.stderr);
+    assert_eq!(ranks(), ["4 a", "5 other"]);
+    // Other readers cannot read it again: what was read stays.
+    by_other_readers(&place, &["manifest.json", "records.json"]);
+    place.run(&["ingest", "job"]).done();
+    assert_eq!(ranks(), ["4 a", "5 other"]);
 }
 
 #[test]

@@ -161,6 +161,7 @@ pub fn make_of(case: &str, mut tables: BTreeMap<String, Csv>, data: &Path) {
     let mut manifest = Manifest {
         trace: case.to_owned(),
         schema_version: SCHEMA_VERSION,
+        reader_version: 0,
         ccl_sql: env!("CARGO_PKG_VERSION").to_owned(),
         root: project().join("tests/fixtures").join(case),
         named: true,

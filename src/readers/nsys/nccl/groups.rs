@@ -419,6 +419,16 @@ mod tests {
         assert_eq!((outcome.calls, outcome.sized, outcome.unclear), (2, 2, 0));
     }
 
+    /// How much each of them moves is not known, but whose they are.
+    #[test]
+    fn two_kernels_of_one_call_are_of_its_communicator() {
+        let (rows, outcome) =
+            rows(&[call(0, 1, "ncclAllReduce", Some(100))], &[(10, 1, 0), (11, 1, 0)], Some(4));
+        let kernel = |id| (id, Some("ncclAllReduce".to_owned()), Some(4), None, None);
+        assert_eq!(of_kernels(rows, 10), [kernel(10), kernel(11)]);
+        assert_eq!((outcome.calls, outcome.sized, outcome.unclear), (1, 1, 2));
+    }
+
     #[test]
     fn one_launch_of_a_group_serves_all_its_calls() {
         // Groups nest; only the outermost end launches.
