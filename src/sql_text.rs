@@ -3,6 +3,7 @@
 //! Values are bound wherever DuckDB takes parameters; `COPY`, `SET` and table functions in views do
 //! not.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A string literal.
@@ -25,6 +26,15 @@ pub fn sql_path(path: &Path) -> String {
 /// An identifier.
 pub fn sql_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The words of a text, in lower case: of SQL they hold every name of a table or view of ours.
+pub fn words(text: &str) -> BTreeSet<String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_word(c))
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect()
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::cli::context::Context;
 use crate::engine::{connect, empty_tables, lint_probe};
 use crate::error::{Error, Result, io};
 use crate::registry::wrap::{COLUMNS, wrapped};
-use crate::registry::{lint, pages};
-use crate::sql_text::sql_name;
+use crate::registry::{Registry, SqlFile, lint, pages};
+use crate::sql_text::{sql_name, words};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
@@ -21,12 +21,8 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
     if let Some(unknown) = project.as_deref().and_then(|root| not_looked_at(context, root)) {
         return Err(vec![unknown]);
     }
-    let connection = empty_engine(context).map_err(|e| vec![e])?;
-    let mut faults = Vec::new();
-    for file in registry.files() {
-        let probe = lint_probe(&connection, file).map_err(|e| vec![e])?;
-        faults.extend(lint::file(registry, file, &probe));
-    }
+    let looked_at = looked_at(registry);
+    let mut faults = faults_of(context, &looked_at).map_err(|e| vec![e])?;
     match (&project, args.write) {
         (None, true) => {
             return Err(vec![
@@ -52,58 +48,114 @@ pub fn run(context: &Context, args: &CheckArgs) -> Result<(), Vec<Error>> {
         }
     }
     if faults.is_empty() {
-        context.printer.note(&format!("{} SQL files are right", registry.files().count()));
+        let files = match looked_at.len() {
+            1 => "1 SQL file is right".to_owned(),
+            files => format!("{files} SQL files are right"),
+        };
+        context.printer.note(&files);
         return Ok(());
     }
     Err(faults)
 }
 
-/// The empty tables of the schema, with the derived tables and the views over them.
-fn empty_engine(context: &Context) -> Result<Connection> {
+/// The files that are looked at: those of the user, where a folder of them is given. No file of the
+/// program reads one of a user.
+fn looked_at(registry: &Registry) -> Vec<&SqlFile> {
+    let is_alone = registry.user_folder.is_none();
+    registry.files().filter(|file| is_alone || file.of_user).collect()
+}
+
+/// The faults of the files. Where a view cannot be made, those of such views alone: what reads them
+/// fails for no reason of its own.
+fn faults_of(context: &Context, files: &[&SqlFile]) -> Result<Vec<Error>> {
+    let registry = &context.registry;
     // A query that is only planned may compute, too.
-    let connection = connect(&context.settings().for_files(&context.registry))?;
-    empty_tables(&connection)?;
+    let connection = connect(&context.settings().for_files(registry))?;
+    let left = make_views(&connection, registry, &below(registry, files))?;
+    let of = |file: &SqlFile| -> Result<Vec<Error>> {
+        Ok(lint::file(registry, file, &lint_probe(&connection, file)?))
+    };
+    let mut faults = Vec::new();
+    if left.is_empty() {
+        for file in files {
+            faults.extend(of(file)?);
+        }
+        return Ok(faults);
+    }
+    let names: BTreeSet<&str> = left.iter().map(|(view, _)| view.header.name.as_str()).collect();
+    let reads_another = |view: &SqlFile| {
+        words(view.query()).iter().any(|word| *word != view.header.name && names.contains(&**word))
+    };
+    // Views that read each other all read another.
+    let all = left.iter().all(|(view, _)| reads_another(view));
+    for (view, error) in left {
+        if all || !reads_another(view) {
+            let own = of(view)?;
+            faults.extend(if own.is_empty() { vec![error] } else { own });
+        }
+    }
+    Ok(faults)
+}
+
+/// Names of the views and derived tables that files may read, at whatever depth: their headers may
+/// lack some.
+fn below(registry: &Registry, files: &[&SqlFile]) -> BTreeSet<String> {
+    let derived = registry.derived();
+    let mut seen = BTreeSet::new();
+    let mut left: Vec<String> = files.iter().flat_map(|file| words(&file.text)).collect();
+    while let Some(name) = left.pop() {
+        let of = |file: &&&SqlFile| file.header.name == name;
+        if let Some(file) = registry.view(&name).or_else(|| derived.iter().find(of).copied())
+            && seen.insert(name)
+        {
+            left.extend(file.header.inputs().map(str::to_owned));
+        }
+    }
+    seen
+}
+
+/// Makes the empty tables of the schema, and the derived tables and views of these names over them;
+/// the views that cannot be made.
+fn make_views<'r>(
+    connection: &Connection,
+    registry: &'r Registry,
+    names: &BTreeSet<String>,
+) -> Result<Vec<(&'r SqlFile, Error)>> {
+    empty_tables(connection)?;
     let of_file = |e: duckdb::Error, path: &str| Error::from(e).at(path.to_owned());
-    for data in context.registry.derived_data() {
+    let is_named = |file: &&SqlFile| names.contains(&file.header.name);
+    for data in registry.derived_data().filter(is_named) {
         let sql = format!("CREATE VIEW {} AS {}", sql_name(&data.header.name), data.query());
         connection.execute_batch(&sql).map_err(|e| of_file(e, &data.path))?;
     }
-    for file in context.registry.derived() {
+    for file in registry.derived().into_iter().filter(is_named) {
         if crate::schema::table(&file.header.name).is_none() {
+            let name = sql_name(&file.header.name);
             connection
-                .execute_batch(&format!(
-                    "CREATE TABLE {} AS {}",
-                    sql_name(&file.header.name),
-                    file.query()
-                ))
+                .execute_batch(&format!("CREATE TABLE {name} AS {}", file.query()))
                 .map_err(|e| of_file(e, &file.path))?;
         }
     }
-    let made: BTreeSet<_> = context.registry.derived_data().map(|d| &d.header.name).collect();
-    let mut left: Vec<_> =
-        context.registry.views().filter(|v| !made.contains(&v.header.name)).collect();
-    while !left.is_empty() {
-        let before = left.len();
-        let mut last = None;
-        left.retain(|view| {
+    let made: BTreeSet<_> = registry.derived_data().map(|data| &data.header.name).collect();
+    let is_left = |view: &&SqlFile| is_named(view) && !made.contains(&view.header.name);
+    let mut left: Vec<&SqlFile> = registry.views().filter(is_left).collect();
+    loop {
+        let mut wrong = Vec::new();
+        for view in &left {
             // Those that a session computes once are bound once here, or their readers' readers
             // would bind them thousands of times.
             let kind = if view.header.materialize { "TABLE" } else { "VIEW" };
             let sql = format!("CREATE {kind} {} AS {}", sql_name(&view.header.name), view.query());
-            match connection.execute_batch(&sql) {
-                Ok(()) => false,
-                Err(e) => {
-                    last = Some(of_file(e, &view.path));
-                    true
-                }
+            if let Err(e) = connection.execute_batch(&sql) {
+                wrong.push((*view, of_file(e, &view.path)));
             }
-        });
-        // No view could be made in a whole round: a cycle, or one that is wrong.
-        if let Some(error) = last.filter(|_| left.len() == before) {
-            return Err(error);
         }
+        // No view could be made in a whole round: what they read is not there, or they are wrong.
+        if wrong.is_empty() || wrong.len() == left.len() {
+            return Ok(wrong);
+        }
+        left = wrong.into_iter().map(|(view, _)| view).collect();
     }
-    Ok(connection)
 }
 
 /// The project's folder, when the program runs in it.

@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 use crate::registry::header::Kind;
 use crate::registry::{Registry, SqlFile};
 use crate::schema::{self, TABLES, Table};
-use crate::sql_text::{sql_name, sql_path, sql_string};
+use crate::sql_text::{sql_name, sql_path, sql_string, words};
 use crate::store::held::hold;
 use crate::store::manifest::{Away, Manifest, PARTIAL, identity, stamp};
 use crate::store::scratch::Scratch;
@@ -414,9 +414,7 @@ impl<'r> Engine<'r> {
     /// # Errors
     /// `sql` when a view cannot be made.
     pub fn make_named(&self, sql: &str) -> Result<()> {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let words: BTreeSet<String> =
-            sql.split(|c| !is_word(c)).map(str::to_ascii_lowercase).collect();
+        let words = words(sql);
         let asks_all = |word: &String| {
             ["show", "pragma", "describe", "summarize", "information_schema"].contains(&&**word)
                 || ["duckdb_", "pg_", "sqlite_", "query"].iter().any(|w| word.starts_with(w))

@@ -143,6 +143,45 @@ fn check_says_what_is_wrong_with_a_file() {
     }
 }
 
+/// A view that cannot be made is told by itself: what reads it fails for no reason of its own.
+#[test]
+fn check_says_which_view_is_wrong() {
+    let place = Place::new();
+    let view = |name: &str, query: &str| {
+        let text = format!("-- @view {name}\n-- @summary Own.\n{query}\n");
+        place.write(&format!("own/{name}.sql"), text);
+    };
+    let check = || place.run(&["check", "--sql-dir", "own"]);
+    let said = |wanted: &[(&str, &str)]| {
+        let run = check();
+        assert_eq!(run.errors(), vec!["check-failed"; wanted.len()], "{}", run.stderr);
+        for (fault, (message, file)) in run.stderr.split("error[").skip(1).zip(wanted) {
+            assert!(fault.contains(message) && fault.contains(file), "{fault}");
+        }
+    };
+    own_metric(&place, "odd", "(SELECT count(*) FROM _reader)");
+    view("_reader", "SELECT r.rank FROM ranks AS r CROSS JOIN _below");
+    view("_below", "SELECT $least AS least");
+    said(&[("only metrics, diagnoses and comparisons take parameters", "own/_below.sql")]);
+    view("_below", "SELECT nothing FROM ranks");
+    said(&[("the query does not run on empty tables: ", "own/_below.sql")]);
+    view("_below", "SELECT rank FROM _reader");
+    let message = "the query does not run on empty tables: ";
+    said(&[(message, "own/_below.sql"), (message, "own/_reader.sql")]);
+    view("_below", "SELECT 1 AS least");
+    let unlisted = "which the header does not list";
+    said(&[
+        (unlisted, "own/odd.v1.sql"),
+        ("which its name does not say", "own/odd.v1.sql"),
+        (unlisted, "own/_reader.sql"),
+        (unlisted, "own/_reader.sql"),
+    ]);
+    std::fs::remove_file(place.input().join("own/odd.v1.sql")).expect("it is there");
+    std::fs::remove_file(place.input().join("own/_reader.sql")).expect("it is there");
+    let run = check();
+    assert_eq!((run.code, &*run.stderr), (0, "1 SQL file is right\n"));
+}
+
 /// A diagnosis gives the columns of a finding, and names what shows it.
 #[test]
 fn check_says_what_is_wrong_with_a_diagnosis() {
