@@ -314,6 +314,10 @@ mod tests {
             suggest("bandwith", &names, "-"),
             "these names hold `bandwidth`: collective_bandwidth, copy_bandwidth"
         );
+        assert_eq!(
+            suggest("bandw", &names, "-"),
+            "these names hold `bandw`: collective_bandwidth, copy_bandwidth"
+        );
         assert_eq!(suggest("collective", &names, "-"), "did you mean `collective_bandwidth`?");
         assert_eq!(suggest("e", &names, "-"), "-");
         assert_eq!(suggest("nothing", &names, "-"), "-");

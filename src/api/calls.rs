@@ -156,7 +156,11 @@ mod tests {
         watcher.tell(|watch| watch.start("/another", 7));
         let next = said().map(|p| (p.job, p.phase, p.bytes_read, p.bytes_total));
         assert_eq!(next, Some(("/another".to_owned(), String::new(), 0, 7)));
+        // One that begins meanwhile takes nothing from it.
+        let other = running("another token of this test");
+        assert!(said().is_some());
         drop((call, watcher));
         assert_eq!(said(), None);
+        drop(other);
     }
 }

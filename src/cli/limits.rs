@@ -125,3 +125,25 @@ pub fn crossed(
         .flat_map(|limit| tests.clone().filter_map(|test| limit.judged(comparison, test, results)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_floats_add_crosses_no_limit() {
+        let registry = Registry::load(None).expect("the files of the program are right");
+        let holds = |text: &str, change: f64| {
+            Limit::parse(&registry, text).expect("a condition").holds(change)
+        };
+        assert!(!holds("iter_time > +10%", 10.000000000000009));
+        assert!(holds("iter_time >= +10%", 9.99999999999999));
+        assert!(holds("iter_time > +10%", 10.0001) && !holds("iter_time >= +10%", 9.9999));
+        assert!(holds("iter_time < -10%", -10.0001) && !holds("iter_time < -10%", -9.9999));
+        // Of large changes the part counts, of small ones the difference.
+        assert!(
+            !holds("iter_time > 1000%", 1000.0000001) && holds("iter_time > 1000%", 1000.00001)
+        );
+        assert!(!holds("iter_time > 0%", 1e-10) && holds("iter_time > 0%", 1e-8));
+    }
+}

@@ -319,6 +319,17 @@ mod tests {
     }
 
     #[test]
+    fn a_packed_timeline_is_known_by_the_ending_before_the_last() {
+        let of = |path: &str, allowed: &[Format]| ending_of(Path::new(path), allowed);
+        let said = |ending: &str| Some(ending.to_owned());
+        assert_eq!(of("out/job.PFTrace.gz", &[Format::Perfetto]), said("pftrace"));
+        assert_eq!(of("out/job.pftrace.gz", &[Format::Csv]), said("gz"));
+        assert_eq!(of("out/job.pftrace", &[Format::Perfetto]), said("pftrace"));
+        assert_eq!(of("job.gz", &[Format::Perfetto]), said("gz"));
+        assert_eq!(of("job", &[Format::Perfetto]), None);
+    }
+
+    #[test]
     fn no_name_is_given_twice() {
         let mut names = Names::new(Path::new("out"));
         let given = ["a", "A", "a", "b"].map(|stem| names.path(stem, "x y", ".md"));

@@ -79,3 +79,26 @@ impl Watch for Ingest {
         self.0.stopped.load(Ordering::SeqCst)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ingest_of_several_jobs_only_goes_on() {
+        let stop = Arc::new(Stop::default());
+        let ingest = Ingest(stop.clone());
+        assert_eq!(stop.progress(), None);
+        ingest.start("one", 100);
+        ingest.read(60);
+        ingest.read(40);
+        assert_eq!(stop.progress(), Some((100, 100)));
+        ingest.end();
+        ingest.start("two", 50);
+        ingest.read(5);
+        assert_eq!(stop.progress(), Some((105, 150)));
+        assert!(!ingest.stopped());
+        stop.now();
+        assert!(ingest.stopped());
+    }
+}

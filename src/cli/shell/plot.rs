@@ -157,7 +157,12 @@ mod tests {
         // A line from one corner to the other, though the times differ by nanoseconds.
         let drawn: Vec<&str> = text.lines().collect();
         assert!(drawn[1].trim_end().ends_with(|c| c != '\u{2800}' && c != ' '), "{text}");
+        assert!(drawn[1].trim_end_matches([' ', '\u{2800}']).width() >= 58, "{text}");
         assert!(drawn[8].starts_with(|c| c != '\u{2800}' && c != ' '), "{text}");
+        // Rows in another order are the same points.
+        let back: Vec<_> = rows.into_iter().rev().collect();
+        let text = plot(("ts_ns", "dur_ns"), &back, (60, 8)).expect("a plot");
+        assert!(text.contains("\n0 ns ") && text.contains(" 49 ns\n"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! `python/tests/test_timeline.py` reads them with Perfetto's own protocol buffers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -11,7 +13,7 @@ use crate::cli::shown::{ingested, masked, shown};
 use crate::support::kineto::{Args, slice};
 use crate::support::pftrace::{Timeline, as_text, read};
 use crate::support::runs::many_kernels;
-use crate::support::{Place, example, files};
+use crate::support::{Place, example, files, program};
 
 /// Exports the trace `job`, and reads what was written.
 fn exported(place: &Place, args: &[&str]) -> Timeline {
@@ -31,6 +33,30 @@ fn job_of(events: &str) -> Place {
 
 fn number(place: &Place, sql: &str) -> usize {
     place.lines(sql)[0].parse().expect("a number")
+}
+
+/// Who reads a timeline may leave when it has seen enough: that is no failure.
+#[test]
+fn the_reader_of_a_timeline_may_leave() {
+    let place = Place::new();
+    let traces = example("llama-tiny-fsdp2-tp2-4");
+    place.run(&["ingest", &traces.to_string_lossy(), "--name", "job", "-q"]).done();
+    let whole = place.run(&["export", "job", "--format", "chrome"]).done();
+    assert!(whole.len() > 200_000, "more than a pipe holds: {}", whole.len());
+    let mut child = Command::new(program())
+        .args(["--data", "../data", "export", "job", "--format", "chrome"])
+        .current_dir(place.input())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut first = [0; 1];
+    let mut pipe = child.stdout.take().expect("a pipe");
+    pipe.read_exact(&mut first).expect("it begins");
+    drop(pipe);
+    let left = child.wait_with_output().expect("it ends");
+    assert_eq!((left.status.code(), &first), (Some(0), b"{"));
+    assert!(!String::from_utf8_lossy(&left.stderr).contains("error"), "{left:?}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! not have made. The slow ones (full disks, bad disks, kills by the hundred) are in
 //! `tests/faults/run.py`.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -123,6 +125,21 @@ fn parts_side_by_side_say_the_same() {
     assert_eq!(parts(&one), parts(&three));
     let made = one.with_file_name("busy_intervals");
     assert_eq!(parts(&made), 3, "260 ranks are 128, 128 and 4");
+
+    // Files of many ranks, none of which has changed, stay.
+    let inodes = || -> BTreeMap<PathBuf, u64> {
+        let of = |file: PathBuf| {
+            let inode = file.metadata().expect("it is there").ino();
+            (file, inode)
+        };
+        files(&one.with_file_name("device_events")).into_iter().map(of).collect()
+    };
+    let before = inodes();
+    place.write("job/rank70_trace.json", rank_file(70, 260, 5));
+    place.run(&["ingest", "job", "--name", "one", "--jobs", "1"]).done();
+    let after = inodes();
+    let stayed = before.iter().filter(|(file, inode)| after.get(*file) == Some(*inode)).count();
+    assert_eq!((before.len(), after.len(), stayed), (5, 5, 4), "64 ranks each, and 4");
 }
 
 #[test]

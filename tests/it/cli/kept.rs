@@ -1,11 +1,12 @@
 //! Answers that are kept: asked again they cost nothing, and none is of what is no more.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::cli::shown::{ingested, rank_file};
-use crate::support::{Place, files, project, run};
+use crate::support::{Place, files, folders, name, project, run};
 
 /// The file with the answers of a trace.
 fn answers(place: &Place) -> PathBuf {
@@ -83,6 +84,11 @@ fn derived_tables_of_other_sql_are_made_anew() {
     let calls = "SELECT * EXCLUDE (trace) FROM collectives ORDER BY ALL";
     let rows = place.lines(calls);
     assert!(!rows.is_empty());
+    // Of the steps on the way those stay that the next ingest reads.
+    let steps: BTreeSet<String> =
+        folders(&trace).iter().map(|f| name(f)).filter(|name| name.starts_with('_')).collect();
+    let wanted = ["_call_counts", "_collective_events", "_rank_lists"];
+    assert_eq!(steps, BTreeSet::from(wanted.map(str::to_owned)));
     // As another version left it, with a step that is no more.
     let told: Value = serde_json::from_str(&before).expect("JSON");
     let mut older = told.clone();

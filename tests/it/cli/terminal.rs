@@ -265,6 +265,9 @@ fn lists_are_searched_and_whole() {
     assert!(!all.contains('…'), "{all}");
     let areas: Vec<&str> = all.lines().filter(|l| !l.is_empty() && !l.starts_with(' ')).collect();
     assert_eq!(areas[..2], ["speed: How fast is it?", "traffic: Who sends what to whom?"], "{all}");
+    let words: Vec<&str> = all.lines().nth(1).unwrap_or("").split_whitespace().take(4).collect();
+    let first = ["achieved_flops_from_trace_json", "flops_per_s", "Floating-point", "operations"];
+    assert_eq!(words, first, "its name, unit and summary");
     let found = place.run(&["list", "metrics", "BANDWIDTH", "--format", "csv"]).done();
     assert!(found.lines().count() > 5, "{found}");
     // One is found by another name of it, `estimated_bandwidth`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::cli::own_sql::own_metric;
 use crate::support::fixtures::build;
 use crate::support::{Place, in_parallel};
 
@@ -73,7 +74,7 @@ fn traces_that_are_asked_together_answer_as_each_alone() {
 #[test]
 fn all_that_is_small_is_asked_at_once() {
     let place = all();
-    for args in [&["metric", "--all"][..], &["diagnose"]] {
+    for args in [&["metric", "--all"][..], &["diagnose"], &["board", "-o", "board"]] {
         let args = [&["--no-cache", "-v"], args].concat();
         let run = place.run(&args);
         let said: Vec<&str> = run.stderr.lines().filter(|l| l.contains("together")).collect();
@@ -95,6 +96,22 @@ fn all_that_is_small_is_asked_at_once() {
     place.run(&["metric", "coll_call_num", "-q", "--trace", "fit_exact"]);
     let run = place.run(&["metric", "--all", "-v"]);
     assert!(run.stderr.contains("2 traces are asked together"), "{}", run.stderr);
+}
+
+/// A question of a user that fails takes nothing from the others.
+#[test]
+fn what_fails_for_each_leaves_the_others_together() {
+    let place = all();
+    own_metric(&place, "odd", "CAST('no number ' || count(*) AS BIGINT)");
+    let ask = ["metric", "odd", "coll_call_num", "--sql-dir", "own", "--format", "json", "-v"];
+    let run = place.run(&ask);
+    let note = format!("{} traces are asked together\n", FIXTURES.len());
+    assert!(run.stderr.contains(&note), "{}", run.stderr);
+    let errors = run.errors();
+    assert!(!errors.is_empty() && errors.iter().all(|code| *code == "sql"), "{}", run.stderr);
+    let results: Vec<Value> = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(results.len(), FIXTURES.len());
+    assert!(results.iter().all(|result| result["metric"] == "coll_call_num"), "{results:?}");
 }
 
 #[test]
