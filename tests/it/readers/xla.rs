@@ -2,6 +2,8 @@
 //! what a second ingest does.
 
 use std::fmt::Write;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -460,6 +462,28 @@ fn an_event_may_be_longer_than_a_piece_of_its_line() {
          FROM host_events ORDER BY ts_ns, name",
     );
     assert_eq!(rows, ["op 0 NULL 7", &format!("op 1 {} NULL", 3 << 20), "op 2 NULL 8"]);
+}
+
+/// How far into a file something lies says nothing of its size.
+#[test]
+fn a_plane_may_lie_far_into_its_file() {
+    const FAR: u64 = 300 << 20;
+    let event = json!({"name": "op", "offset_ps": 1000, "duration_ps": 500});
+    let plane =
+        json!({"name": "/host:CPU", "lines": [{"id": 3, "name": "python", "events": [event]}]});
+    let mut begin = Vec::new();
+    // A member of a space that no version has, of which the disk holds nothing.
+    xspace::varint(&mut begin, 15 << 3 | 2);
+    xspace::varint(&mut begin, FAR);
+    let mut end = Vec::new();
+    xspace::bytes(&mut end, 1, &xspace::plane(&plane, 2));
+    let place = Place::new();
+    place.write("t.xplane.pb", &begin);
+    let path = place.input().join("t.xplane.pb");
+    let file = File::options().write(true).open(path).expect("it was just written");
+    file.write_all_at(&end, begin.len() as u64 + FAR).expect("it can be written");
+    place.run(&["ingest", "."]).done();
+    assert_eq!(place.lines("SELECT name FROM host_events"), ["op"]);
 }
 
 /// Rows of the Chrome form are handed on in batches.
