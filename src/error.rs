@@ -167,9 +167,7 @@ impl std::error::Error for Error {}
 pub fn io(path: &std::path::Path, error: &std::io::Error) -> Error {
     let out = Error::new("io", error.to_string()).at(path.display().to_string());
     match error.kind() {
-        std::io::ErrorKind::StorageFull => {
-            out.hint("free some space, or give another place with --data DIR")
-        }
+        std::io::ErrorKind::StorageFull => out.hint(FREE),
         std::io::ErrorKind::PermissionDenied => out.hint("check the permissions of this path"),
         _ => out,
     }
@@ -182,13 +180,34 @@ impl From<duckdb::Error> for Error {
             duckdb::Error::DuckDBFailure(_, Some(text)) => text.clone(),
             other => other.to_string(),
         };
-        if text.contains("No space left") {
-            return Self::new("io", text.trim_end().to_owned())
-                .hint("free some space, or give another place with --data DIR");
-        }
-        limit(&text).unwrap_or_else(|| Self::new("sql", text.trim_end().to_owned()))
+        of_disk(&text)
+            .or_else(|| limit(&text))
+            .unwrap_or_else(|| Self::new("sql", text.trim_end().to_owned()))
     }
 }
+
+/// The error of a query whose files could not be opened, read or written, if the words of DuckDB
+/// are such. A file that is not there where SQL names it has other words.
+#[cfg(feature = "sql")]
+fn of_disk(text: &str) -> Option<Error> {
+    let text = text.trim_end();
+    let is_full = text.contains("No space left");
+    let failed = text.strip_prefix("IO Error: ").unwrap_or(if is_full { text } else { "" });
+    // Of what was written aside DuckDB says it as JSON.
+    let aside = failed
+        .find('{')
+        .and_then(|at| serde_json::from_str::<serde_json::Value>(&failed[at..]).ok());
+    let said = aside.as_ref().and_then(|told| told["exception_message"].as_str()).unwrap_or(failed);
+    let is_of_file = said.starts_with("Could not ") || said.starts_with("Cannot open file ");
+    let error = (is_full || is_of_file).then(|| Error::new("io", said.to_owned()))?;
+    Some(match is_full {
+        true => error.hint(FREE),
+        false => error,
+    })
+}
+
+/// What helps where a disk is full.
+const FREE: &str = "free some space, or give another place with --data DIR";
 
 /// What is said of a query that went over its memory.
 #[cfg(feature = "sql")]
@@ -234,7 +253,7 @@ impl From<parquet::errors::ParquetError> for Error {
         // Parquet wraps the operating system's error; its text says which (disk full, no access).
         let out = Self::new("io", format!("cannot write or read Parquet: {error}"));
         if error.to_string().contains("No space left") {
-            return out.hint("free some space, or give another place with --data DIR");
+            return out.hint(FREE);
         }
         out
     }
@@ -295,6 +314,32 @@ mod tests {
             "error[duplicate-rank]: two traces claim rank 5\n  --> rank5.json.gz and \
              rank5_retry.json.gz\nhint: remove one"
         );
+    }
+
+    #[cfg(feature = "sql")]
+    #[test]
+    fn faults_of_the_disk_are_told_from_those_of_a_query() {
+        let aside = concat!(
+            "IO Error: Async write failed for range [offset=3, size=4]: {\"exception_type\":\"IO\",",
+            r#""exception_message":"Could not write file \"a/b.parquet\": File too large"}"#,
+        );
+        let said = of_disk(aside).expect("a fault of the disk");
+        assert_eq!(
+            (said.code, &*said.message, said.hint),
+            ("io", "Could not write file \"a/b.parquet\": File too large", None)
+        );
+        let full = "IO Error: Could not write file \"x\": No space left on device\n";
+        let said = of_disk(full).expect("a fault of the disk");
+        assert_eq!(&*said.message, "Could not write file \"x\": No space left on device");
+        assert_eq!(said.hint.as_deref(), Some(FREE));
+        assert!(of_disk("IO Error: Cannot open file \"x\": Stale file handle").is_some());
+        for of_query in [
+            "IO Error: No files found that match the pattern \"x.parquet\"",
+            "Invalid Input Error: Could not write file \"x\": File too large",
+            "Conversion Error: Could not convert string 'a' to INT64",
+        ] {
+            assert!(of_disk(of_query).is_none(), "{of_query}");
+        }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::support::runs::step_of_rank;
-use crate::support::{Place, Run, STEPS, command, files, project};
+use crate::support::{Place, Run, STEPS, command, files, program, project};
 
 /// The bytes of every file of a trace, by its path there.
 fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -92,6 +93,37 @@ fn tasks_make_the_files_of_one_ingest() {
     let said = task(&two, &["finish", plan_of], 0);
     assert!(said.contains("4 ranks, 1340 events"), "{said}");
     assert_eq!(next(&two, plan_of), (Value::Null, 0));
+    assert_same(&one, &two, "llama-tiny-fsdp2-tp2-4");
+}
+
+/// A disk that takes no more is no end of a task: tried again it is done, whoever writes, the
+/// program or DuckDB.
+#[test]
+fn a_task_is_tried_again_where_a_disk_took_no_more() {
+    let (one, two) = (Place::new(), Place::new());
+    one.run(&["ingest", &example()]).done();
+    let plan = plan(&two, &[]);
+    let mut failed = Vec::new();
+    for step in STEPS {
+        // No file may be larger than a kilobyte, and to try that is an error and no signal.
+        let limited = Command::new("bash")
+            .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "_"])
+            .arg(program())
+            .args(["--data", "../data", "task", step, &plan])
+            .current_dir(two.input())
+            .output()
+            .expect("bash can be started");
+        let said = String::from_utf8_lossy(&limited.stderr).into_owned();
+        // Some write less.
+        if limited.status.code() != Some(0) {
+            assert_eq!(limited.status.code(), Some(75), "{step}: {said}");
+            assert!(said.contains("error[io]: ") && said.contains("too large"), "{step}: {said}");
+            failed.push(step);
+        }
+        task(&two, &[step, &plan], 0);
+    }
+    let written = ["read", "join", "derive"];
+    assert!(written.iter().all(|step| failed.contains(step)), "{failed:?}");
     assert_same(&one, &two, "llama-tiny-fsdp2-tp2-4");
 }
 

@@ -472,6 +472,7 @@ fn a_plane_may_lie_far_into_its_file() {
     let plane =
         json!({"name": "/host:CPU", "lines": [{"id": 3, "name": "python", "events": [event]}]});
     let mut begin = Vec::new();
+    xspace::bytes(&mut begin, 1, &xspace::plane(&json!({"name": "/host:metadata"}), 1));
     // A member of a space that no version has, of which the disk holds nothing.
     xspace::varint(&mut begin, 15 << 3 | 2);
     xspace::varint(&mut begin, FAR);
