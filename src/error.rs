@@ -198,7 +198,9 @@ fn of_disk(text: &str) -> Option<Error> {
         .find('{')
         .and_then(|at| serde_json::from_str::<serde_json::Value>(&failed[at..]).ok());
     let said = aside.as_ref().and_then(|told| told["exception_message"].as_str()).unwrap_or(failed);
-    let is_of_file = said.starts_with("Could not ") || said.starts_with("Cannot open file ");
+    let is_of_file = ["Could not ", "Cannot open file ", "Async write failed "]
+        .iter()
+        .any(|words| said.starts_with(words));
     let error = (is_full || is_of_file).then(|| Error::new("io", said.to_owned()))?;
     Some(match is_full {
         true => error.hint(FREE),
@@ -333,6 +335,13 @@ mod tests {
         assert_eq!(&*said.message, "Could not write file \"x\": No space left on device");
         assert_eq!(said.hint.as_deref(), Some(FREE));
         assert!(of_disk("IO Error: Cannot open file \"x\": Stale file handle").is_some());
+        // One whose reason has another form is told as it is.
+        let odd = of_disk("IO Error: Async write failed for range [offset=3, size=4]: {odd");
+        let message = odd.map(|error| error.message);
+        assert_eq!(
+            message.as_deref(),
+            Some("Async write failed for range [offset=3, size=4]: {odd")
+        );
         for of_query in [
             "IO Error: No files found that match the pattern \"x.parquet\"",
             "Invalid Input Error: Could not write file \"x\": File too large",
