@@ -215,7 +215,7 @@ fn a_database_file_holds_tables_views_and_metrics() {
 fn a_database_that_cannot_be_written_leaves_nothing() {
     let place = traces();
     for (args, code) in [
-        (&["export", "--duckdb", "nowhere/job.duckdb"][..], "sql"),
+        (&["export", "--duckdb", "nowhere/job.duckdb"][..], "io"),
         (&["export", "--duckdb", "job.duckdb", "--table", "nothing*"], "nothing-found"),
         (&["export", "none", "--duckdb", "job.duckdb"], "trace-unknown"),
         (&["export", "--duckdb", "job.duckdb", "-o", "x"], "usage"),
