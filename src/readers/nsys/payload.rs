@@ -293,6 +293,18 @@ mod tests {
         );
         let said = schemas.decode(1, &init).expect("it fits");
         assert_eq!((said.ranks, said.rank, said.device), (Some(8), Some(1), Some(1)));
+        // 2^24 ranks are the most, and the last of them is one less.
+        let of = |ranks: [u8; 4], rank: [u8; 4]| {
+            let mut bytes = init.clone();
+            let at = bytes.len() - 16;
+            bytes[at..at + 4].copy_from_slice(&ranks);
+            bytes[at + 4..at + 8].copy_from_slice(&rank);
+            let said = schemas.decode(1, &bytes).expect("it fits");
+            (said.ranks, said.rank)
+        };
+        let most = 1 << 24;
+        assert_eq!(of([0, 0, 0, 1], [255, 255, 255, 0]), (Some(most), Some(most - 1)));
+        assert_eq!(of([1, 0, 0, 1], [0, 0, 0, 1]), (None, None));
         let reduce = blob(
             "01000000000000000500000100000000 18000000000000002000000000000000"
                 .replace(' ', "")

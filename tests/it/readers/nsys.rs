@@ -50,8 +50,9 @@ fn a_token_is_nowhere_in_the_tables() {
                 (2, 'PROCESS_0:ENVIRONMENT_VARIABLE', 'NCCL_AUTH_TOKEN=\"{token}\"'),
                 (3, 'PROCESS_0:ENVIRONMENT_VARIABLE', 'NCCL_DEBUG=\"INFO\"'),
                 (4, 'PROCESS_0:ENVIRONMENT_VARIABLE', 'CUDA_VISIBLE_DEVICES=\"0,1\"'),
-                (5, 'PROCESS_0:COMMAND', '/bin/{token}'), (6, 'PROCESS_0:ARGUMENT_0', '{token}'),
-                (7, 'PROCESS_0:WORKING_DIR', '/home/{token}');
+                (5, 'PROCESS_0:COMMAND', '/bin/1pLaNtEdCoMmAnD'),
+                (6, 'PROCESS_0:ARGUMENT_0', '2pLaNtEdArGuMeNt'),
+                (7, 'PROCESS_0:WORKING_DIR', '/home/3pLaNtEdFoLdEr');
             CREATE TABLE TARGET_INFO_SYSTEM_ENV (globalVid INTEGER, devStateName TEXT, name TEXT,
                 nameEnum INTEGER, value TEXT);
             INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES
@@ -63,7 +64,9 @@ fn a_token_is_nowhere_in_the_tables() {
             CREATE TABLE ProcessStreams (globalPid INTEGER, filenameId INTEGER, contentId INTEGER);
             INSERT INTO ProcessStreams VALUES (0, 77, 77);
             CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER, severity INTEGER, text TEXT);
-            INSERT INTO DIAGNOSTIC_EVENT VALUES (0, 1, 'Process {token} was launched with {token}.');"
+            INSERT INTO DIAGNOSTIC_EVENT VALUES
+                (0, 1, 'Process {token} was launched with {token}.'),
+                (1, 1, '1pLaNtEdCoMmAnD 2pLaNtEdArGuMeNt in 3pLaNtEdFoLdEr');"
         ),
     );
     place.run(&["ingest", "job.sqlite"]).done();
@@ -81,8 +84,10 @@ fn a_token_is_nowhere_in_the_tables() {
     let kept: Vec<_> =
         kept.rows.iter().map(|r| r.iter().flatten().cloned().collect::<Vec<_>>()).collect();
     assert_eq!(kept, [["env:CUDA_VISIBLE_DEVICES", "0,1"], ["env:NCCL_DEBUG", "INFO"]]);
-    let said = tables.query("SELECT message FROM ingest_log WHERE code = 'nsys-diagnostic'");
-    assert_eq!(said.rows[0][0].as_deref(), Some("Process *** was launched with ***."));
+    let said = "SELECT message FROM ingest_log WHERE code = 'nsys-diagnostic' ORDER BY message";
+    let said = tables.query(said);
+    let said: Vec<_> = said.rows.iter().flatten().flatten().collect();
+    assert_eq!(said, ["*** *** in ***", "Process *** was launched with ***."]);
 }
 
 #[test]
