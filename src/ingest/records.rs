@@ -42,7 +42,7 @@ pub fn placed(name: &str) -> String {
 }
 
 /// Raised when a reader makes other rows of the same bytes: what it made before is then not used.
-pub(crate) const READER_VERSION: u32 = 8;
+pub(crate) const READER_VERSION: u32 = 9;
 
 /// One file that was read, or the share of one rank in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

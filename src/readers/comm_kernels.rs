@@ -72,6 +72,8 @@ mod tests {
     fn kernels_that_communicate() {
         for name in [
             "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)",
+            "ncclSymDevKernel_AllReduce_RSxLD_AGxST_sum_f32(ncclSymDevArgs)",
+            "RcclDevKernel_1(void)",
             "void dpsk::ep::internode::dispatch<false, 8>(int4*)",
             "void dpsk::ep::internode::cached_notify<false>(int)",
             "void fork::ep::intranode::combine<__nv_bfloat16, 8>(__nv_bfloat16*)",

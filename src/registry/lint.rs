@@ -514,6 +514,29 @@ mod tests {
     }
 
     #[test]
+    fn a_derived_table_has_the_columns_of_the_schema() {
+        let registry = Registry::load(None).expect("the embedded files are right");
+        let file = &registry.derived["steps"];
+        let faults = |given: &[&str]| {
+            let columns = given.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+            let probe = Probe { columns, ..Probe::default() };
+            let mut lint = Lint { registry: &registry, file, probe: &probe, faults: Vec::new() };
+            lint.schema();
+            lint.faults.iter().map(|fault| fault.message.clone()).collect::<Vec<_>>()
+        };
+        let columns = &schema::table("steps").expect("the schema has it").columns;
+        let mut names: Vec<&str> = columns.iter().map(|c| c.name).collect();
+        assert_eq!(faults(&names), [""; 0]);
+        let (all, last) = (names.len(), names.pop().expect("it has columns"));
+        let few = format!("columns differ from the schema: {} columns, should be {all}", all - 1);
+        assert_eq!(faults(&names), [few]);
+        names.push("other");
+        let other =
+            format!("columns differ from the schema: column {all} is `other`, should be `{last}`");
+        assert_eq!(faults(&names), [other]);
+    }
+
+    #[test]
     fn units_stand_at_the_end_of_names() {
         let registry = Registry::load(None).expect("the embedded files are right");
         let file = registry.metrics().next().expect("there are metrics");

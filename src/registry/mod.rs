@@ -476,6 +476,30 @@ mod tests {
     }
 
     #[test]
+    fn derived_tables_are_others_where_their_sql_or_data_are() {
+        let hash = |derived: &str, data: &str, other: &str| {
+            let mut registry = Registry::default();
+            for (path, text) in [
+                (
+                    "d.sql",
+                    format!("-- @derived d\n-- @summary S.\n-- @reads v\nSELECT {derived}\n"),
+                ),
+                ("v.sql", format!("-- @view v\n-- @summary S.\nSELECT {data}\n")),
+                ("w.sql", format!("-- @view w\n-- @summary S.\nSELECT {other}\n")),
+            ] {
+                let file = SqlFile::read(path.to_owned(), text).expect("a file");
+                registry.add(file).expect("another name");
+            }
+            registry.derived_sha256()
+        };
+        let one = hash("1", "2", "3");
+        assert_ne!(hash("4", "2", "3"), one);
+        assert_ne!(hash("1", "4", "3"), one);
+        // Nothing derived reads the other view.
+        assert_eq!(hash("1", "2", "4"), one);
+    }
+
+    #[test]
     fn the_latest_version_is_the_metric() {
         let mut registry = Registry::default();
         for version in [1, 2, 3] {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Changes one thing of the Rust code at a time, and says whether a test sees it.
 
-    tests/mutants/rust.py [--only WORD] [--run WORD] [--units] [--skip WORD] [--again FILE]
-        [--sample SHARE]
+    tests/mutants/rust.py [--only WORD] [--run WORD] [--kinds WORD] [--units] [--skip WORD]
+        [--again FILE] [--sample SHARE]
 
 All mutants are compiled into one program, each behind a switch (`rust_places.py`): a build for each
 would take hours. `CCL_SQL_MUTANT` switches one on. Every test runs once without any, and says which
@@ -400,6 +400,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="build the mutants of files that match this")
     parser.add_argument("--run", default="", help="ask for those of files that match this")
+    parser.add_argument("--kinds", default="", help="ask for those of kinds that match this")
     parser.add_argument("--again", type=Path, help="what an earlier run said: what lived there")
     parser.add_argument("--sample", type=float, default=1.0, help="share of the mutants")
     parser.add_argument("--seed", type=int, default=1)
@@ -419,7 +420,8 @@ def main():
     known = {line.split()[0] for line in KNOWN.read_text().splitlines()
              if line.strip() and not line.startswith("#")} if KNOWN.exists() else set()
     chosen, wanted = random.Random(options.seed), re.compile(options.run)
-    mutants = [m for m in build.all if wanted.search(m.file)]
+    kinds = re.compile(options.kinds)
+    mutants = [m for m in build.all if wanted.search(m.file) and kinds.search(m.kind)]
     mutants = [m for m in mutants if chosen.random() < options.sample]
     if options.again:
         lived = {line.split()[0] for line in options.again.read_text().splitlines() if line.strip()}

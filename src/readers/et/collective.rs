@@ -160,6 +160,16 @@ mod tests {
     }
 
     #[test]
+    fn tensors_are_looked_for_to_a_depth() {
+        let within =
+            |lists: usize| format!("{}[1,2,0,7,4,\"cpu\"]{}", "[".repeat(lists), "]".repeat(lists));
+        assert_eq!(elements(&within(DEPTH - 1), DEPTH), Some(7));
+        assert_eq!(elements(&within(DEPTH), DEPTH), None);
+        assert_eq!(elements(&within(0), 0), None);
+        assert_eq!(elements("7", DEPTH), None);
+    }
+
+    #[test]
     fn later_versions_state_the_group() {
         let said = record(
             r#"[[[3,2,0,53,8,"cuda:1"],[4,2,0,7,8,"cuda:1"]],[33,false],["0","default_pg"],1,"allreduce",[],[],0,1,2]"#,

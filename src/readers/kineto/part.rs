@@ -576,7 +576,7 @@ fn thread(e: &Event<'_>, target: Target, taken: &mut Taken, args: &mut String) -
         taken.stream = taken.stream.or(stream).filter(is_stream);
     }
     let (pid_said, tid_said) = if on_device {
-        (pid == taken.device && pid.is_some(), stream == taken.stream)
+        (pid == taken.device && pid.is_some(), stream == taken.stream && stream.is_some())
     } else {
         (pid.is_some(), tid.is_some())
     };
@@ -596,4 +596,27 @@ fn member(args: &mut String, key: &str, value: &str) {
     args.push_str(key);
     args.push_str("\":");
     args.push_str(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_where_its_bytes_do_or_cannot_go_on() {
+        let event = b"{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1},";
+        let end = |rest: &[u8]| {
+            let outcome = read(&[event, rest].concat(), 0, 0, None).expect("rows fit");
+            (outcome.end, outcome.consumed)
+        };
+        let at = event.len();
+        assert_eq!(end(b""), (RunEnd::More, at));
+        assert_eq!(end(b"]"), (RunEnd::Closed, at));
+        assert_eq!(end(b"{\"ph\""), (RunEnd::More, at));
+        // What is wrong is so near the end, too.
+        assert_eq!(end(b"?"), (RunEnd::Invalid(at), at));
+        // A character that is cut may go on; a whole one cannot stand there.
+        assert_eq!(end(b"\xf0\x9f\x98"), (RunEnd::More, at));
+        assert_eq!(end(b"\xf0\x9f\x98\x80"), (RunEnd::Invalid(at), at));
+    }
 }

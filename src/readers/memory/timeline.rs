@@ -91,7 +91,7 @@ pub(super) fn read(
     let left = reader.get_ref().limit();
     let failure = match (failed, read) {
         (Some(error), _) => Some(error),
-        (None, Err(_)) if left == 0 => Some(
+        (None, _) if left == 0 => Some(
             Error::new("value-too-large", "the timeline is larger than any that is read")
                 .at(shown.to_owned())
                 .facts(format!("at most {most} bytes are read"))
@@ -148,6 +148,37 @@ impl<'de, F: FnMut([i64; 4]) -> Result<()>> Visitor<'de> for Events<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(bytes: impl Read + Send + 'static, most: u64) -> Result<(Out, u64)> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        super::read(Box::new(bytes), most, "timeline", folder.path(), 0)
+    }
+
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("torn"))
+        }
+    }
+
+    #[test]
+    fn a_timeline_has_a_bound_and_a_fault_its_place() {
+        let text: &[u8] = b"[[-1, 1, 512, 0],\n[5, 2, 64, 3], [9, 4, -64, 3], [9, 5, 1, 1]]";
+        let most = text.len() as u64;
+        let (out, bytes) = read(text, most).expect("it can be read");
+        assert_eq!(bytes, most);
+        let totals = out.totals;
+        assert_eq!((totals.events, totals.skipped, totals.span_ns), (3, 1, Some((5, 9))));
+        let error = read(text, most - 1).err().expect("it is too large");
+        assert_eq!(error.code, "value-too-large");
+        let error = read(text[..30].chain(Broken), most).err().expect("it is torn");
+        assert_eq!(error.code, "gzip-broken");
+        assert!(error.render("error").contains("timeline, byte 30"), "{}", error.render("error"));
+        let error = read(&text[..30], most).err().expect("it ends early");
+        assert_eq!(error.code, "trace-truncated");
+        assert!(error.render("error").contains("timeline, line 2, column 12"));
+    }
 
     #[test]
     fn timelines_are_known_by_their_first_entry() {

@@ -423,3 +423,32 @@ pub fn rest_json(arena: &Arena, dict: u32, rest: &[(Value, u32)]) -> Option<Stri
     out.push('}');
     Some(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_released_sets_its_cells_free() {
+        let mut arena = Arena::default();
+        // [[1, 2], {"a": 3}], of which nothing is referred to again.
+        let numbers = Value::List(arena.new_list(vec![Value::Int(1), Value::Int(2)]));
+        let dict = arena.new_dict();
+        let key = Value::Text(arena.intern(b"a"));
+        arena.set(dict, key, Value::Int(3));
+        let outer = arena.new_list(vec![numbers, Value::Dict(dict)]);
+        assert_eq!(arena.release(Value::List(outer)), 3 * CELLS + 2 + 2 + 1);
+        // Twice sets nothing free but what a dict is by itself.
+        assert_eq!(arena.release(numbers), CELLS);
+        // A list of dicts that is referred to again stays, in a quarter of the room.
+        let dicts = (0..8).map(|_| Value::Dict(arena.new_dict())).collect();
+        let kept = Value::Tuple(arena.new_list(dicts));
+        arena.keep(kept);
+        assert_eq!(arena.release(kept), 6);
+        assert_eq!(arena.release(kept), 0);
+        // Of anything else it takes what it took.
+        let mixed = Value::List(arena.new_list(vec![Value::Int(1), Value::None]));
+        arena.keep(mixed);
+        assert_eq!(arena.release(mixed), 0);
+    }
+}

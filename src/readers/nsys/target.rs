@@ -398,5 +398,7 @@ mod tests {
         ] {
             assert!(kept(text).is_none(), "{text}");
         }
+        let long = |bytes: usize| kept(&format!("NCCL_TOPO={}", "a".repeat(bytes)));
+        assert_eq!((long(500).is_some(), long(501).is_some()), (true, false));
     }
 }

@@ -218,6 +218,8 @@ mod tests {
                 let ranks = Ranks::find(&devices, &assigned, &stated, local);
                 (ranks.of_device.into_values().collect::<Vec<_>>(), ranks.world)
             };
+        let ranks = Ranks::find(&BTreeMap::from([(3, None)]), &[], &BTreeMap::new(), None);
+        assert_eq!([2, 3].map(|device| ranks.has(device)), [false, true]);
         let four: &[i64] = &[0, 1, 2048, 2049];
         // The second process of two.
         let second = [(2048, None), (2049, None)];

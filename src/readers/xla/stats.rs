@@ -184,3 +184,17 @@ pub fn of_message<'a>(message: &'a [u8], names: &'a Ids<Stat>) -> Option<(&'a St
     // Writers may leave zeros out.
     Some((names.get(id).unwrap_or(&UNNAMED), value.unwrap_or(Datum::Int(0))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_from_0_on() {
+        let text = |text: &'static str| Datum::Text(text.into()).count();
+        assert_eq!((text("0"), text(" 7 "), text("-1"), text("x")), (Some(0), Some(7), None, None));
+        assert_eq!((Datum::Int(0).count(), Datum::Int(-1).count()), (Some(0), None));
+        assert_eq!((Datum::Uint(0).count(), Datum::Uint(u64::MAX).count()), (Some(0), None));
+        assert_eq!((Datum::Double(2.0).count(), Datum::Double(2.5).count()), (Some(2), None));
+    }
+}

@@ -12,7 +12,7 @@ fn said(bytes: &[u8]) -> String {
 
 #[test]
 fn every_opcode_of_data_is_read() {
-    let cases: [(&[u8], &str); 44] = [
+    let cases: [(&[u8], &str); 45] = [
         (b"\x80\x04N.", "null"),
         (b"N.", "null"),
         (b"\x88.", "true"),
@@ -56,6 +56,8 @@ fn every_opcode_of_data_is_read() {
         (b"K\x05\x94]h\x00a.", "pickle-invalid at 7"),
         (b"](K\x05q\x00h\x00j\x00\x00\x00\x00g0\ne.", "[5,5,5,5]"),
         (b"](K\x05r\x07\x00\x00\x00K\x06p9\nh\x07g9\ne.", "[5,6,5,6]"),
+        // What is memoized has the number of those before, not the one behind the greatest.
+        (b"](K\x05q\x07K\x06\x94h\x01h\x07e.", "[5,6,6,5]"),
         (b"\x95\x02\x00\x00\x00\x00\x00\x00\x00N.", "null"),
     ];
     for (bytes, expected) in cases {
@@ -87,6 +89,23 @@ fn every_beginning_of_a_pickle_ends_early() {
     for end in 0..whole.len() {
         assert!(said(&whole[..end]).starts_with("trace-truncated"), "{end}");
     }
+    // A value that is whole where the file ends is not what ended early.
+    assert_eq!(said(b"\x8c\x01a"), "trace-truncated at 3");
+    assert_eq!(said(b"\x8c\x02a"), "trace-truncated at 0");
+}
+
+#[test]
+fn a_disk_that_fails_is_no_damage() {
+    struct Fails;
+    impl std::io::Read for Fails {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::from_raw_os_error(5))
+        }
+    }
+    let torn = std::io::Read::chain(&b"](K\x01"[..], Fails);
+    let error = Known::of(Box::new(torn), "x.pickle").err().expect("it cannot be read on");
+    assert_eq!(error.code, "file-unreadable");
+    assert!(error.render("error").contains("x.pickle, byte 4"), "{}", error.render("error"));
 }
 
 #[test]
@@ -147,6 +166,9 @@ fn memory_is_bounded_by_the_file() {
     assert!(!said(&bytes).is_empty());
     // Half a million empty lists, in a byte each.
     let bytes = [b"](", &[b']'; 500_000][..], b"e."].concat();
+    assert!(said(&bytes).starts_with("value-too-large"));
+    // Tuples of three are ten cells in four bytes.
+    let bytes = [b"(", &b"NNN\x87".repeat(300_000)[..], b"l."].concat();
     assert!(said(&bytes).starts_with("value-too-large"));
     // As many dicts with a key of their own are as large as their text.
     let mut bytes = b"](".to_vec();
@@ -289,11 +311,15 @@ fn what_is_held_at_a_time_has_a_bound() {
     // Numbers that are all held: eight bytes of the file each, so that their number alone counts.
     let item = b"\x8a\x06\x00\x00\x00\x00\x00\x01";
     let bytes = [&b"("[..], &item.repeat((1 << 23) + 1), b"l."].concat();
-    assert!(said(&bytes).starts_with("value-too-large"));
+    let fault = read(&bytes).err().expect("it is too large");
+    assert!(fault.message.contains("more than 128 MiB"), "{}", fault.message);
     let bytes =
         [&b"\x8d\x01\x00\x00\x01\x00\x00\x00\x00"[..], &[b'a'; (16 << 20) + 1], b"."].concat();
     assert_eq!(said(&bytes), "value-too-large at 0");
-    let item = b"\x8a\x06\x00\x00\x00\x00\x00\x01";
+    // Fewer of them, where each three are in a tuple.
+    let bytes =
+        [b"(", &[&item.repeat(3)[..], b"\x87"].concat().repeat(1_250_000)[..], b"l."].concat();
+    assert!(said(&bytes).starts_with("value-too-large"));
     let batch = [&b"("[..], &item.repeat(1000), b"e"].concat();
     let all = batch.repeat((1 << 23) / 1000 + 1);
     let bytes = [b"}\x8c\x0ddevice_traces]]", &all[..], b"as."].concat();

@@ -116,3 +116,23 @@ pub(super) fn fits(kernel: i64, call: i64) -> bool {
         || kernel == call
         || (kernel == SEND_RECV && in_pairs.contains(&call))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_launched_by_calls_that_communicate_and_at_the_end_of_a_group() {
+        for (name, launches, matters) in [
+            ("ncclAllReduce", true, true),
+            ("ncclSend", true, true),
+            ("ncclGroupEnd", true, true),
+            ("ncclGroupStart", false, true),
+            ("ncclCommInitRankConfig", false, false),
+            ("ncclMemAlloc", false, false),
+        ] {
+            let call = Call::of(name);
+            assert_eq!((call.launches(), call.matters()), (launches, matters), "{name}");
+        }
+    }
+}

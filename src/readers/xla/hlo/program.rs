@@ -305,4 +305,53 @@ mod tests {
         assert!(programs.find(Some(6), None, "p").is_none());
         assert!(programs.add(b"\x0a\xff").is_none());
     }
+    #[test]
+    fn the_end_of_an_asynchronous_pair_is_what_it_waits_for() {
+        let of = |name: &str, opcode: &str, id: i64, operand: i64| HloInstruction {
+            name: name.into(),
+            opcode: opcode.into(),
+            id,
+            operand_ids: vec![operand],
+            ..HloInstruction::default()
+        };
+        let start =
+            HloInstruction { called_computation_ids: vec![2], ..of("begin", "async-start", 10, 1) };
+        let instructions = vec![
+            start,
+            of("end", "async-done", 11, 10),
+            of("no begin", "async-done", 12, 1),
+            of("waits", "async-done", 13, 14),
+            of("waits too", "async-done", 14, 13),
+        ];
+        let inner = vec![of("inner", "all-gather", 1, 0)];
+        let module = HloModule {
+            computations: vec![
+                HloComputation { instructions, id: 1 },
+                HloComputation { instructions: inner, id: 2 },
+            ],
+            ..HloModule::default()
+        };
+        let program = Program::of(&module);
+        let half = |name: &str| program.ops.get(name).map(|op| (op.class, op.half.clone()));
+        assert_eq!(half("begin"), Some((Class::Comm, Half::Start)));
+        assert_eq!(half("end"), Some((Class::Comm, Half::Done(Some("begin".to_owned())))));
+        for name in ["no begin", "waits", "waits too"] {
+            assert!(!half(name).is_some_and(|(class, _)| class == Class::Comm), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_assignment_that_does_not_fit_its_grid_is_none() {
+        let devices = |replicas, partitions, of: &[&[i64]]| {
+            let of_partitions =
+                of.iter().map(|ids| proto::ReplicaGroup { ids: ids.to_vec() }).collect();
+            let device_assignment = Some(DeviceAssignment { replicas, partitions, of_partitions });
+            Program::of(&HloModule { device_assignment, ..HloModule::default() }).devices
+        };
+        assert_eq!(devices(2, 2, &[&[0, 1], &[2, 3]]), [0, 2, 1, 3]);
+        assert_eq!(devices(2, 2, &[&[0, 1], &[2]]), [0; 0]);
+        assert_eq!(devices(2, 2, &[&[0, 1]]), [0; 0]);
+        assert_eq!(devices(1, 0, &[]), [0; 0]);
+        assert_eq!(devices(0, 1, &[&[]]), [0; 0]);
+    }
 }
