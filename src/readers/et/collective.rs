@@ -167,6 +167,9 @@ mod tests {
         assert_eq!(elements(&within(DEPTH), DEPTH), None);
         assert_eq!(elements(&within(0), 0), None);
         assert_eq!(elements("7", DEPTH), None);
+        // A tensor may be empty.
+        assert_eq!(elements("[1,2,0,0,4,\"cpu\"]", DEPTH), Some(0));
+        assert_eq!(elements("[1,2,0,-1,4,\"cpu\"]", DEPTH), None);
     }
 
     #[test]
