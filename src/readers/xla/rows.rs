@@ -745,6 +745,9 @@ mod tests {
             group("[2,64]<=[64,2]T(1,0)", 1),
             (text("1-127/2"), None, Some(64), Some((1, 2)))
         );
+        // Not all the same step apart, or downwards.
+        assert_eq!(group("{{0,1,3}}", 1), (text("0,1,3"), text("[0,1,3]"), Some(3), None));
+        assert_eq!(group("{{3,2,1}}", 1), (text("3,2,1"), text("[3,2,1]"), Some(3), None));
         assert_eq!(group("{{0,1}}", 7), (None, None, Some(2), None));
         assert_eq!(group("{}", 7), (None, None, None, None));
     }

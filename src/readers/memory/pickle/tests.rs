@@ -103,7 +103,7 @@ fn a_disk_that_fails_is_no_damage() {
         }
     }
     let torn = std::io::Read::chain(&b"](K\x01"[..], Fails);
-    let error = Known::of(Box::new(torn), "x.pickle").err().expect("it cannot be read on");
+    let error = Known::of(Box::new(torn), "x.pickle").expect_err("it cannot be read on");
     assert_eq!(error.code, "file-unreadable");
     assert!(error.render("error").contains("x.pickle, byte 4"), "{}", error.render("error"));
 }

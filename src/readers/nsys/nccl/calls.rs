@@ -122,6 +122,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn kernels_say_what_they_are_made_for() {
+        for (name, code) in [
+            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", FIRST),
+            ("ncclDevKernel_AllGather_RING_LL", ALL_GATHER),
+            ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", REDUCE_SCATTER),
+            ("ncclKernel_Broadcast_RING_LL_Sum_int8_t", BROADCAST),
+            ("ncclDevKernel_SendRecv", SEND_RECV),
+            ("ncclDevKernel_Generic", OTHER),
+        ] {
+            assert_eq!(code_of_kernel(name), code, "{name}");
+        }
+        // What does not say it fits any call, and pairs fit what is made of them.
+        assert!(fits(OTHER, FIRST) && fits(FIRST, MIXED) && fits(ALL_GATHER, ALL_GATHER));
+        assert!(fits(SEND_RECV, ALL_TO_ALL) && fits(SEND_RECV, RECV));
+        assert!(!fits(FIRST, ALL_GATHER) && !fits(SEND_RECV, FIRST) && !fits(SEND, RECV));
+    }
+
+    #[test]
     fn kernels_are_launched_by_calls_that_communicate_and_at_the_end_of_a_group() {
         for (name, launches, matters) in [
             ("ncclAllReduce", true, true),

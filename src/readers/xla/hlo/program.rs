@@ -341,6 +341,39 @@ mod tests {
     }
 
     #[test]
+    fn a_fusion_that_keeps_a_part_of_a_reduction_scatters_it() {
+        let shape = |n: i64| Some(Proto { element_type: 11, dimensions: vec![n], tuple: vec![] });
+        let word = |opcode: &str, kept: i64| {
+            let inner = HloInstruction {
+                opcode: "all-reduce".into(),
+                id: 1,
+                shape: shape(8),
+                ..HloInstruction::default()
+            };
+            let fusion = HloInstruction {
+                name: "f".into(),
+                opcode: opcode.into(),
+                id: 2,
+                shape: shape(kept),
+                called_computation_ids: vec![2],
+                ..HloInstruction::default()
+            };
+            let computations = vec![
+                HloComputation { instructions: vec![fusion], id: 1 },
+                HloComputation { instructions: vec![inner], id: 2 },
+            ];
+            let program = Program::of(&HloModule { computations, ..HloModule::default() });
+            program.ops["f"].call.as_ref().map(|call| call.word.clone())
+        };
+        let scatters = |kept| word("fusion", kept).as_deref() == Some("reduce-scatter");
+        // A part of 8 numbers, all, more, what is no part, nothing.
+        assert_eq!([4, 8, 16, 3, 0].map(scatters), [true, false, false, false, false]);
+        assert_eq!(word("fusion", 8).as_deref(), Some("all-reduce"));
+        // What is started is not there yet.
+        assert_eq!(word("async-start", 4).as_deref(), Some("all-reduce"));
+    }
+
+    #[test]
     fn an_assignment_that_does_not_fit_its_grid_is_none() {
         let devices = |replicas, partitions, of: &[&[i64]]| {
             let of_partitions =
