@@ -345,7 +345,7 @@ impl<'p> Part<'p> {
         }
         self.args = args;
         if phase != b'X' && (category_text == "cpu_instant_event" || name == "[memory]") {
-            self.memory_counters(e, ts);
+            self.memory_counters(e, &name, ts);
         }
     }
 
@@ -438,7 +438,8 @@ impl<'p> Part<'p> {
     }
 
     /// The samples of a `[memory]` instant: signed bytes of this event, and the allocator's totals.
-    fn memory_counters(&mut self, e: &Event<'_>, ts: i64) {
+    /// The bytes of `[OutOfMemory]` were asked for and not given: it has totals alone.
+    fn memory_counters(&mut self, e: &Event<'_>, event: &str, ts: i64) {
         let find = |key: &str| e.arguments.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
         // Device Type 0 is the CPU, whose id is -1 (c10::DeviceType).
         let device = find("Device Id").and_then(json::integer).filter(|d| *d >= 0);
@@ -448,7 +449,8 @@ impl<'p> Part<'p> {
             ("Total Reserved", "memory.total_reserved"),
         ] {
             let value = find(key).and_then(|v| v.parse::<f64>().ok());
-            if value.is_some() {
+            let is_given = event != "[OutOfMemory]" || key != "Bytes";
+            if value.is_some() && is_given {
                 Counter { ts_ns: ts, name, device, value, unit: Some("bytes") }
                     .push(&mut self.rows[COUNTERS]);
             }
