@@ -375,6 +375,12 @@ fn a_report_is_exported_by_nsys() {
     assert_eq!(fails.errors(), ["nsys-unusable"]);
     let said = "exit status: 3: the report is of a newer version\n";
     assert!(fails.stderr.contains(said), "{}", fails.stderr);
+    // Neither an export without a file is one, nor what a failure left.
+    let nothing = with_nsys(&place, Some("echo 'nothing to do'"));
+    assert_eq!(nothing.errors(), ["nsys-unusable"]);
+    assert!(nothing.stderr.contains("exit status: 0: nothing to do\n"), "{}", nothing.stderr);
+    let half = "while [ \"$1\" != --output ]; do shift; done; cp ../made \"$2\"; exit 4";
+    assert_eq!(with_nsys(&place, Some(half)).errors(), ["nsys-unusable"]);
     // An older one does not know the option for blobs.
     let old = "case \"$*\" in *include-blobs*) echo 'unrecognised option' >&2; exit 1;; esac
         while [ \"$1\" != --output ]; do shift; done; cp ../made \"$2\"";

@@ -152,5 +152,8 @@ mod tests {
             let call = Call::of(name);
             assert_eq!((call.launches(), call.matters()), (launches, matters), "{name}");
         }
+        for name in ["ncclCommInitRank", "ncclCommInitAll", "ncclCommSplit"] {
+            assert!(Call::of(name).is_init(), "{name}");
+        }
     }
 }
