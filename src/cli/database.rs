@@ -18,7 +18,7 @@ use crate::engine::metric::{MetricResult, Params, check_params};
 use crate::error::{Error, Result, io};
 use crate::registry::SqlFile;
 use crate::registry::units::human;
-use crate::report::staged::{aside_name, settled, sweep, vacant};
+use crate::report::staged::{Staged, vacant};
 use crate::schema::{SCHEMA_VERSION, TABLES};
 use crate::sql_text::{sql_name, sql_string};
 use crate::store::manifest::Manifest;
@@ -64,7 +64,9 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
             .hint("`ccl-sql list tables` and `ccl-sql list metrics` show them")
             .into());
     }
-    let temporary = Temporary::beside(path);
+    let mut staged = Staged::new(context.global.force);
+    let temporary = staged.name(path)?;
+    let _log = Log(temporary.with_extension("tmp.wal"));
     let directories = context.directories(&traces)?;
     let (mode, cluster) = (args.report.profile_mode, args.report.engine.as_ref());
     let selections = directories
@@ -80,7 +82,8 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
     let results = computed(context, metrics.clone(), &params, mode, &directories, cluster)?;
     attach(&engine.connection, &temporary, rows)?;
     write(context, &engine, &tables, &metrics, &results.results)?;
-    temporary.put(path)?;
+    std::fs::File::open(&temporary).and_then(|f| f.sync_all()).map_err(|e| io(path, &e))?;
+    staged.commit()?;
     let bytes = std::fs::metadata(path).map_or(0, |m| m.len());
     let size = human(&Value::from(bytes), Some("bytes"));
     context.printer.note(&format!(
@@ -94,11 +97,11 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
 
 /// Opens the file that is written. Each of its tables takes a block at least, so that those of few
 /// rows want small ones.
-fn attach(connection: &Connection, temporary: &Temporary, rows: u64) -> Result<()> {
+fn attach(connection: &Connection, temporary: &Path, rows: u64) -> Result<()> {
     let block = if rows < MANY_ROWS { ", BLOCK_SIZE 16384" } else { "" };
     Ok(connection.execute_batch(&format!(
         "ATTACH {} AS {} (STORAGE_VERSION '{STORAGE}'{block})",
-        sql_string(&temporary.path.to_string_lossy()),
+        sql_string(&temporary.to_string_lossy()),
         sql_name(OUT)
     ))?)
 }
@@ -209,30 +212,11 @@ fn about(connection: &Connection, metrics: &[&SqlFile]) -> Result<()> {
     Ok(())
 }
 
-/// A file that is written beside its place, and gone where it does not get there.
-struct Temporary {
-    path: PathBuf,
-}
+/// What DuckDB keeps beside a file that it writes; it is gone after a success.
+struct Log(PathBuf);
 
-impl Temporary {
-    fn beside(path: &Path) -> Self {
-        sweep(path.parent().unwrap_or(path));
-        Self { path: path.with_file_name(aside_name("duckdb")) }
-    }
-
-    /// Puts the file in its place, whole and on the disk.
-    fn put(&self, path: &Path) -> Result<()> {
-        let synced = std::fs::File::open(&self.path).and_then(|file| file.sync_all());
-        synced.and_then(|()| std::fs::rename(&self.path, path)).map_err(|e| io(path, &e))?;
-        settled(path.parent().unwrap_or(path));
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
+impl Drop for Log {
     fn drop(&mut self) {
-        // After a success neither is there.
-        let _ = std::fs::remove_file(&self.path);
-        let _ = std::fs::remove_file(self.path.with_extension("tmp.wal"));
+        let _ = std::fs::remove_file(&self.0);
     }
 }

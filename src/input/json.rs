@@ -58,6 +58,12 @@ pub struct Found {
     pub mended: Option<Mended>,
 }
 
+/// Whether these bytes are the beginning of one character, and its end is missing.
+pub fn is_cut_character(bytes: &[u8]) -> bool {
+    let cut = |e: std::str::Utf8Error| e.valid_up_to() == 0 && e.error_len().is_none();
+    bytes.len() < 4 && std::str::from_utf8(bytes).is_err_and(cut)
+}
+
 /// The index of the first byte at or after `at` that is no white space.
 pub fn skip_space(b: &[u8], mut at: usize) -> usize {
     while at < b.len() && matches!(b[at], b' ' | b'\n' | b'\r' | b'\t') {
@@ -326,7 +332,7 @@ impl Scanner {
         match self.mend(b, 0, out) {
             Ok((length, mended)) => Ok(Found { length, mended: Some(mended) }),
             // A file cut inside a character: the cut is the fault, not the byte.
-            Err(Stop::Invalid(at)) if b[at] >= 0x80 && at + 4 > b.len() => Err(Stop::Incomplete),
+            Err(Stop::Invalid(at)) if is_cut_character(&b[at..]) => Err(Stop::Incomplete),
             Err(stop) => Err(stop),
         }
     }
@@ -592,6 +598,19 @@ mod tests {
         let mut out = Vec::new();
         let (_, mended) = Scanner::default().mend(text, 0, &mut out).expect("can be mended");
         (String::from_utf8(out).expect("mended text is UTF-8"), mended)
+    }
+
+    #[test]
+    fn a_character_may_be_cut() {
+        for cut in [&b"\xc3"[..], b"\xe2", b"\xe2\x82", b"\xf0\x9f\x9a"] {
+            assert!(is_cut_character(cut), "{cut:?}");
+        }
+        for whole in
+            [&b""[..], b"a", b"\x80", b"\xff", b"\xe2a", b"a\xe2", b"\xc3\xa9", b"\xe2\x82\xac"]
+        {
+            assert!(!is_cut_character(whole), "{whole:?}");
+        }
+        assert!(!is_cut_character("🚀".as_bytes()));
     }
 
     #[test]

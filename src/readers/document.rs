@@ -258,3 +258,29 @@ pub(crate) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
     add("not-a-number", m.number, "words such as NaN that are no JSON; kept as text");
     add("invalid-utf8", m.utf8, "bytes that are no UTF-8; replaced by U+FFFD");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fails_inside_a_value_is_no_damage() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::from_raw_os_error(5))
+            }
+        }
+        let torn = Read::chain(&b" {\"a\": 1, "[..], Fails);
+        let mut document = Document::new(Box::new(torn), &EVENTS);
+        assert_eq!(document.first(), Some(b'{'));
+        let Err(Failure::Fault(fault)) = document.value("it", &mut Log::default(), str::len) else {
+            panic!("it cannot be read on");
+        };
+        assert!(!fault.is_partial());
+        let error = fault.error("x.json", &EVENTS, Some(2)).render("error");
+        for said in ["file-unreadable", "x.json, byte 10, event 3 (2 complete", "check the disk"] {
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -149,6 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn records_whose_fields_say_nothing_are_known_by_their_names() {
+        for (name, is) in [
+            ("gate_logs_rank0.json", true),
+            ("a.latency.json", true),
+            ("gate_logs_rank0.txt", false),
+            ("rank0.json", false),
+        ] {
+            assert_eq!(names_bench(name), is, "{name}");
+        }
+    }
+
+    #[test]
     fn prose_is_known_by_its_name() {
         for name in ["readme", "readme.md", "notes.txt", "run.sh", "train.toml"] {
             assert!(names_prose(name), "{name}");

@@ -84,6 +84,22 @@ impl Staged {
         file.map_err(|e| failed(path, &e))
     }
 
+    /// A name for a place, under which a program of its own makes the file: nothing is there.
+    ///
+    /// # Errors
+    /// As [`Staged::add`]; `io` for devices and pipes, which hold no such file.
+    pub fn name(&mut self, path: &Path) -> Result<PathBuf> {
+        if is_special(path) {
+            return Err(Error::new("io", "a device or a pipe is where a file is wanted")
+                .at(path.display().to_string())
+                .hint("name a file"));
+        }
+        drop(self.open(path)?);
+        let (temporary, _) = self.files.last().expect("it was added");
+        std::fs::remove_file(temporary).map_err(|e| io(path, &e))?;
+        Ok(temporary.clone())
+    }
+
     /// Makes a folder where it is not there.
     ///
     /// # Errors

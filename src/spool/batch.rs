@@ -43,14 +43,12 @@ impl Bundle {
         &mut self.device[at].1
     }
 
-    /// Counts an event, of the device where it has a class, and widens the spans.
+    /// Counts an event, of the device where it has a class, and widens the span.
     pub fn count(&mut self, ts_ns: i64, dur_ns: Option<i64>, class: Option<&str>) {
-        let end = ts_ns.saturating_add(dur_ns.unwrap_or(0));
         self.totals.events += 1;
-        widen(&mut self.totals.span_ns, ts_ns, end);
+        widen(&mut self.totals.span_ns, ts_ns, ts_ns.saturating_add(dur_ns.unwrap_or(0)));
         if let Some(class) = class {
             self.totals.count_device(class);
-            widen(&mut self.totals.device_span_ns, ts_ns, end);
         }
     }
 }

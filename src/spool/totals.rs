@@ -1,4 +1,4 @@
-//! Counts and spans over the events of a rank in a file.
+//! Counts and the span over the events of a rank in a file.
 
 /// First and last of what a run of events said.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
@@ -13,8 +13,6 @@ pub struct Totals {
     pub comm_events: u64,
     /// First start and last end over all events.
     pub span_ns: Option<(i64, i64)>,
-    /// First start and last end over device events.
-    pub device_span_ns: Option<(i64, i64)>,
     /// Process of the operators (the first that is seen).
     pub op_pid: Option<i64>,
     /// Process of anything else on the host.
@@ -45,12 +43,8 @@ impl Totals {
         self.skipped += later.skipped;
         self.device_events += later.device_events;
         self.comm_events += later.comm_events;
-        for (mine, theirs) in
-            [(&mut self.span_ns, later.span_ns), (&mut self.device_span_ns, later.device_span_ns)]
-        {
-            if let Some((from, to)) = theirs {
-                widen(mine, from, to);
-            }
+        if let Some((from, to)) = later.span_ns {
+            widen(&mut self.span_ns, from, to);
         }
         self.op_pid = self.op_pid.or(later.op_pid);
         self.host_pid = self.host_pid.or(later.host_pid);

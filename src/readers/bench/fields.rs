@@ -348,4 +348,55 @@ mod tests {
         assert_eq!(cut("aä", 2), "a");
         assert_eq!(cut("aä", 3), "aä");
     }
+
+    #[test]
+    fn the_most_bytes_of_fields_that_are_kept() {
+        let kept = |lengths: &[usize]| {
+            let mut fields = Fields::default();
+            for (n, length) in lengths.iter().enumerate() {
+                let text = format!("\"{}\"", "x".repeat(length - 2));
+                fields.of.insert(format!("{n:03}"), Value::Raw(text.into_bytes()));
+            }
+            let mut log = Log::default();
+            let args = args(fields, &mut log, 0).unwrap_or_default();
+            args.matches(':').count()
+        };
+        assert_eq!(kept(&[MAX_FIELD_BYTES]), 1);
+        assert_eq!(kept(&[MAX_FIELD_BYTES + 1]), 0);
+        // Each takes six bytes for its name, and one before it.
+        let name = "{\"000\":".len();
+        let full = MAX_ARGS_BYTES / MAX_FIELD_BYTES - 1;
+        let mut lengths = vec![MAX_FIELD_BYTES; full];
+        lengths.push(MAX_ARGS_BYTES - full * (MAX_FIELD_BYTES + name));
+        assert_eq!(*lengths.last().expect("it is there"), MAX_FIELD_BYTES - full * name);
+        assert_eq!(kept(&lengths), full + 1);
+        *lengths.last_mut().expect("it is there") += 1;
+        assert_eq!(kept(&lengths), full);
+    }
+
+    #[test]
+    fn the_most_fields_and_bytes_that_are_held() {
+        let mut fields = Fields::default();
+        for n in 0..MAX_FIELDS {
+            assert!(fields.has_room("x"), "{n}");
+            fields.of.insert(n.to_string(), Value::Long);
+        }
+        assert_eq!([fields.has_room("x"), fields.has_room("0")], [false, true]);
+        assert!(fields.holds(Held::List, usize::MAX));
+        assert!(fields.holds(Held::Field, MAX_FIELDS_BYTES));
+        assert_eq!([fields.holds(Held::Field, 1), fields.holds(Held::List, 1)], [false, true]);
+    }
+
+    #[test]
+    fn the_state_of_a_server_names_its_model() {
+        let of = |length: usize| {
+            let start = r#"{"a": {"model_path": "no"}, "model_path": "m", "x": ""#;
+            let filler = "x".repeat(length - start.len() - 2);
+            model_of_server(format!("{start}{filler}\"}}").as_bytes())
+        };
+        assert_eq!(of(MAX_ARGS_BYTES).as_deref(), Some("m"));
+        assert_eq!(of(MAX_ARGS_BYTES + 1), None);
+        assert_eq!(model_of_server(br#"["model_path"]"#), None);
+        assert_eq!(model_of_server(br#"{"model_path": 7}"#), None);
+    }
 }

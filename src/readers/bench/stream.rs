@@ -394,3 +394,23 @@ impl Drop for Aside {
         let _ = std::fs::remove_file(&self.path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_of_a_field() {
+        let name = |bytes: usize| {
+            // With its quotes it has so many bytes.
+            let text = format!("\"{}\": 1", "n".repeat(bytes - 2));
+            let mut stream = Stream::new(Box::new(std::io::Cursor::new(text.into_bytes())));
+            assert!(stream.fill().is_ok_and(|more| more));
+            let name = stream.name().ok().expect("it is a name");
+            (name.map(|name| name.len()), stream.offset())
+        };
+        let most = MAX_NAME_BYTES;
+        assert_eq!(name(most), (Some(most - 2), most as u64));
+        assert_eq!(name(most + 1), (None, most as u64 + 1));
+    }
+}

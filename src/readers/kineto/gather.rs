@@ -156,9 +156,8 @@ impl Gather {
         self.spool.note(last.launches, &last.steps, 0)?;
         self.spool.write(last.batches, 0)?;
         let base = self.pending_base_ns;
-        for span in [&mut self.totals.span_ns, &mut self.totals.device_span_ns] {
-            *span = span.map(|(from, to)| (shifted(from, base), shifted(to, base)));
-        }
+        let span = self.totals.span_ns;
+        self.totals.span_ns = span.map(|(from, to)| (shifted(from, base), shifted(to, base)));
         if self.totals.events == 0 {
             self.log.add(Severity::Info, "no-events", None, || {
                 "the trace has no events: only its header was read".to_owned()

@@ -125,7 +125,7 @@ pub(super) fn read(
                     }
                     Err(Stop::Incomplete) => break RunEnd::More,
                     // Cut inside a character: the cut is the fault, not the byte.
-                    Err(Stop::Invalid(i)) if bytes[i] >= 0x80 && i + 4 > bytes.len() => {
+                    Err(Stop::Invalid(i)) if json::is_cut_character(&bytes[i..]) => {
                         break RunEnd::More;
                     }
                     Err(Stop::Invalid(i)) => break RunEnd::Invalid(i),
@@ -362,7 +362,7 @@ impl<'p> Part<'p> {
             Some(raw) if e.depth > MAX_ARGS_DEPTH => {
                 self.log.add(Severity::Info, "args-too-deep", Some(offset), || {
                     format!(
-                        "arguments nested deeper than {MAX_ARGS_DEPTH}; kept as text under `$text`"
+                        "events of more than {MAX_ARGS_DEPTH} levels; arguments kept as text in `$text`"
                     )
                 });
                 member(args, "$text", &serde_json::json!(raw).to_string());
@@ -391,8 +391,6 @@ impl<'p> Part<'p> {
         }
         self.totals.count_device(row.class);
         self.totals.device = self.totals.device.or(row.device);
-        let end = row.ts_ns + row.dur_ns.unwrap_or(0);
-        widen(&mut self.totals.device_span_ns, row.ts_ns, end);
         if let Some(correlation) = row.correlation {
             self.launches.devices.push([correlation, row.event_id, row.ts_ns]);
         }

@@ -163,3 +163,66 @@ impl Stacks {
         self.writer.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list of frames: dicts of a name each, with what has no column where `rest` says so.
+    fn list(arena: &mut Arena, names: &[&str], rest: Option<&str>) -> Value {
+        let frames = names
+            .iter()
+            .map(|name| {
+                let dict = arena.new_dict();
+                for (key, value) in [("name", Some(*name)), ("extra", rest)] {
+                    let Some(value) = value else { continue };
+                    let key = Value::Text(arena.intern(key.as_bytes()));
+                    let value = Value::Text(arena.intern(value.as_bytes()));
+                    arena.set(dict, key, value);
+                }
+                Value::Dict(dict)
+            })
+            .collect();
+        Value::List(arena.new_list(frames))
+    }
+
+    #[test]
+    fn what_is_held_is_counted() {
+        let (mut arena, folder) = (Arena::default(), tempfile::tempdir().expect("a folder"));
+        let mut stacks = Stacks::new(&mut arena, "x.pickle", folder.path(), 5);
+        let mut of = |arena: &Arena, list: Value| {
+            let id = stacks.id(arena, Some(list)).expect("there is room");
+            (id, std::mem::take(&mut stacks.bytes))
+        };
+        let one = list(&mut arena, &["f", "g"], None);
+        assert_eq!(of(&arena, one), (Some(5), 2 * FRAME_BYTES + STACK_BYTES));
+        // Equal frames in another list.
+        let same = list(&mut arena, &["f", "g"], None);
+        assert_eq!(of(&arena, same), (Some(5), 0));
+        // A list that is referred to again is known by its number.
+        arena.keep(same);
+        assert_eq!(of(&arena, same), (Some(5), NUMBER_BYTES));
+        assert_eq!(of(&arena, same), (Some(5), 0));
+        // So is a dict, and what has no column takes its bytes twice.
+        let other = list(&mut arena, &["h"], Some("x"));
+        let Value::List(number) = other else { panic!("a list") };
+        arena.keep(arena.items(number)[0]);
+        let rest = r#"{"extra":"x"}"#.len();
+        let bytes = FRAME_BYTES + 2 * rest + NUMBER_BYTES + STACK_BYTES;
+        assert_eq!(of(&arena, other), (Some(6), bytes));
+        let none = list(&mut arena, &[], None);
+        assert_eq!(of(&arena, none), (None, 0));
+    }
+
+    #[test]
+    fn the_most_stacks_that_are_held() {
+        let (mut arena, folder) = (Arena::default(), tempfile::tempdir().expect("a folder"));
+        let mut stacks = Stacks::new(&mut arena, "x.pickle", folder.path(), 0);
+        stacks.bytes = MAX_BYTES - FRAME_BYTES - STACK_BYTES;
+        let one = list(&mut arena, &["f"], None);
+        assert_eq!(stacks.id(&arena, Some(one)).expect("there is room"), Some(0));
+        let two = list(&mut arena, &["f", "f"], None);
+        let error = stacks.id(&arena, Some(two)).expect_err("there is none");
+        assert_eq!(error.code, "value-too-large");
+    }
+}

@@ -451,4 +451,32 @@ mod tests {
         arena.keep(mixed);
         assert_eq!(arena.release(mixed), 0);
     }
+
+    #[test]
+    fn the_most_bytes_of_a_value_as_json() {
+        let mut arena = Arena::default();
+        // `["aaaa` up to the bound, then more elements.
+        let mut of = |bytes: usize| {
+            let text = Value::Text(arena.intern("a".repeat(bytes - 3).as_bytes()));
+            let list = arena.new_list(vec![text, Value::Int(1), Value::Int(2)]);
+            let json = arena.json(Value::List(list));
+            json[bytes..].to_owned()
+        };
+        // The bytes before the second element: the bound, and one more.
+        assert_eq!(of(JSON_BYTES), ",null]");
+        assert_eq!(of(JSON_BYTES + 1), "]");
+        assert_eq!(of(JSON_BYTES - 1), ",1]");
+        // The same of a dict, whose keys come first.
+        let mut of = |bytes: usize| {
+            let dict = arena.new_dict();
+            let text = Value::Text(arena.intern("b".repeat(bytes - 7).as_bytes()));
+            for (key, value) in [("k", text), ("l", Value::Int(1)), ("m", Value::Int(2))] {
+                let key = Value::Text(arena.intern(key.as_bytes()));
+                arena.set(dict, key, value);
+            }
+            arena.json(Value::Dict(dict))[bytes..].to_owned()
+        };
+        assert_eq!(of(JSON_BYTES), ",\"l\":null}");
+        assert_eq!(of(JSON_BYTES + 1), "}");
+    }
 }

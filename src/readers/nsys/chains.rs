@@ -22,7 +22,7 @@ const MOST_SAMPLES: usize = 1 << 22;
 /// Frames of all distinct chains, at most.
 const MOST_FRAMES: usize = 1 << 20;
 /// Frames of a chain, at most.
-const MOST_DEPTH: usize = 512;
+pub const MOST_DEPTH: usize = 512;
 
 /// A frame: its symbol, or where that is not known the module that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +46,10 @@ pub struct Chains {
     of: HashMap<i64, usize>,
     /// Distinct chains.
     pub all: Vec<Chain>,
+    /// Samples whose chains have more frames than are read.
+    pub cut: u64,
+    /// Samples whose chains are left out, for there are too many.
+    pub lost: u64,
 }
 
 /// Chains while they are read.
@@ -58,6 +62,9 @@ struct Gathered {
     places: HashMap<Vec<Frame>, usize>,
     chains: Vec<Vec<Frame>>,
     of: HashMap<i64, usize>,
+    is_cut: bool,
+    cut: u64,
+    lost: u64,
 }
 
 impl Gathered {
@@ -65,9 +72,14 @@ impl Gathered {
     fn finish(&mut self) {
         let mut frames = std::mem::take(&mut self.frames);
         let Some(sample) = self.sample.take().filter(|_| !frames.is_empty()) else { return };
+        self.cut += u64::from(std::mem::take(&mut self.is_cut));
         frames.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
         let chain: Vec<Frame> = frames.into_iter().map(|(_, frame)| frame).collect();
-        if self.of.len() >= MOST_SAMPLES || self.of.contains_key(&sample) {
+        if self.of.contains_key(&sample) {
+            return;
+        }
+        if self.of.len() >= MOST_SAMPLES {
+            self.lost += 1;
             return;
         }
         let place = match self.places.entry(chain) {
@@ -77,7 +89,10 @@ impl Gathered {
                 self.chains.push(free.key().clone());
                 *free.insert(self.chains.len() - 1)
             }
-            Entry::Vacant(_) => return,
+            Entry::Vacant(_) => {
+                self.lost += 1;
+                return;
+            }
         };
         self.of.insert(sample, place);
     }
@@ -97,7 +112,8 @@ impl Chains {
                 gathered.finish();
                 gathered.sample = Some(sample);
             }
-            if gathered.frames.len() < MOST_DEPTH {
+            gathered.is_cut = gathered.frames.len() == MOST_DEPTH;
+            if !gathered.is_cut {
                 // What is not resolved has its address for a name.
                 let known = int(row, 1).filter(|_| int(row, 3).unwrap_or(0) == 0);
                 let frame = known.map_or(Frame::Module(int(row, 2)), Frame::Symbol);
@@ -106,7 +122,7 @@ impl Chains {
             Ok(())
         })?;
         gathered.finish();
-        let Gathered { chains, of, .. } = gathered;
+        let Gathered { chains, of, cut, lost, .. } = gathered;
         let mut names: HashMap<Frame, String> = HashMap::new();
         for frame in chains.iter().flatten() {
             if !names.contains_key(frame) {
@@ -118,7 +134,7 @@ impl Chains {
             let frames = serde_json::json!(names).to_string();
             Chain { key: sha256_text(&frames)[..16].to_owned(), frames }
         };
-        Ok(Self { of, all: chains.iter().map(chain).collect() })
+        Ok(Self { of, all: chains.iter().map(chain).collect(), cut, lost })
     }
 
     /// The chain that a sample shows.
@@ -143,4 +159,28 @@ fn name(frame: Frame, database: &Database, strings: &Strings) -> Result<String> 
             format!("[{}]", short(module.unwrap_or("unknown"), MAX_BYTES))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frames_that_are_held() {
+        let mut gathered = Gathered::default();
+        let mut take = |sample: i64, frames: usize| {
+            gathered.sample = Some(sample);
+            // The innermost frame tells the chains apart.
+            let frame = |depth: i64| (depth, Frame::Symbol(if depth == 0 { sample } else { 7 }));
+            gathered.frames = (0..frames as i64).map(frame).collect();
+            gathered.finish();
+            gathered.of.contains_key(&sample)
+        };
+        assert!(take(100, MOST_FRAMES - 2));
+        // Two more are as many as are held: three are not, and two are.
+        assert_eq!([take(101, 3), take(102, 2), take(103, 1)], [false, true, false]);
+        // Those that are known take no room.
+        assert_eq!((gathered.chains.len(), gathered.cut, gathered.lost), (2, 0, 2));
+        assert_eq!(gathered.chains[1], [Frame::Symbol(7), Frame::Symbol(102)]);
+    }
 }

@@ -252,4 +252,14 @@ mod tests {
         // What is no text is cut anywhere.
         assert_eq!(shortened(&[0xBF; MAX_NAME_BYTES + 9]).len(), MAX_NAME_BYTES);
     }
+
+    #[test]
+    fn a_name_is_cut_when_it_is_longer_than_the_longest() {
+        let of = |bytes: usize| {
+            let name = Name::of(Some("x".repeat(bytes).as_bytes()), &StepPatterns::known());
+            (name.cut, name.text.map(|text| text.len()))
+        };
+        assert_eq!(of(MAX_NAME_BYTES), (false, Some(MAX_NAME_BYTES)));
+        assert_eq!(of(MAX_NAME_BYTES + 1), (true, Some(MAX_NAME_BYTES)));
+    }
 }

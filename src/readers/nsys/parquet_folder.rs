@@ -64,7 +64,8 @@ fn value(column: &ArrayRef, row: usize) -> Value {
 /// Makes the database at `to` out of the folder, which messages call `shown`.
 ///
 /// # Errors
-/// `database-corrupt` when a file cannot be read, `io` when the database cannot be written.
+/// `database-corrupt` when a file cannot be read, `value-too-large` for more tables than are read,
+/// `io` when the database cannot be written.
 pub fn convert(folder: &Path, to: &Path, shown: &str) -> Result<()> {
     let write = |e: rusqlite::Error| {
         Error::new("io", format!("cannot write the database: {e}")).at(to.display().to_string())
@@ -85,7 +86,10 @@ pub fn convert(folder: &Path, to: &Path, shown: &str) -> Result<()> {
         };
         tables += 1;
         if tables > MAX_TABLES {
-            break;
+            return Err(Error::new("value-too-large", "the folder holds too many tables")
+                .at(shown)
+                .facts(format!("at most {MAX_TABLES} are read"))
+                .hint("leave in the folder what nsys export wrote"));
         }
         let broken = |e: &dyn std::fmt::Display| {
             Error::new("database-corrupt", format!("{name}.parquet cannot be read: {e}"))

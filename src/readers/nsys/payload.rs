@@ -341,4 +341,42 @@ mod tests {
         assert_eq!(bytes_of_digits(b"zz"), None);
         assert_eq!(bytes_of_digits(b""), None);
     }
+
+    #[test]
+    fn the_largest_message() {
+        let schemas = nccl();
+        let of = |bytes: i64| {
+            let header = "0100000000000000040000010000000010000000000000002000000000000000";
+            let mut blob = blob(header, "efcdab89674523010000000000000000");
+            let at = blob.len() - 8;
+            blob[at..].copy_from_slice(&bytes.to_le_bytes());
+            schemas.decode(1, &blob).expect("it fits").bytes
+        };
+        let most = MAX_MESSAGE_BYTES;
+        assert_eq!((of(most), of(most + 1), of(-1)), (Some(most), None, None));
+    }
+
+    #[test]
+    fn a_schema_that_processes_say_in_two_ways_is_not_known() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("job.sqlite");
+        let connection = rusqlite::Connection::open(&path).expect("SQLite starts");
+        connection
+            .execute_batch(
+                "CREATE TABLE NVTX_PAYLOAD_SCHEMAS (domainId INT, schemaId INT, payloadSize INT);
+                INSERT INTO NVTX_PAYLOAD_SCHEMAS VALUES
+                    (1, 4, 8), (1, 4, 8), (1, 5, 8), (1, 5, 16), (1, 6, 8), (1, 6, 8);
+                CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT,
+                    type INT, name TEXT, offset INT);
+                INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES
+                    (1, 4, 0, 18, 'id', 0), (1, 4, 0, 18, 'id', 0),
+                    (1, 5, 0, 18, 'id', 0), (1, 5, 0, 18, 'id', 0),
+                    (1, 6, 0, 18, 'id', 0), (1, 6, 0, 18, 'size', 0);",
+            )
+            .expect("the tables can be made");
+        let database = Database::open(&path, "job.sqlite").expect("it is a database");
+        let schemas = Schemas::read(&database).expect("it can be read");
+        let known: Vec<bool> = schemas.by_id.values().map(Option::is_some).collect();
+        assert_eq!(known, [true, false, false]);
+    }
 }

@@ -223,9 +223,7 @@ impl Reader<'_> {
         let bundle = self.bundle(to);
         bundle.base.totals.events += 1;
         bundle.base.totals.count_device(class);
-        let end = ts + dur.unwrap_or(0);
-        widen(&mut bundle.base.totals.span_ns, ts, end);
-        widen(&mut bundle.base.totals.device_span_ns, ts, end);
+        widen(&mut bundle.base.totals.span_ns, ts, ts + dur.unwrap_or(0));
         // 0 says that nothing is known.
         if let Some(correlation) = correlation.filter(|c| *c != 0) {
             bundle.base.launches.devices.push([correlation, place, ts]);

@@ -55,3 +55,24 @@ impl<T> Ids<T> {
         self.dense.iter().flatten().chain(self.sparse.values())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_ids_are_no_places() {
+        let mut ids = Ids::default();
+        let first = DENSE as i64;
+        for id in [3, first - 1, first, i64::MAX, -1] {
+            ids.insert(id, id);
+        }
+        assert_eq!((ids.dense.len(), ids.sparse.len()), (DENSE, 3));
+        for id in [3, first - 1, first, i64::MAX, -1] {
+            assert_eq!(ids.get(id), Some(&id));
+        }
+        assert_eq!(ids.get(4).or(ids.get(first + 1)).or(ids.get(-2)), None);
+        ids.insert(3, 7);
+        assert_eq!(ids.get(3), Some(&7));
+    }
+}

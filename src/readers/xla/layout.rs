@@ -235,4 +235,22 @@ mod tests {
         // One rank that two devices claim is none.
         assert_eq!(find(&two, &[&[0, 1]], &[(0, 1)], None).0, [None, None]);
     }
+
+    #[test]
+    fn groups_of_one_device_say_nothing_of_the_others() {
+        let told = |named: Option<i64>| {
+            let devices = BTreeMap::from([(0, None), (1, None)]);
+            let mut ranks = Ranks::find(&devices, &[], &BTreeMap::new(), None);
+            ranks.told_world(named, &mut Log::default());
+            ranks.world
+        };
+        assert_eq!([None, Some(1), Some(2), Some(4)].map(told), [None, None, Some(2), Some(4)]);
+    }
+
+    #[test]
+    fn the_most_devices_of_a_file() {
+        assert!(not_too_many(MAX_DEVICES).is_ok());
+        let error = not_too_many(MAX_DEVICES + 1).expect_err("these are too many");
+        assert_eq!(error.code, "value-too-large");
+    }
 }

@@ -748,6 +748,10 @@ mod tests {
         // Not all the same step apart, or downwards.
         assert_eq!(group("{{0,1,3}}", 1), (text("0,1,3"), text("[0,1,3]"), Some(3), None));
         assert_eq!(group("{{3,2,1}}", 1), (text("3,2,1"), text("[3,2,1]"), Some(3), None));
+        // A list that says one rank again and again has no step.
+        let same = format!("{{{{{}5}}}}", "5,".repeat(39));
+        let (name, _, size, by_rule) = group(&same, 5);
+        assert_eq!((name.map(|n| n.len()), size, by_rule), (Some(79), Some(40), None));
         assert_eq!(group("{{0,1}}", 7), (None, None, Some(2), None));
         assert_eq!(group("{}", 7), (None, None, None, None));
     }

@@ -445,4 +445,52 @@ mod tests {
             assert!(Fields::new(bytes).any(|f| f.is_err()), "{bytes:?}");
         }
     }
+
+    #[test]
+    fn the_most_groups_inside_each_other() {
+        // Groups of field 1, one in the other, with the number 7 in the innermost.
+        let nested =
+            |n: usize| [&vec![0x0b; n][..], &[0x10, 7], &vec![0x0c; n], &[0x28, 6]].concat();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("m");
+        for (depth, goes) in [(MAX_GROUPS, true), (MAX_GROUPS + 1, false)] {
+            let message = nested(depth);
+            let fields: Result<Vec<_>, _> = Fields::new(&message).collect();
+            let expected = [(1, Value::Group), (5, Value::Int(6))];
+            assert_eq!(fields.is_ok_and(|fields| fields == expected), goes, "{depth}");
+            std::fs::write(&path, &message).expect("the file can be written");
+            let file = File::open(&path).expect("the file is there");
+            let mut cursor = Cursor::new(&file, &path, message.len() as u64);
+            let first = cursor.field(message.len() as u64).expect("it can be read");
+            assert_eq!(first == Ok(Field::Other), goes, "{depth}: {first:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_several_blocks() {
+        // Numbers of field 1 in a file of several blocks, of which one lies across two.
+        let numbers = BLOCK_BYTES + 5;
+        let mut message = Vec::new();
+        for n in 0..numbers {
+            message.extend([0x08, (n % 100) as u8 | 0x80, 1]);
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("m");
+        std::fs::write(&path, &message).expect("the file can be written");
+        let file = File::open(&path).expect("the file is there");
+        let end = message.len() as u64;
+        let mut cursor = Cursor::new(&file, &path, end);
+        for n in 0..numbers {
+            assert_eq!(cursor.place(), 3 * n as u64);
+            let field = cursor.field(end).expect("it can be read");
+            assert_eq!(field, Ok(Field::Int(1, (n % 100) as u64 + 128)), "{n}");
+        }
+        assert_eq!(cursor.field(end).expect("it can be read"), Err(Stop::End));
+        // A number that ends behind the end of its message.
+        cursor.seek(0);
+        assert_eq!(cursor.field(2).expect("it can be read"), Err(Stop::Short));
+        // Back to what is no longer in hand.
+        cursor.seek(3);
+        assert_eq!(cursor.field(end).expect("it can be read"), Ok(Field::Int(1, 129)));
+    }
 }

@@ -206,6 +206,10 @@ fn a_database_file_holds_tables_views_and_metrics() {
         )
         .expect("names");
     assert!(names.starts_with("ccl_sql steps straggler"), "{names}");
+    // A folder that is not there is made, as for all output.
+    place.run(&["export", "two", "--duckdb", "new/a/job.duckdb", "--table", "steps"]).done();
+    let left = std::fs::read_dir(place.input().join("new/a")).expect("the folder").count();
+    assert_eq!(left, 1);
     let trace: String =
         file.query_row("SELECT trace FROM straggler_lag", [], |r| r.get(0)).expect("a row");
     assert_eq!(trace, "two");
@@ -214,8 +218,14 @@ fn a_database_file_holds_tables_views_and_metrics() {
 #[test]
 fn a_database_that_cannot_be_written_leaves_nothing() {
     let place = traces();
+    place.write("file", "");
+    // Neither a file nor a folder.
+    let socket = place.input().join("socket");
+    let _held = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
     for (args, code) in [
-        (&["export", "--duckdb", "nowhere/job.duckdb"][..], "io"),
+        (&["export", "--duckdb", "file/job.duckdb"][..], "io"),
+        (&["export", "--duckdb", "new/job.duckdb", "--table", "none*"], "nothing-found"),
+        (&["export", "--duckdb", "socket", "--force"], "io"),
         (&["export", "--duckdb", "job.duckdb", "--table", "nothing*"], "nothing-found"),
         (&["export", "none", "--duckdb", "job.duckdb"], "trace-unknown"),
         (&["export", "--duckdb", "job.duckdb", "-o", "x"], "usage"),
@@ -225,5 +235,5 @@ fn a_database_that_cannot_be_written_leaves_nothing() {
         assert_eq!(run.errors(), [code], "{args:?}: {}", run.stderr);
     }
     let left = std::fs::read_dir(place.input()).expect("the folder").count();
-    assert_eq!(left, 2, "the traces alone are there");
+    assert_eq!(left, 4, "the traces alone are there, and what stood in the way");
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod cases;
 mod fuzz;
+mod limits;
 mod memory;
 pub mod nsys;
 mod nsys_example;

@@ -459,3 +459,22 @@ fn a_folder_of_parquet_files_is_read_as_the_database() {
     place.write("job_pqtdir/NVTX_EVENTS.parquet", "PAR1 no more");
     assert_eq!(place.run(&["ingest", "job_pqtdir"]).errors(), ["database-corrupt"]);
 }
+
+#[test]
+fn ranges_that_share_a_place_of_a_cache_are_told_apart() {
+    let place = Place::new();
+    // Many more names than a cache has places, of two kinds in turn.
+    place.database(
+        "job.sqlite",
+        &format!(
+            "{JOB}
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+            INSERT INTO NVTX_EVENTS SELECT 200000 + i * 10, 200009 + i * 10, 59,
+                iif(i % 2 = 0, 'step ', 'work ') || i, 70 << 24 | 70 FROM n;"
+        ),
+    );
+    place.run(&["ingest", "job.sqlite"]).done();
+    // Half of them, and the step of the job.
+    let steps = "SELECT count(*), sum(step) FROM step_ranges";
+    assert_eq!(place.lines(steps), [format!("1001 {}", 1000 * 1001 + 1)]);
+}

@@ -325,6 +325,7 @@ fn bytes_that_are_no_field_are_an_error_with_their_place() {
     // Wire type 7 in place of the second plane, and inside it.
     for (offset, byte) in [(at, 0x0f), (at + 2, 0x0f)] {
         let mut bytes = planes.concat();
+        let length = bytes.len();
         bytes[offset] = byte;
         let place = Place::new();
         let run = place.write("t.xplane.pb", bytes).run(&["ingest", "."]);
@@ -333,9 +334,11 @@ fn bytes_that_are_no_field_are_an_error_with_their_place() {
         place.run(&["ingest", ".", "--keep-partial"]).done();
         assert_eq!(count_of(&place), 2);
         let log = place
-            .query("SELECT severity, first_offset FROM ingest_log WHERE code = 'protobuf-invalid'");
-        let offset = Some(offset.to_string());
-        assert_eq!(log.rows, [[Some("error".to_owned()), offset]]);
+            .query("SELECT severity, first_offset, message FROM ingest_log WHERE code = 'protobuf-invalid'");
+        let [severity, place, message] = &log.rows[0][..] else { panic!("three columns") };
+        assert_eq!((severity.as_deref(), place), (Some("error"), &Some(offset.to_string())));
+        let lost = format!("lost the {} bytes from there", length - offset);
+        assert!(message.as_ref().is_some_and(|m| m.ends_with(&lost)), "{lost}: {message:?}");
     }
 }
 

@@ -92,6 +92,8 @@ fn every_beginning_of_a_pickle_ends_early() {
     // A value that is whole where the file ends is not what ended early.
     assert_eq!(said(b"\x8c\x01a"), "trace-truncated at 3");
     assert_eq!(said(b"\x8c\x02a"), "trace-truncated at 0");
+    let error = read(b"\x8c\x02a").err().map(|fault| fault.error("x.pickle").render("error"));
+    assert!(error.is_some_and(|text| text.contains("hint: copy the file again")));
 }
 
 #[test]
@@ -326,4 +328,31 @@ fn what_is_held_at_a_time_has_a_bound() {
     let (taken, left, _) = parts(&bytes);
     assert!(taken.len() > 1 << 23);
     assert_eq!(left, "{\"device_traces\":[[]]}");
+}
+
+#[test]
+fn the_most_bytes_of_a_text() {
+    let text = |bytes: usize| {
+        let length = u32::try_from(bytes).expect("it is short").to_le_bytes();
+        said(&[b"X", &length[..], &vec![b'a'; bytes], b"."].concat())
+    };
+    assert_eq!(text(pickle::MAX_TEXT_BYTES).len(), pickle::MAX_TEXT_BYTES + 2);
+    assert_eq!(text(pickle::MAX_TEXT_BYTES + 1), "value-too-large at 0");
+}
+
+#[test]
+fn large_numbers_of_the_memo_are_always_kept() {
+    let mut known = Known::default();
+    let most = pickle::MAX_KNOWN;
+    for number in [7, 64, most] {
+        known.add(number);
+    }
+    let has = |number| known.has(number);
+    assert_eq!(
+        [6, 7, 64, 65, 128, most - 1, most].map(has),
+        [false, true, true, false, false, false, true]
+    );
+    assert_eq!(known.recalled.len(), 2);
+    known.add(most - 1);
+    assert_eq!([most - 2, most - 1].map(|number| known.has(number)), [false, true]);
 }

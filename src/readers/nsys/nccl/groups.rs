@@ -573,4 +573,15 @@ mod tests {
         assert_eq!(of_device(&gather, &[of(4)]), (Some(20), 0));
         assert_eq!(of_device(&gather, &[of(4), of(2)]), (None, 0));
     }
+
+    #[test]
+    fn the_most_communicators_of_a_process() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut groups = Groups::new(folder.path(), 1 << 20, true);
+        let one = |id| Communicator { id: Some(id), ranks: 2, rank: 0, device: Some(0) };
+        let most = MAX_COMMUNICATORS as i64;
+        groups.communicators(&(0..=most).map(one).collect::<Vec<_>>());
+        assert_eq!(groups.communicators.len() as i64, most);
+        assert!(groups.communicators.values().all(|c| c.id != Some(most)));
+    }
 }

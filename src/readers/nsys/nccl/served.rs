@@ -205,4 +205,15 @@ mod tests {
         assert_eq!(pairs(&[(1, ALL_GATHER), (2, FIRST)], &parts), None);
         assert_eq!(pairs(&[(1, FIRST)], &parts), None);
     }
+
+    #[test]
+    fn the_most_ranks_whose_bytes_are_told() {
+        let mut call = Served::one(SEND, 1, 8, 2);
+        call.add(RECV, 5, 3);
+        assert!(call.splits(Some(MAX_SPLITS)).is_some());
+        assert_eq!(call.splits(Some(MAX_SPLITS + 1)), None);
+        let last = Served::one(SEND, 1, 8, MAX_SPLITS - 1);
+        let beyond = Served::one(SEND, 1, 8, MAX_SPLITS);
+        assert_eq!((last.splits(None).is_some(), beyond.splits(None)), (true, None));
+    }
 }

@@ -249,4 +249,23 @@ mod tests {
         assert_eq!(Groups::All.of_rank(4, Ids::Partitions, grid), Some(vec![3, 4, 5]));
         assert_eq!(Groups::All.of_rank(4, Ids::Replicas, grid), Some(vec![1, 4]));
     }
+
+    #[test]
+    fn the_most_members_of_groups() {
+        let most = MAX_MEMBERS;
+        assert_eq!(listed(&format!("[1,{most}]<=[{most}]")).concat().len() as i64, most);
+        let half = most / 2;
+        assert!(Groups::of_lists(vec![(0..half).collect(), (half..most).collect()]).is_some());
+        assert_eq!(Groups::of_lists(vec![(0..half).collect(), (half..=most).collect()]), None);
+        // Sixteen dimensions.
+        let dims = |n: usize| format!("[1,2]<=[2{}]", ",1".repeat(n - 1));
+        assert_eq!(listed(&dims(16)), [[0, 1]]);
+        assert_eq!(Groups::of_text(&dims(17)), None);
+        // All of a grid.
+        let all = |partitions: i64| {
+            let grid = Some(Grid { replicas: 1, partitions });
+            Groups::All.of_rank(0, Ids::Partitions, grid).map(|ranks| ranks.len() as i64)
+        };
+        assert_eq!((all(most), all(most + 1)), (Some(most), None));
+    }
 }

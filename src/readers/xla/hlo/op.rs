@@ -68,7 +68,6 @@ pub struct Call {
     pub pairs: Vec<(i64, i64)>,
     /// Members of the group, where only the sizes say it.
     pub group_size: Option<i64>,
-    pub channel: Option<i64>,
     pub ids: Ids,
     /// Replicas and partitions of its program.
     pub grid: Option<Grid>,
@@ -207,7 +206,6 @@ impl Call {
             groups: None,
             pairs: Vec::new(),
             group_size: None,
-            channel: None,
             ids: Ids::Global,
             grid: None,
         }
@@ -303,6 +301,14 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_steers_a_collective_is_no_input() {
+        let size = |bytes| Size { bytes: Some(bytes), ..Size::default() };
+        let input = |word: &str| input_of(word, [size(8), size(4)].into_iter()).bytes;
+        let words = ["recv", "send", "ragged-all-to-all", "all-to-all"];
+        assert_eq!(words.map(input), [None, Some(8), Some(8), Some(12)]);
+    }
 
     #[test]
     fn names_of_collectives() {

@@ -240,7 +240,6 @@ fn call_of(i: &HloInstruction, word: &str, input: Size, output: Size, grid: Opti
         groups: groups.filter(|_| !matches!(word, "send" | "recv")),
         pairs,
         group_size: None,
-        channel: Some(i.channel_id).filter(|c| *c != 0),
         ids: ids_of(word, i.channel_id != 0, i.use_global_device_ids),
         grid,
     }
@@ -371,6 +370,41 @@ mod tests {
         assert_eq!(word("fusion", 8).as_deref(), Some("all-reduce"));
         // What is started is not there yet.
         assert_eq!(word("async-start", 4).as_deref(), Some("all-reduce"));
+    }
+
+    #[test]
+    fn what_a_fusion_starts_gives_the_second_part_of_it() {
+        let shape = |n: i64| Proto { element_type: 11, dimensions: vec![n], tuple: vec![] };
+        let output = |opcode: &str| {
+            let operand =
+                HloInstruction { id: 1, shape: Some(shape(2)), ..HloInstruction::default() };
+            let both =
+                Proto { element_type: 13, tuple: vec![shape(2), shape(8)], ..Proto::default() };
+            let inner = HloInstruction {
+                opcode: opcode.into(),
+                id: 2,
+                operand_ids: vec![1],
+                shape: Some(both),
+                ..HloInstruction::default()
+            };
+            let fusion = HloInstruction {
+                name: "f".into(),
+                opcode: "fusion".into(),
+                id: 3,
+                called_computation_ids: vec![2],
+                ..HloInstruction::default()
+            };
+            let computations = vec![
+                HloComputation { instructions: vec![fusion], id: 1 },
+                HloComputation { instructions: vec![operand, inner], id: 2 },
+            ];
+            let program = Program::of(&HloModule { computations, ..HloModule::default() });
+            let call = program.ops["f"].call.clone().expect("a call");
+            (call.input.bytes, call.output.bytes)
+        };
+        // What is started holds its input beside its output.
+        assert_eq!(output("all-gather-start"), (Some(8), Some(32)));
+        assert_eq!(output("all-gather"), (Some(8), Some(40)));
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl<'t> Line<'t> {
                 (input, output)
             }
         };
-        let channel = self.attribute("channel_id").and_then(|c| c.parse().ok());
+        let channel = self.attribute("channel_id").and_then(|c| c.parse::<i64>().ok());
         let global = self.attribute("use_global_device_ids") == Some("true");
         let pairs = self.attribute("source_target_pairs").and_then(pairs_of_text);
         Call {
@@ -185,7 +185,6 @@ impl<'t> Line<'t> {
                 .map(|text| Groups::of_text(text).unwrap_or(Groups::Unread)),
             pairs: pairs.unwrap_or_default(),
             group_size: None,
-            channel,
             ids: ids_of(word, channel.is_some(), global),
             grid: None,
         }
@@ -234,7 +233,7 @@ mod tests {
     fn an_all_reduce_in_text() {
         let call = call(ALL_REDUCE, "all-reduce");
         assert_eq!((call.word.as_str(), call.input.bytes), ("all-reduce", Some(5_368_709_120)));
-        assert_eq!((call.channel, call.ids), (Some(1), Ids::Global));
+        assert_eq!(call.ids, Ids::Global);
         assert_eq!(call.members(), Some(2));
         assert_eq!(call.group_of(1), Some(vec![1, 5]));
         assert_eq!(call.group_of(9), None);
@@ -276,6 +275,19 @@ mod tests {
         );
         assert_eq!((call.word.as_str(), call.group_size), ("reduce-scatter", Some(4)));
         assert_eq!(call.input.bytes, Some(2048 * 7168 * 2));
+    }
+
+    #[test]
+    fn the_input_of_a_fused_reduce_scatter_is_the_one_operand_of_shares() {
+        let input = |operands: &str| {
+            let text = format!("%f.7 = f32[4]{{0}} fusion({operands}), kind=kCustom, calls=%x");
+            call(&text, "reduce-scatter fusion").input.bytes
+        };
+        assert_eq!(input("f32[16]{0} %a"), Some(64));
+        // As large as the result, no multiple of it, of another type: something else.
+        assert_eq!(input("f32[16]{0} %a, f32[4]{0} %b, f32[6]{0} %c, s32[8]{0} %d"), Some(64));
+        // Of two it is not known which.
+        assert_eq!(input("f32[16]{0} %a, f32[8]{0} %b"), None);
     }
 
     #[test]
