@@ -20,8 +20,10 @@ pub(super) struct Event<'a> {
     pub(super) extra: Vec<(&'a str, &'a str)>,
     /// The element as a whole.
     pub(super) raw: &'a str,
-    /// Deepest nesting, the event itself counted.
+    /// Deepest nesting of the arguments, the event itself counted.
     pub(super) depth: usize,
+    /// That of all other members.
+    pub(super) other_depth: usize,
 }
 
 impl<'a> Event<'a> {
@@ -61,7 +63,8 @@ impl<'a> Event<'a> {
                 return Ok(end);
             }
             let end = scanner.skip(b, from)?;
-            self.depth = self.depth.max(1 + scanner.depth);
+            let depth = if key == "args" { &mut self.depth } else { &mut self.other_depth };
+            *depth = (*depth).max(1 + scanner.depth);
             let value = Some(&text[from..end]);
             match key {
                 "ph" => self.ph = value,

@@ -358,15 +358,13 @@ impl<'p> Part<'p> {
         args: &mut String,
     ) -> Taken {
         let mut taken = Taken::default();
+        if e.depth.max(e.other_depth) > MAX_ARGS_DEPTH {
+            self.log.add(Severity::Info, "args-too-deep", Some(offset), || {
+                format!("events of more than {MAX_ARGS_DEPTH} levels; the deeper part kept as text")
+            });
+        }
         match e.args {
-            Some(raw) if e.depth > MAX_ARGS_DEPTH => {
-                self.log.add(Severity::Info, "args-too-deep", Some(offset), || {
-                    format!(
-                        "events of more than {MAX_ARGS_DEPTH} levels; arguments kept as text in `$text`"
-                    )
-                });
-                member(args, "$text", &serde_json::json!(raw).to_string());
-            }
+            Some(raw) if e.depth > MAX_ARGS_DEPTH => member(args, "$text", &as_text(raw)),
             Some(raw) if !raw.starts_with('{') && raw != "null" => member(args, "$args", raw),
             _ => {
                 let columns = match target {
@@ -545,6 +543,19 @@ impl<'p> Part<'p> {
     }
 }
 
+/// A value as a text of JSON.
+fn as_text(raw: &str) -> String {
+    serde_json::json!(raw).to_string()
+}
+
+/// Writes a member of an event that has no column into its arguments.
+fn field(e: &Event<'_>, key: &str, raw: &str, args: &mut String) {
+    match e.other_depth > MAX_ARGS_DEPTH {
+        true => member(args, &format!("${key}"), &as_text(raw)),
+        false => member(args, &format!("${key}"), raw),
+    }
+}
+
 /// Writes the members of an event that have no column into its arguments.
 fn fields(e: &Event<'_>, phase: u8, args: &mut String) {
     if !matches!(phase, b'X' | b'B' | b'i' | b'I' | b'R') {
@@ -552,10 +563,10 @@ fn fields(e: &Event<'_>, phase: u8, args: &mut String) {
         member(args, "$ph", e.ph.unwrap_or_default());
     }
     if let Some(id) = e.id {
-        member(args, "$id", id);
+        field(e, "id", id, args);
     }
     for (key, value) in &e.extra {
-        member(args, &format!("${key}"), value);
+        field(e, key, value, args);
     }
 }
 
@@ -581,10 +592,10 @@ fn thread(e: &Event<'_>, target: Target, taken: &mut Taken, args: &mut String) -
         (pid.is_some(), tid.is_some())
     };
     if let (Some(raw), false) = (e.pid, pid_said) {
-        member(args, "$pid", raw);
+        field(e, "pid", raw, args);
     }
     if let (Some(raw), false) = (e.tid, tid_said) {
-        member(args, "$tid", raw);
+        field(e, "tid", raw, args);
     }
     [pid, tid]
 }

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 
 use crate::error::Result;
 use crate::hash::sha256_text;
+use crate::readers::log::{Log, Severity};
 use crate::readers::nsys::database::{Database, int};
 use crate::readers::nsys::names::Strings;
 use crate::readers::nsys::target::short;
@@ -22,7 +23,7 @@ const MOST_SAMPLES: usize = 1 << 22;
 /// Frames of all distinct chains, at most.
 const MOST_FRAMES: usize = 1 << 20;
 /// Frames of a chain, at most.
-pub const MOST_DEPTH: usize = 512;
+const MOST_DEPTH: usize = 512;
 
 /// A frame: its symbol, or where that is not known the module that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,9 +48,9 @@ pub struct Chains {
     /// Distinct chains.
     pub all: Vec<Chain>,
     /// Samples whose chains have more frames than are read.
-    pub cut: u64,
+    cut: u64,
     /// Samples whose chains are left out, for there are too many.
-    pub lost: u64,
+    lost: u64,
 }
 
 /// Chains while they are read.
@@ -135,6 +136,16 @@ impl Chains {
             Chain { key: sha256_text(&frames)[..16].to_owned(), frames }
         };
         Ok(Self { of, all: chains.iter().map(chain).collect(), cut, lost })
+    }
+
+    /// Notes what was left out.
+    pub fn say(&self, log: &mut Log) {
+        log.add_many(Severity::Loss, "chain-cut", self.cut, None, || {
+            format!("call chains with more than {MOST_DEPTH} frames; the first of them are kept")
+        });
+        log.add_many(Severity::Loss, "chain-lost", self.lost, None, || {
+            "samples whose call chains are left out: the file holds too many".to_owned()
+        });
     }
 
     /// The chain that a sample shows.

@@ -142,16 +142,7 @@ impl<'a> Gather<'a> {
                     .to_owned(),
             );
         }
-        let (cut, lost) = (context.chains.cut, context.chains.lost);
-        log.add_many(Severity::Loss, "chain-cut", cut, None, || {
-            format!(
-                "call chains with more than {} frames; the first of them are kept",
-                chains::MOST_DEPTH
-            )
-        });
-        log.add_many(Severity::Loss, "chain-lost", lost, None, || {
-            "samples whose call chains are left out: the file holds too many".to_owned()
-        });
+        context.chains.say(&mut log);
         let rows: f64 = plans.iter().map(|p| p.rows.1 as f64 - p.rows.0 as f64 + 1.0).sum();
         let ranks = context.layout.ranks.clone();
         let mut out = Self {
