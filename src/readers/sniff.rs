@@ -149,6 +149,28 @@ mod tests {
     }
 
     #[test]
+    fn traces_of_xla_by_their_beginning() {
+        for (head, is) in [
+            (r#"{"metadata":{"highres-ticks":true},"traceEvents":["#, true),
+            (r#"{"traceEvents":[{"name":"process_name","args":{"name":"/host:CPU"}}"#, true),
+            (r#"{"traceEvents":[{"name":"process_name","args":{"name":"/device:TPU:0"}}"#, true),
+            (r#"{"traceEvents":[{"name":"process_name","args":{"name":"python"}}"#, false),
+            (r#"{"traceEvents":[{"name":"x","args":{"name":"/device:TPU:0"}}"#, false),
+        ] {
+            assert_eq!(is_of_xla(head.as_bytes()), is, "{head}");
+        }
+    }
+
+    #[test]
+    fn an_execution_trace_may_be_cut_anywhere() {
+        let whole = br#"{"schema":"1.0.1","nodes":["#;
+        let is: Vec<usize> =
+            (0..=whole.len()).filter(|n| is_execution_trace(&whole[..*n])).collect();
+        // From the first digit of the version on.
+        assert_eq!(is, (12..=whole.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn records_whose_fields_say_nothing_are_known_by_their_names() {
         for (name, is) in [
             ("gate_logs_rank0.json", true),

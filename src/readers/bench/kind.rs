@@ -114,6 +114,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_record_has_two_of_the_fields_of_its_kind() {
+        let of = |fields: &[&str]| kind_of(|name| fields.contains(&name)).is_some();
+        for kind in [&OF_LATENCY[..], &OF_THROUGHPUT, &OF_SERVING] {
+            assert!(of(&kind[..2]), "{kind:?}");
+            assert!(!of(&kind[..1]), "{kind:?}");
+            assert!(!of(&[kind[0], kind[1], OF_TRACES[0]]), "{kind:?}");
+        }
+        // Two of these kinds want the first of their fields.
+        assert!(!of(&OF_LATENCY[1..]) && !of(&OF_THROUGHPUT[1..]));
+    }
+
+    #[test]
     fn records_are_known_by_their_first_fields() {
         for (head, is) in [
             (

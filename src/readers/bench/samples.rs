@@ -57,6 +57,20 @@ fn value(kind: u32, bytes: [u8; 8]) -> Option<f64> {
     .filter(|value| value.is_finite())
 }
 
+/// Reads as much as there is behind `from`, up to `most` bytes; the byte at which that ends.
+fn fill(
+    reader: &mut dyn Read,
+    buffer: &mut Vec<u8>,
+    most: usize,
+    from: u64,
+    shown: &str,
+) -> Result<u64> {
+    buffer.clear();
+    let read = reader.take(most as u64).read_to_end(buffer);
+    let end = from + buffer.len() as u64;
+    read.map(|_| end).map_err(|e| place::broken(&e, shown, end))
+}
+
 /// Reads samples into `counters`; what the file is, where it is none.
 ///
 /// # Errors
@@ -67,31 +81,15 @@ pub(super) fn read(
     folder: &Path,
 ) -> Result<Result<Share, Answer>> {
     let shown = reading.place.display();
-    let (mut totals, mut log, mut bytes) = (Totals::default(), Log::default(), 0);
-    // As much as there is, up to the whole buffer.
-    let mut fill = |buffer: &mut [u8], from: usize, bytes: &mut u64| -> Result<usize> {
-        let mut have = from;
-        while have < buffer.len() {
-            match reader.read(&mut buffer[have..]) {
-                Ok(0) => break,
-                Ok(n) => {
-                    have += n;
-                    *bytes += n as u64;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(place::broken(&e, &shown, *bytes)),
-            }
-        }
-        Ok(have)
-    };
-    let mut header = [0; HEADER_BYTES];
-    if fill(&mut header, 0, &mut bytes)? < HEADER_BYTES {
+    let (mut totals, mut log, mut buffer) = (Totals::default(), Log::default(), Vec::new());
+    let mut bytes = fill(&mut reader, &mut buffer, HEADER_BYTES, 0, &shown)?;
+    if buffer.len() < HEADER_BYTES {
         return Ok(Err(Answer::other("samples of NVML whose header is cut")));
     }
     let layout = (
-        u16::from_le_bytes(array(&header, 4)),
-        u16::from_le_bytes(array(&header, 6)),
-        i32::from_le_bytes(array(&header, 8)),
+        u16::from_le_bytes(array(&buffer, 4)),
+        u16::from_le_bytes(array(&buffer, 6)),
+        i32::from_le_bytes(array(&buffer, 8)),
     );
     if layout != (VERSION, FIELD_BYTES, HOST_TIME_BYTES) {
         let (version, field, time) = layout;
@@ -110,10 +108,10 @@ pub(super) fn read(
     let path = folder.join("counters.parquet");
     let mut writer = TableWriter::new(counters, &["source", "rank"], path);
     let mut names: BTreeMap<(u32, u32), String> = BTreeMap::new();
-    let mut buffer = vec![0; SAMPLE_BYTES * CHUNK_SAMPLES];
     loop {
-        let have = fill(&mut buffer, 0, &mut bytes)?;
-        for sample in buffer[..have].chunks_exact(SAMPLE_BYTES) {
+        let (most, from) = (SAMPLE_BYTES * CHUNK_SAMPLES, bytes);
+        bytes = fill(&mut reader, &mut buffer, most, from, &shown)?;
+        for (place, sample) in buffer.chunks_exact(SAMPLE_BYTES).enumerate() {
             let number = |at: usize| u32::from_le_bytes(array(sample, at));
             let field = (number(8), number(12));
             let time = i64::from_le_bytes(array(sample, 16)).checked_mul(1000);
@@ -124,7 +122,8 @@ pub(super) fn read(
                 (direction, time.filter(|time| *time > 0), value)
             else {
                 totals.skipped += 1;
-                log.add(Severity::Loss, "nvml-sample", Some(bytes - have as u64), || {
+                let offset = from + (place * SAMPLE_BYTES) as u64;
+                log.add(Severity::Loss, "nvml-sample", Some(offset), || {
                     "samples of NVML without a time or a value, or of another field than the bytes of NVLink; left out"
                         .to_owned()
                 });
@@ -140,13 +139,13 @@ pub(super) fn read(
             totals.events += 1;
             widen(&mut totals.span_ns, time, time);
         }
-        if have % SAMPLE_BYTES > 0 {
+        if buffer.len() % SAMPLE_BYTES > 0 {
             // Whoever writes such a file is stopped by a signal.
             log.add(Severity::Loss, "nvml-cut", Some(bytes), || {
                 "the last sample of NVML is cut; left out".to_owned()
             });
         }
-        if have < buffer.len() {
+        if buffer.len() < most {
             break;
         }
     }

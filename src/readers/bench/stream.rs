@@ -413,4 +413,39 @@ mod tests {
         assert_eq!(name(most), (Some(most - 2), most as u64));
         assert_eq!(name(most + 1), (None, most as u64 + 1));
     }
+
+    #[test]
+    fn a_disk_that_fails_is_no_damage() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::from_raw_os_error(5))
+            }
+        }
+        let torn = Read::chain(&b" {\"a\": 1"[..], Fails);
+        let mut stream = Stream::new(Box::new(torn));
+        assert!(stream.next().is_ok_and(|byte| byte == b'{'));
+        let Err(Failure::Fault(fault)) = stream.pass(0, &mut Log::default()) else {
+            panic!("it cannot be read on");
+        };
+        assert_eq!((fault.code, fault.offset), ("file-unreadable", 8));
+    }
+
+    #[test]
+    fn what_is_passed_over_has_a_depth() {
+        let pad = "x".repeat(PASSED_BYTES / 2);
+        // Each level is too long to be in hand at once, and each text in it is not.
+        let passes = |levels: usize, open: &str, close: &str| {
+            let text =
+                format!("{}1{}", open.replace("PAD", &pad).repeat(levels), close.repeat(levels));
+            let mut stream = Stream::new(Box::new(std::io::Cursor::new(text.into_bytes())));
+            stream.next().is_ok() && stream.pass(0, &mut Log::default()).is_ok()
+        };
+        for (open, close) in
+            [("[\"PAD\",\"PAD\",", "]"), ("{\"a\":\"PAD\",\"b\":\"PAD\",\"c\":", "}")]
+        {
+            assert!(passes(DEEPEST, open, close), "{open}");
+            assert!(!passes(DEEPEST + 1, open, close), "{open}");
+        }
+    }
 }

@@ -194,4 +194,17 @@ mod tests {
         assert_eq!((gathered.chains.len(), gathered.cut, gathered.lost), (2, 0, 2));
         assert_eq!(gathered.chains[1], [Frame::Symbol(7), Frame::Symbol(102)]);
     }
+
+    #[test]
+    fn the_most_samples_that_are_held() {
+        let mut gathered = Gathered::default();
+        gathered.of = (1..MOST_SAMPLES as i64).map(|sample| (sample, 0)).collect();
+        for sample in [-1, -2, 1] {
+            (gathered.sample, gathered.frames) = (Some(sample), vec![(0, Frame::Symbol(7))]);
+            gathered.finish();
+        }
+        // One more is as many as are held; one that is known is not lost.
+        assert_eq!([-1, -2].map(|sample| gathered.of.contains_key(&sample)), [true, false]);
+        assert_eq!(gathered.lost, 1);
+    }
 }

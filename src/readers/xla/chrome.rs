@@ -36,6 +36,8 @@ use crate::spool::args::Args;
 
 /// Events after which rows are handed on.
 const BATCH_EVENTS: u64 = 16_384;
+/// Members of the header, at most.
+const MAX_HEADER: usize = 1000;
 /// Operations that are remembered by their text.
 const MAX_OPERATIONS: usize = 100_000;
 
@@ -70,6 +72,9 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
     log.add(Severity::Info, "no-epoch", None, || {
         "the file does not say when the profile began; times count from there".to_owned()
     });
+    log.add_many(Severity::Loss, "header-cut", first.header_cut, None, || {
+        format!("more than {MAX_HEADER} members beside the events; the rest is left out")
+    });
     let host_computes = known.devices.is_empty();
     let devices = match host_computes {
         true => known.host_devices.iter().map(|d| (*d, None)).collect(),
@@ -99,8 +104,10 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
         says_root: false,
         meetings: std::mem::take(&mut known.meetings),
     });
+    let mut gather = Gather::new(reading, context.clone(), folder, log)?;
+    known.names(&mut gather)?;
     let mut rows = RowsOf {
-        gather: Gather::new(reading, context.clone(), folder, log)?,
+        gather,
         context,
         lines: HashMap::new(),
         sequences: BTreeMap::new(),
@@ -110,20 +117,6 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
         since: 0,
         args: Args::default(),
     };
-    for (pid, (kind, name)) in &known.planes {
-        let device = match kind {
-            PlaneKind::Device(device) => Some(*device),
-            _ => None,
-        };
-        rows.gather.metadata(device, &format!("process_name:{pid}"), name)?;
-    }
-    for ((pid, tid), name) in &known.lines {
-        let device = match known.planes.get(pid) {
-            Some((PlaneKind::Device(device), _)) => Some(*device),
-            _ => None,
-        };
-        rows.gather.metadata(device, &format!("thread_name:{pid}:{tid}"), name)?;
-    }
     let (planes, lines, shifts) = (known.planes, known.lines, known.shifts);
     let (second, sha256) =
         pass(reading, &mut |element| rows.element(element, &planes, &lines, &shifts))?;
@@ -149,6 +142,8 @@ pub fn read(reading: &Reading<'_>, folder: PathBuf) -> Result<(Vec<Share>, Strin
 struct Pass {
     elements: u64,
     header: Vec<(String, String)>,
+    /// Members of the header that are left out.
+    header_cut: u64,
     bytes: u64,
     fault: Option<Fault>,
 }
@@ -244,13 +239,14 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
                     failed: &mut *self.failed,
                     scanner: &mut *self.scanner,
                 })?;
-            } else if self.out.header.len() < 1000 {
+            } else if self.out.header.len() < MAX_HEADER {
                 let value: Box<RawValue> = map.next_value()?;
                 let text =
                     json::text(value.get()).map_or(value.get().to_owned(), |t| t.into_owned());
                 self.out.header.push((key, text));
             } else {
                 map.next_value::<IgnoredAny>()?;
+                self.out.header_cut += 1;
             }
         }
         Ok(())
@@ -421,6 +417,25 @@ struct Known {
 }
 
 impl Known {
+    /// Writes the names of processes and threads.
+    fn names(&self, gather: &mut Gather<'_>) -> Result<()> {
+        for (pid, (kind, name)) in &self.planes {
+            let device = match kind {
+                PlaneKind::Device(device) => Some(*device),
+                _ => None,
+            };
+            gather.metadata(device, &format!("process_name:{pid}"), name)?;
+        }
+        for ((pid, tid), name) in &self.lines {
+            let device = match self.planes.get(pid) {
+                Some((PlaneKind::Device(device), _)) => Some(*device),
+                _ => None,
+            };
+            gather.metadata(device, &format!("thread_name:{pid}:{tid}"), name)?;
+        }
+        Ok(())
+    }
+
     fn element(&mut self, element: &Element<'_>) {
         let (Some(pid), tid) = (element.pid, element.tid.unwrap_or(0)) else { return };
         if element.phase == "M" {

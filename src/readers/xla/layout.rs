@@ -237,6 +237,23 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_that_the_name_says_is_that_of_the_only_device() {
+        let told = |devices: &[(i64, Option<i64>)], first, named| {
+            let devices = devices.iter().copied().collect();
+            let ranks = Ranks::find(&devices, &[], &BTreeMap::new(), None).told(first, named);
+            ranks.by_hand.into_values().collect::<Vec<_>>()
+        };
+        let (one, two) = ([(3, None)], [(3, None), (4, None)]);
+        assert_eq!(told(&one, None, Some(7)), [7]);
+        assert_eq!(told(&two, None, Some(7)), [0; 0]);
+        assert_eq!(told(&two, Some(7), None), [7, 8]);
+        // The file says it.
+        let stated =
+            Ranks::find(&BTreeMap::from([(3, None)]), &[], &BTreeMap::from([(3, 5)]), None);
+        assert!(stated.told(None, Some(7)).by_hand.is_empty());
+    }
+
+    #[test]
     fn groups_of_one_device_say_nothing_of_the_others() {
         let told = |named: Option<i64>| {
             let devices = BTreeMap::from([(0, None), (1, None)]);

@@ -745,6 +745,13 @@ mod tests {
             group("[2,64]<=[64,2]T(1,0)", 1),
             (text("1-127/2"), None, Some(64), Some((1, 2)))
         );
+        // Of more than 32 the rule is said.
+        let of = |n: i64| {
+            let (_, ranks, size, by_rule) = group(&format!("[1,{n}]<=[{n}]"), 0);
+            (ranks.is_some(), size, by_rule)
+        };
+        assert_eq!(of(32), (true, Some(32), None));
+        assert_eq!(of(33), (false, Some(33), Some((0, 1))));
         // Not all the same step apart, or downwards.
         assert_eq!(group("{{0,1,3}}", 1), (text("0,1,3"), text("[0,1,3]"), Some(3), None));
         assert_eq!(group("{{3,2,1}}", 1), (text("3,2,1"), text("[3,2,1]"), Some(3), None));

@@ -478,3 +478,31 @@ fn ranges_that_share_a_place_of_a_cache_are_told_apart() {
     let steps = "SELECT count(*), sum(step) FROM step_ranges";
     assert_eq!(place.lines(steps), [format!("1001 {}", 1000 * 1001 + 1)]);
 }
+
+#[test]
+fn what_a_call_says_is_of_its_event_wherever_that_stands() {
+    let case = include_str!("../../ingest/nsys/nccl_payloads/job.sqlite.sql");
+    let calls = |more: &str| {
+        let place = Place::new();
+        place.database("job.sqlite", &format!("{case}{more}"));
+        place.run(&["ingest", "job.sqlite"]).done();
+        place.lines(
+            "SELECT rank, e.name, ts_ns, collective_name, in_bytes, out_bytes, group_size
+            FROM comm_args AS c INNER JOIN events AS e USING (trace, rank, event_id) ORDER BY ALL",
+        )
+    };
+    let alone = calls("");
+    assert!(alone.len() > 5, "{alone:?}");
+    // More rows before them than are read at a time, in both tables.
+    let more = "
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO NVTX_EVENTS (rowid, start, end, eventType, text, globalTid)
+        SELECT -i, 1000000000 + i * 10, 1000000005 + i * 10, 59, 'work', globalTid
+        FROM n, (SELECT globalTid FROM NVTX_EVENTS WHERE eventType = 59 LIMIT 1);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+            (rowid, start, end, deviceId, streamId, globalPid, demangledName, shortName)
+        SELECT -i, 1000000000 + i * 10, 1000000005 + i * 10, deviceId, streamId, globalPid, 43, 50
+        FROM n, (SELECT deviceId, streamId, globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1);";
+    assert_eq!(calls(more), alone);
+}

@@ -356,3 +356,27 @@ fn large_numbers_of_the_memo_are_always_kept() {
     known.add(most - 1);
     assert_eq!([most - 2, most - 1].map(|number| known.has(number)), [false, true]);
 }
+
+#[test]
+fn a_number_of_the_memo_has_at_most_twenty_bytes() {
+    let of = |digits: usize| said(format!("g{}", "1".repeat(digits)).as_bytes());
+    assert_eq!([19, 20].map(of), ["trace-truncated at 0", "pickle-invalid at 0"]);
+}
+
+#[test]
+fn what_lies_below_a_mark_is_not_looked_at() {
+    assert_eq!(said(b"K\x05q\x00."), "5");
+    assert_eq!(said(b"K\x05(q\x00."), "pickle-invalid at 3");
+    assert_eq!(said(b"K\x052a."), "pickle-invalid at 3");
+}
+
+#[test]
+fn a_text_that_is_said_again_takes_no_more_room() {
+    let text = b"\x8c\x1eabcdefghijklmnopqrstuvwxyz0123";
+    let texts = |times: usize| {
+        let bytes = [&b"]("[..], &text.repeat(times), b"e."].concat();
+        read(&bytes).map(|pickle| pickle.arena.texts()).map_err(|fault| fault.message)
+    };
+    assert_eq!(texts((1 << 23) / 5), texts(1));
+    assert!(texts(1).is_ok());
+}

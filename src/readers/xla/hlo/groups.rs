@@ -211,6 +211,7 @@ mod tests {
         assert_eq!(listed("[4,2]<=[2,4]T(1,0)"), [[0, 4], [1, 5], [2, 6], [3, 7]]);
         assert_eq!(listed("[2,4]<=[8]"), [[0, 1, 2, 3], [4, 5, 6, 7]]);
         assert_eq!(listed("[1,4]<=[4]"), [[0, 1, 2, 3]]);
+        assert_eq!(listed("[2,1]<=[2]"), [[0], [1]]);
         assert_eq!(listed("[2,2]<=[2,1,2]T(2,1,0)"), [[0, 2], [1, 3]]);
         assert_eq!(Groups::of_text("{}"), Some(Groups::All));
         for wrong in [

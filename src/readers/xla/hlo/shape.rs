@@ -255,5 +255,9 @@ mod tests {
         }
         assert_eq!(Shape::of_text("f32[9223372036854775807,2]"), None);
         assert_eq!(Shape::of_text(&"(".repeat(100_000)), None);
+        // Seventeen tuples inside each other are the most.
+        let nested = |n: usize| format!("{}f32[2]{}", "(".repeat(n), ")".repeat(n));
+        assert_eq!(bytes(&nested(17)).0, Some(8));
+        assert_eq!(Shape::of_text(&nested(18)), None);
     }
 }

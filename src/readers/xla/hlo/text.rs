@@ -279,15 +279,18 @@ mod tests {
 
     #[test]
     fn the_input_of_a_fused_reduce_scatter_is_the_one_operand_of_shares() {
-        let input = |operands: &str| {
-            let text = format!("%f.7 = f32[4]{{0}} fusion({operands}), kind=kCustom, calls=%x");
+        let of = |result: &str, operands: &str| {
+            let text = format!("%f.7 = {result} fusion({operands}), kind=kCustom, calls=%x");
             call(&text, "reduce-scatter fusion").input.bytes
         };
+        let input = |operands: &str| of("f32[4]{0}", operands);
         assert_eq!(input("f32[16]{0} %a"), Some(64));
         // As large as the result, no multiple of it, of another type: something else.
         assert_eq!(input("f32[16]{0} %a, f32[4]{0} %b, f32[6]{0} %c, s32[8]{0} %d"), Some(64));
         // Of two it is not known which.
         assert_eq!(input("f32[16]{0} %a, f32[8]{0} %b"), None);
+        // Of nothing all is a multiple.
+        assert_eq!(of("f32[0]{0}", "f32[16]{0} %a"), None);
     }
 
     #[test]
