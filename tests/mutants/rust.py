@@ -52,6 +52,8 @@ LONGEST = 300
 SLOW = 2
 #: Unit tests up to this many seconds run together.
 QUICK = 0.3
+#: Tests that are asked one by one before cases of one folder run together.
+FIRST = 6
 
 SWITCH = """//! Which change is on, and which places a process came by.
 
@@ -353,21 +355,40 @@ class Tests:
         rest.sort(key=lambda t: self.seconds[t] / (
             1 + 4 * of[t] + all_of[t] + 4 * len(words & set(re.split(r"\W|_", t[1])))))
         spent, asked = 0, 0
-        for some in [quick, *([t] for t in rest)]:
+        for some in [quick, *([t] for t in rest[:FIRST]), *together(rest[FIRST:])]:
             if not some:
                 continue
             # Together they begin once.
             usual = self.begins + sum(self.seconds[t] - self.begins for t in some)
             if asked and spent + usual > patience:
                 continue
-            passes, seconds = self.run(some, 5 * usual + 2, CCL_SQL_MUTANT=str(mutant.number))
+            passes, seconds = self.run(as_one(some), 5 * usual + 2,
+                                       CCL_SQL_MUTANT=str(mutant.number))
             asked, spent = asked + len(some), spent + seconds
             if not passes:
                 if len(some) == 1:
                     of.update(some)
                     all_of.update(some)
-                return "killed", some[0][1] if len(some) == 1 else "unit tests"
+                return "killed", "unit tests" if some is quick else some[0][1]
         return "lives", f"{asked} of {len(tests)} tests"
+
+
+def together(tests):
+    """Tests in the order in which they run: cases of one folder of readers at once, where they lie
+    beside each other on several threads; the others alone."""
+    folders = defaultdict(list)
+    for test in tests:
+        if test[2].startswith("/tests/ingest/"):
+            folders[test[2].split("/")[3]].append(test)
+    return [*folders.values(), *([t] for t in tests if not t[2].startswith("/tests/ingest/"))]
+
+
+def as_one(tests):
+    """What is run for tests that run together: cases are words of one test."""
+    if not tests[0][2]:
+        return tests
+    program, name, _ = tests[0]
+    return [(program, name, ",".join(case for _, _, case in tests))]
 
 
 def folder_of(name):
