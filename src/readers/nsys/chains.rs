@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn the_most_samples_that_are_held() {
-        let mut gathered = Gathered::default();
-        gathered.of = (1..MOST_SAMPLES as i64).map(|sample| (sample, 0)).collect();
+        let of = (1..MOST_SAMPLES as i64).map(|sample| (sample, 0)).collect();
+        let mut gathered = Gathered { of, ..Gathered::default() };
         for sample in [-1, -2, 1] {
             (gathered.sample, gathered.frames) = (Some(sample), vec![(0, Frame::Symbol(7))]);
             gathered.finish();
