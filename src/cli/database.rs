@@ -66,7 +66,7 @@ pub fn run(context: &Context, args: &ExportArgs) -> Result<(), Errors> {
     }
     let mut staged = Staged::new(context.global.force);
     let temporary = staged.name(path)?;
-    let _log = Log(temporary.with_extension("tmp.wal"));
+    let _wal = WriteAhead(temporary.with_extension("tmp.wal"));
     let directories = context.directories(&traces)?;
     let (mode, cluster) = (args.report.profile_mode, args.report.engine.as_ref());
     let selections = directories
@@ -212,10 +212,10 @@ fn about(connection: &Connection, metrics: &[&SqlFile]) -> Result<()> {
     Ok(())
 }
 
-/// What DuckDB keeps beside a file that it writes; it is gone after a success.
-struct Log(PathBuf);
+/// The log that DuckDB keeps beside a file that it writes; it is gone after a success.
+struct WriteAhead(PathBuf);
 
-impl Drop for Log {
+impl Drop for WriteAhead {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }

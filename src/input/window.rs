@@ -181,10 +181,21 @@ impl Window {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{self, Read};
 
     use super::*;
+
+    /// Bytes, and behind them a disk that fails (EIO).
+    pub(crate) fn torn(bytes: &'static [u8]) -> Box<dyn Read + Send> {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::from_raw_os_error(5))
+            }
+        }
+        Box::new(bytes.chain(Fails))
+    }
 
     /// Gives its bytes in pieces of `step`.
     struct Slow(Vec<u8>, usize, usize);

@@ -262,17 +262,11 @@ pub(crate) fn note_mended(log: &mut Log, m: Mended, offset: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::window::tests::torn;
 
     #[test]
     fn a_disk_that_fails_inside_a_value_is_no_damage() {
-        struct Fails;
-        impl Read for Fails {
-            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-                Err(std::io::Error::from_raw_os_error(5))
-            }
-        }
-        let torn = Read::chain(&b" {\"a\": 1, "[..], Fails);
-        let mut document = Document::new(Box::new(torn), &EVENTS);
+        let mut document = Document::new(torn(b" {\"a\": 1, "), &EVENTS);
         assert_eq!(document.first(), Some(b'{'));
         let Err(Failure::Fault(fault)) = document.value("it", &mut Log::default(), str::len) else {
             panic!("it cannot be read on");

@@ -398,6 +398,7 @@ impl Drop for Aside {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::window::tests::torn;
 
     #[test]
     fn the_longest_name_of_a_field() {
@@ -416,14 +417,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_fails_is_no_damage() {
-        struct Fails;
-        impl Read for Fails {
-            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-                Err(std::io::Error::from_raw_os_error(5))
-            }
-        }
-        let torn = Read::chain(&b" {\"a\": 1"[..], Fails);
-        let mut stream = Stream::new(Box::new(torn));
+        let mut stream = Stream::new(torn(b" {\"a\": 1"));
         assert!(stream.next().is_ok_and(|byte| byte == b'{'));
         let Err(Failure::Fault(fault)) = stream.pass(0, &mut Log::default()) else {
             panic!("it cannot be read on");

@@ -1,3 +1,4 @@
+use crate::input::window::tests::torn;
 use crate::readers::memory::pickle::{self, Pickle, integer, read};
 use crate::readers::memory::pickle::{Known, Part, Sink, Stop, stream};
 use crate::readers::memory::value::{self, Arena, Fields, Value};
@@ -98,14 +99,7 @@ fn every_beginning_of_a_pickle_ends_early() {
 
 #[test]
 fn a_disk_that_fails_is_no_damage() {
-    struct Fails;
-    impl std::io::Read for Fails {
-        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-            Err(std::io::Error::from_raw_os_error(5))
-        }
-    }
-    let torn = std::io::Read::chain(&b"](K\x01"[..], Fails);
-    let error = Known::of(Box::new(torn), "x.pickle").expect_err("it cannot be read on");
+    let error = Known::of(torn(b"](K\x01"), "x.pickle").expect_err("it cannot be read on");
     assert_eq!(error.code, "file-unreadable");
     assert!(error.render("error").contains("x.pickle, byte 4"), "{}", error.render("error"));
 }
