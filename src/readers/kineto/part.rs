@@ -20,9 +20,9 @@ use crate::spool::steps::{Candidate, StepPatterns};
 use crate::spool::totals::{Totals, widen};
 use crate::spool::{self, Batches, COMM_ARGS, COUNTERS, DEVICE, FLOWS, HOST, METADATA};
 
-/// Deepest nesting of arguments that is stored as JSON; deeper ones are stored as text, because
-/// engines recurse over JSON.
-const MAX_ARGS_DEPTH: usize = 200;
+/// Deepest nesting of an event that is stored as JSON. What is deeper is stored as text, because
+/// engines recurse over JSON: `json_structure` of DuckDB refuses more.
+const MAX_ARGS_DEPTH: usize = 128;
 
 /// What a run of events became.
 pub(super) struct Outcome {
