@@ -469,3 +469,44 @@ impl Filled<'_> {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some 64 MB that DuckDB cannot spill, in 20 MB.
+    fn made(beside: Beside, memory_limit: &str) -> (Result<()>, Vec<String>) {
+        let registry = Registry::default();
+        let derive =
+            Derive { registry: &registry, memory_limit: memory_limit.to_owned(), threads: 2 };
+        let connection = Connection::open_in_memory().expect("DuckDB starts");
+        connection
+            .execute_batch("SET memory_limit = '20MB'; SET threads = 2;")
+            .expect("these are settings");
+        let sql = "CREATE OR REPLACE TABLE made AS SELECT list(range) AS all FROM range(8000000)";
+        let outcome = derive.execute(&connection, beside, sql);
+        let set = ["threads", "memory_limit"].map(|name| {
+            let sql = format!("SELECT CAST(current_setting('{name}') AS VARCHAR)");
+            connection.query_row(&sql, [], |row| row.get(0)).expect("it is a setting")
+        });
+        (outcome, set.to_vec())
+    }
+
+    #[test]
+    fn a_table_that_needs_more_memory_gets_it_when_it_is_alone() {
+        let (outcome, set) = made(Beside::Nothing, "");
+        outcome.expect("with more memory it can be made");
+        // 320 MB.
+        assert_eq!(set, ["1", "305.1 MiB"]);
+
+        // Whoever gave a limit means it: only fewer threads are tried.
+        let (outcome, set) = made(Beside::Nothing, "20MB");
+        assert_eq!(outcome.expect_err("it is too little").code, "limit");
+        assert_eq!(set[0], "1");
+
+        // Beside others nothing is tried: it waits until it is alone.
+        let (outcome, set) = made(Beside::Others, "");
+        assert_eq!(outcome.expect_err("it is too little").code, "limit");
+        assert_eq!(set[0], "2");
+    }
+}

@@ -183,6 +183,20 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_opened_is_what_its_name_says() {
+        for (name, is) in [
+            ("gone.json", Kind::Json),
+            ("gone.json.gz", Kind::Json),
+            ("gone.sqlite", Kind::Sqlite),
+            ("gone.sqlite.gz", Kind::Sqlite),
+            ("gone.txt", Kind::Prose),
+            ("gone", Kind::Other("no trace that is known by its first bytes")),
+        ] {
+            assert_eq!(kind_of(&Place::file(name)), is, "{name}");
+        }
+    }
+
+    #[test]
     fn prose_is_known_by_its_name() {
         for name in ["readme", "readme.md", "notes.txt", "run.sh", "train.toml"] {
             assert!(names_prose(name), "{name}");

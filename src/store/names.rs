@@ -266,6 +266,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_number_fits_into_the_longest_name() {
+        let taken = |name: &str| ["job", "job-2", "job-3"].contains(&name);
+        assert_eq!(numbered("job", taken), "job-4");
+        for (name, left) in [("x".repeat(LONGEST), LONGEST - 2), ("é".repeat(LONGEST / 2), 99)] {
+            let found = numbered(&name, |_| false);
+            assert!(found.len() <= LONGEST && found.ends_with("-2"), "{found}");
+            assert_eq!(found.trim_end_matches("-2").chars().count(), left, "{found}");
+        }
+    }
+
+    #[test]
     fn folders_that_say_nothing_carry_their_parents() {
         for (path, name) in [
             ("/d/jobA/profile_trace/iteration_10", "jobA.iteration_10"),

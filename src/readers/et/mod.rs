@@ -138,10 +138,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// The whole file; what it is, when it is no execution trace.
     fn run(&mut self) -> Result<Option<Answer>, Failure> {
+        // Its kind was told by the brace.
         match self.document.first() {
             Some(b'{') => self.document.window.consume(1),
-            Some(_) => return Ok(Some(Answer::other("no JSON object"))),
-            None => return self.document.ended("the first value"),
+            _ => return self.document.ended("the first value"),
         }
         let mut has_nodes = false;
         while let Some(key) = self.document.key(&mut self.log)? {

@@ -235,6 +235,45 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_is_longer_than_the_window_is_sorted_out_as_it_comes() {
+        let count = WINDOW;
+        let mut events: Vec<Seen> = (0..count)
+            .flat_map(|n| {
+                let at = n as i128 * 100;
+                // Of a file that writes what ends first: the operation after what it encloses.
+                [
+                    seen("leaf", at + 10, 20),
+                    seen("copy-start.1", at + 30, 5),
+                    seen("copy-done.1", at + 40, 5),
+                    seen("while", at, 90),
+                ]
+            })
+            .collect();
+        events.iter_mut().zip(0..).for_each(|(seen, place)| seen.place = place);
+        let (mut sequence, mut out, mut most) = (Sequence::default(), Vec::new(), 0);
+        for chunk in events.chunks(1001) {
+            sequence.take(chunk.to_vec(), &mut out);
+            most = most.max(sequence.waiting.len());
+        }
+        assert!(most <= 2 * WINDOW && out.len() > WINDOW, "{most}, {}", out.len());
+        sequence.finish(&mut out);
+        let mut places: Vec<Vec<u64>> = vec![Vec::new(); 3];
+        for found in out {
+            match found {
+                Found::Leaf(seen) => places[0].push(seen.place),
+                Found::Parent(seen) => places[1].push(seen.place),
+                Found::Pair(start, done) => {
+                    assert_eq!(start.place + 1, done.place);
+                    places[2].push(start.place);
+                }
+                Found::Alone(seen) => panic!("alone: {}", seen.place),
+            }
+        }
+        let every = |first: u64| (0..count as u64).map(|n| 4 * n + first).collect::<Vec<_>>();
+        assert_eq!(places, [every(0), every(3), every(1)]);
+    }
+
+    #[test]
     fn starts_and_ends_are_pairs() {
         let events = vec![
             seen("copy-start.1", 0, 1),

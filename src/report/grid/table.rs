@@ -289,6 +289,41 @@ mod tests {
         }
     }
 
+    /// What is written of a row of three numbers, where each column takes seven characters; nothing
+    /// behind so many pieces is wanted.
+    fn written(width: usize, pieces: usize) -> String {
+        let column = |name| {
+            let values = arrow::array::Int64Array::from(vec![1_000_000]);
+            (name, std::sync::Arc::new(values) as arrow::array::ArrayRef)
+        };
+        let columns = ["first", "second", "third"].map(column);
+        let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+        let (mut out, mut left) = (String::new(), pieces);
+        let mut write = |bytes: Vec<u8>| {
+            out.push_str(&String::from_utf8(bytes).expect("it is text"));
+            left -= 1;
+            Ok(left > 0)
+        };
+        let layout = Layout { width: Some(width), rows: None };
+        table_of(&[batch], layout, &mut write).expect("nothing fails");
+        out
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_named_below() {
+        assert_eq!(
+            written(25, 9),
+            "  first   second    third\n-------  -------  -------\n1000000  1000000  1000000\n"
+        );
+        assert_eq!(
+            written(24, 9),
+            "  first   second\n-------  -------\n1000000  1000000\n(more columns: third)\n"
+        );
+        // Whoever reads may have enough of it.
+        assert_eq!(written(24, 2), "  first   second\n-------  -------\n1000000  1000000\n");
+        assert_eq!(written(24, 1), "  first   second\n-------  -------\n");
+    }
+
     #[test]
     fn an_empty_line_parts_groups() {
         let entry = |group: &str, name: &str| {

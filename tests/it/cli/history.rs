@@ -195,3 +195,33 @@ fn a_run_is_judged_by_the_spread_of_those_before() {
         assert_ne!(place.run(&[&["compare"], args].concat()).code, 0, "{args:?}");
     }
 }
+
+#[test]
+fn runs_of_one_level_have_no_change() {
+    let place = Place::new();
+    for (name, day) in [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6)] {
+        run_of(&place, name, day, 1000, Some(NIGHTLY));
+    }
+    let text = place.run(&["history", "avg_step_time", "--series", "nightly"]).done();
+    assert!(text.contains("no change of level in 6 runs"), "{text}");
+}
+
+#[test]
+fn a_baseline_is_of_one_series_with_other_runs() {
+    let place = Place::new();
+    for (name, day, card) in
+        [("a", 1, NIGHTLY), ("b", 2, NIGHTLY), ("c", 3, "series: nights\nworkload: {}\n")]
+    {
+        run_of(&place, name, day, 1000, Some(card));
+    }
+    for (args, parts) in [
+        (&["night*", "a"][..], &["2 series fit `night*`", "nightly, nights", "name one"][..]),
+        (&["nightly", "a", "b"], &["the series has no other run to compare with", "--> nightly"]),
+    ] {
+        let run = place.run(&[&["compare", "--baseline"], args].concat());
+        assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{}", run.stderr);
+        for part in parts {
+            assert!(run.stderr.contains(part), "no {part:?} in\n{}", run.stderr);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The command line as a user meets it.
 
 mod collect;
+mod diagnose;
 mod export;
 mod faults;
 mod history;
@@ -14,6 +15,7 @@ mod names;
 mod one_gpu;
 pub mod own_sql;
 mod plan;
+mod refusals;
 mod schema;
 #[cfg(unix)]
 mod screen;

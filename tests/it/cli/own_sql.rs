@@ -182,22 +182,51 @@ fn check_says_which_view_is_wrong() {
     assert_eq!((run.code, &*run.stderr), (0, "1 SQL file is right\n"));
 }
 
+/// The columns of a finding.
+const FINDING: &str = "trace, 'found' AS finding, {rank: min(rank)} AS \"where\",
+    CAST(NULL AS DOUBLE) AS time_per_step_ms, CAST(1 AS DOUBLE) AS gain_ms,
+    CAST([] AS VARCHAR[]) AS limits, 'do' AS advice, 'SELECT 1' AS evidence";
+
+/// A diagnosis of the user's own, of these columns.
+fn own_diagnosis(place: &Place, name: &str, columns: &str, shown: &str) {
+    let text = format!(
+        "-- @diagnosis {name}\n-- @version  1\n-- @summary  A diagnosis of a user.\n\
+         -- @profilers kineto nsys xla\n-- @requires ranks\n-- @gain     a millisecond\n\
+         -- @shown    {shown}\n-- @source   a test\n\
+         SELECT {columns}\nFROM ranks\nGROUP BY trace\nORDER BY trace\n"
+    );
+    place.write(&format!("own/{name}.v1.sql"), text);
+}
+
+/// A metric has one row of a trace, and a finding has its texts.
+#[test]
+fn answers_of_another_shape_are_refused() {
+    let place = ingested();
+    let number = "SELECT trace, CAST(rank AS BIGINT) AS number FROM ranks ORDER BY trace";
+    own_text(&place, "of_each_rank", number);
+    let run = place.run(&["metric", "of_each_rank", "--sql-dir", "own"]);
+    assert_snapshot!(shown(&run, &place), @r"
+    exit code 1
+    --- stderr
+    error[check-failed]: the metric gives 2 rows for one trace
+      --> own/of_each_rank.v1.sql
+    hint: its grain is one row per trace: aggregate, or use LIST and MAP columns
+    ");
+    let columns = FINDING.replace("'do'", "CAST(NULL AS VARCHAR)");
+    own_diagnosis(&place, "says_nothing", &columns, "kernels");
+    let run = place.run(&["diagnose", "job", "--sql-dir", "own"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["check-failed"]), "{}", run.stderr);
+    assert!(run.stderr.contains("a finding has no advice"), "{}", run.stderr);
+    assert!(run.stderr.contains("own/says_nothing.v1.sql"), "{}", run.stderr);
+}
+
 /// A diagnosis gives the columns of a finding, and names what shows it.
 #[test]
 fn check_says_what_is_wrong_with_a_diagnosis() {
     let place = ingested();
-    let right = "trace, 'found' AS finding, {rank: min(rank)} AS \"where\",
-        CAST(NULL AS DOUBLE) AS time_per_step_ms, CAST(1 AS DOUBLE) AS gain_ms,
-        CAST([] AS VARCHAR[]) AS limits, 'do' AS advice, 'SELECT 1' AS evidence";
-    let write = |name: &str, columns: &str, shown: &str| {
-        let text = format!(
-            "-- @diagnosis {name}\n-- @version  1\n-- @summary  A diagnosis of a user.\n\
-             -- @profilers kineto nsys xla\n-- @requires ranks\n-- @gain     a millisecond\n\
-             -- @shown    {shown}\n-- @source   a test\n\
-             SELECT {columns}\nFROM ranks\nGROUP BY trace\nORDER BY trace\n"
-        );
-        place.write(&format!("own/{name}.v1.sql"), text);
-    };
+    let right = FINDING;
+    let write =
+        |name: &str, columns: &str, shown: &str| own_diagnosis(&place, name, columns, shown);
     write("own_right", right, "kernels");
     let run = place.run(&["check", "--sql-dir", "own"]);
     let said = |name: &str, run: &Run| {

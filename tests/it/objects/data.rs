@@ -67,6 +67,54 @@ fn another_machine_answers_from_the_store() {
     assert!(!s3.requests().iter().any(is_table), "they are here");
 }
 
+/// Hexadecimal digits that do not pack well, the same on any machine.
+fn digits(count: usize) -> String {
+    let mut state = 1u64;
+    let mut out = String::with_capacity(count + 16);
+    while out.len() < count {
+        // The multiplier and the increment of Knuth's MMIX.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        out.push_str(&format!("{:08x}", state >> 32));
+    }
+    out
+}
+
+/// A table of more than is sent at a time: it comes in parts, and is the same file.
+#[test]
+fn a_large_table_comes_in_parts() {
+    let (s3, one, disk) = (S3::start(), Place::new(), Place::new());
+    let large = digits(24 << 20);
+    let with_large = format!(r#""args":{{"large":"{large}","#);
+    let rank = step_of_rank(0, 1, 400, 1200).replacen(r#""args":{"#, &with_large, 1);
+    assert!(rank.len() > large.len(), "the event has arguments");
+    for place in [&one, &disk] {
+        place.write("job/rank0.json", &rank);
+    }
+    disk.run(&["ingest", "job"]).done();
+    let is_large = |file: &&std::path::PathBuf| file.metadata().is_ok_and(|m| m.len() > 8 << 20);
+    let folder = disk.data().join("trace=job");
+    let all = files(&folder);
+    let file = all.iter().find(is_large).expect("a large table");
+
+    // What has come of a table that did not come whole is forgotten, and the trace is not there.
+    s3.fails(Fault::Part(2));
+    let run_of = |args: &[&str]| run(&s3, &one, args);
+    let refused = run_of(&["ingest", "job"]);
+    assert_eq!((refused.code, refused.errors()), (1, vec!["io"]), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cannot write to the store"), "{}", refused.stderr);
+    assert_eq!(s3.uploads(), 0);
+    assert!(s3.get("lake/ccl-data/trace=job/manifest.json").is_none());
+
+    s3.fails(Fault::Busy(0));
+    run_of(&["ingest", "job"]).done();
+    assert_eq!(s3.uploads(), 0);
+    let name = file.strip_prefix(&folder).expect("it lies there").to_string_lossy();
+    let key = format!("lake/ccl-data/trace=job/{}/{name}", version(&s3, "job"));
+    assert!(s3.get(&key) == std::fs::read(file).ok(), "{key}");
+    assert!(s3.requests().iter().filter(|line| **line == format!("PUT {key}")).count() >= 2);
+}
+
 /// A metric is answered as on a disk from the tables that it reads, and no others are fetched.
 #[test]
 fn of_a_trace_the_tables_of_the_question_are_fetched() {

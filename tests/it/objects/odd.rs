@@ -75,6 +75,25 @@ fn broken_connections_and_slow_answers_lose_nothing() {
     assert_eq!(broken.lines(events), whole.lines(events));
 }
 
+/// Where a store says no version of an object, nobody else asks again for what broke off.
+#[test]
+fn a_store_without_versions_is_read_on_from_where_it_broke_off() {
+    let (s3, whole, broken) = (job(), Place::new(), Place::new());
+    s3.put("job/rank0.json", step_of_rank(0, 2, 400, 1200) + &" ".repeat(3_000_000));
+    ingest(&s3, &whole).done();
+    s3.says_no_versions();
+    s3.fails(Fault::Cut(8, 400_000));
+    let run = ingest(&s3, &broken);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let sums = "SELECT sha256 FROM sources ORDER BY ALL";
+    assert_eq!(broken.lines(sums), whole.lines(sums));
+    // Of a store that breaks off five times before a mebibyte has come nothing is read.
+    s3.fails(Fault::Cut(usize::MAX, 100_000));
+    let run = ingest(&s3, &Place::new());
+    assert_eq!(run.errors(), ["file-unreadable"], "{}", run.stderr);
+    assert!(run.stderr.contains("s3://traces/job/rank0.json"), "{}", run.stderr);
+}
+
 #[test]
 fn an_object_that_changes_while_it_is_read_is_an_error() {
     let (s3, place) = (job(), Place::new());

@@ -393,6 +393,47 @@ fn a_report_is_exported_by_nsys() {
     assert!(both.stderr.contains("folder: nsys, 2 ranks, 20001 events"), "{}", both.stderr);
 }
 
+/// More steps, and more calls of NCCL, than are written at once: a step of a call, 9,000 times.
+#[test]
+fn steps_and_calls_are_as_many_as_there_are() {
+    let place = Place::new();
+    place.database(
+        "job.sqlite",
+        "CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+        INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.13.2');
+        CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+        INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER,
+            streamId INTEGER, correlationId INTEGER, globalPid INTEGER, shortName INTEGER);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER,
+            correlationId INTEGER);
+        CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER,
+            globalTid INTEGER, domainId INTEGER, text TEXT);
+        INSERT INTO NVTX_EVENTS VALUES (0, NULL, 75, 70 << 24 | 70, 1, 'NCCL');
+        CREATE TABLE n (i INTEGER);
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 8999)
+        INSERT INTO main.n SELECT i FROM n;
+        INSERT INTO NVTX_EVENTS
+        SELECT i * 100, i * 100 + 90, 59, 70 << 24 | 70, 0, 'step ' || i FROM n
+        UNION ALL
+        SELECT i * 100 + 10, i * 100 + 20, 59, 70 << 24 | 70, 1, 'ncclAllReduce' FROM n;
+        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME
+        SELECT i * 100 + 12, i * 100 + 14, 70 << 24 | 70, i + 1 FROM n;
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+        SELECT i * 100 + 30, i * 100 + 40, 0, 7, i + 1, 70 << 24, 1 FROM n;
+        DROP TABLE n;",
+    );
+    place.run(&["ingest", "job.sqlite"]).done();
+    let steps =
+        "SELECT count(*), count(DISTINCT step), min(step), max(step), sum(dur_ns) FROM steps";
+    assert_eq!(place.lines(steps), ["9000 9000 0 8999 810000"]);
+    let calls = "SELECT count(*), count(DISTINCT event_id), any_value(collective_name),
+        any_value(coll_source) FROM comm_args";
+    // Of the ranges, and of the kernels.
+    assert_eq!(place.lines(calls), ["18000 18000 ncclAllReduce nvtx_range"]);
+    assert_eq!(place.lines("SELECT count(DISTINCT event_id) FROM collectives"), ["9000"]);
+}
+
 /// The job as `nsys export --type parquetdir` lays it out: unsigned ids, a file for each table.
 pub fn folder(place: &Place) {
     let folder = place.input().join("job_pqtdir");

@@ -35,6 +35,8 @@ pub enum Fault {
     Slow,
     /// Breaks the connection of a request for a large object, and has other bytes then.
     Replaced(Vec<u8>),
+    /// Refuses the part of this number of any object that comes in parts.
+    Part(u32),
     /// When somebody is about to put an object under the first key, has one under the second.
     Meanwhile(String, String, Vec<u8>),
 }
@@ -46,12 +48,16 @@ struct State {
     fault: Option<Fault>,
     /// How long ago all objects were written.
     age: Duration,
+    /// The time at which all objects were written, where no answer says a version.
+    unversioned: Option<SystemTime>,
+    /// The objects whose parts are coming: key, and number and bytes of each part.
+    uploads: Vec<(String, BTreeMap<u32, Vec<u8>>)>,
 }
 
 impl State {
     /// When all objects were written.
     fn written(&self) -> DateTime<Utc> {
-        (SystemTime::now() - self.age).into()
+        self.unversioned.unwrap_or_else(|| SystemTime::now() - self.age).into()
     }
 }
 
@@ -125,6 +131,17 @@ impl S3 {
     /// From now on all objects are so old.
     pub fn is_of(&self, age: Duration) {
         self.state().age = age;
+    }
+
+    /// From now on no answer says the version of an object.
+    pub fn says_no_versions(&self) {
+        let mut state = self.state();
+        state.unversioned = Some(SystemTime::now() - state.age);
+    }
+
+    /// The number of objects of which some parts have come.
+    pub fn uploads(&self) -> usize {
+        self.state().uploads.iter().filter(|(_, parts)| !parts.is_empty()).count()
     }
 
     /// From now on something is done badly.
@@ -216,6 +233,16 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         "PUT" if request.headers.contains_key("x-amz-copy-source") => {
             copy(stream, &mut state, &request)
         }
+        "POST" if request.query.contains_key("uploads") => {
+            state.uploads.push((request.key.clone(), BTreeMap::new()));
+            let id = state.uploads.len() - 1;
+            let body = format!(
+                "<InitiateMultipartUploadResult><UploadId>{id}</UploadId>\
+                 </InitiateMultipartUploadResult>"
+            );
+            answer(stream, "200 OK", &[], body.as_bytes())
+        }
+        _ if request.query.contains_key("uploadId") => upload(stream, &mut state, request),
         "PUT" => put(stream, &mut state, &request),
         "POST" if request.query.contains_key("delete") => {
             let text = String::from_utf8_lossy(&request.body);
@@ -304,6 +331,9 @@ fn get(mut stream: TcpStream, state: &mut State, request: &Request) -> std::io::
     }
     let written = state.written().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let mut headers = vec![("ETag", tag), ("Last-Modified", written)];
+    if state.unversioned.is_some() {
+        headers.remove(0);
+    }
     let range = request.headers.get("range").and_then(|range| {
         let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
         let to: usize = to.parse().unwrap_or(usize::MAX);
@@ -357,6 +387,40 @@ fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Resu
     answer(stream, "200 OK", &[("ETag", tag)], b"")
 }
 
+/// Takes a part of an object, makes the object of all of them, or forgets them.
+fn upload(stream: TcpStream, state: &mut State, request: Request) -> std::io::Result<()> {
+    let id: Option<usize> = request.query["uploadId"].parse().ok();
+    let Some((key, parts)) = id.and_then(|id| state.uploads.get_mut(id)) else {
+        return answer(stream, "404 Not Found", &[], b"<Error><Code>NoSuchUpload</Code></Error>");
+    };
+    assert_eq!(*key, request.key);
+    match request.method.as_str() {
+        "PUT" => {
+            let number: u32 = request.query["partNumber"].parse().expect("a number");
+            if matches!(state.fault, Some(Fault::Part(refused)) if refused == number) {
+                let body = b"<Error><Code>AccessDenied</Code></Error>";
+                return answer(stream, "403 Forbidden", &[], body);
+            }
+            let tag = etag(&request.body);
+            parts.insert(number, request.body);
+            answer(stream, "200 OK", &[("ETag", tag)], b"")
+        }
+        "POST" => {
+            let bytes = std::mem::take(parts).into_values().collect::<Vec<_>>().concat();
+            let tag = marked(&etag(&bytes));
+            state.objects.insert(request.key, bytes);
+            let body = format!(
+                "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
+            );
+            answer(stream, "200 OK", &[], body.as_bytes())
+        }
+        _ => {
+            parts.clear();
+            answer(stream, "204 No Content", &[], b"")
+        }
+    }
+}
+
 /// Copies the object that a header names.
 fn copy(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Result<()> {
     let from = decoded(&request.headers["x-amz-copy-source"]);
@@ -397,13 +461,16 @@ fn listing(state: &State, query: &BTreeMap<String, String>) -> String {
             continue;
         }
         count += 1;
+        let version = match state.unversioned {
+            Some(_) => String::new(),
+            None => format!("<ETag>{}</ETag>", marked(&etag(bytes))),
+        };
         let _ = write!(
             text,
-            "<Contents><Key>{}</Key><LastModified>{}</LastModified>\
-             <ETag>{}</ETag><Size>{}</Size></Contents>",
+            "<Contents><Key>{}</Key><LastModified>{}</LastModified>{version}\
+             <Size>{}</Size></Contents>",
             marked(key),
             state.written().format("%Y-%m-%dT%H:%M:%S.000Z"),
-            marked(&etag(bytes)),
             bytes.len()
         );
     }
