@@ -97,6 +97,36 @@ fn the_library_says_what_the_program_says() {
 }
 
 #[test]
+fn a_comparison_is_that_of_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, _) = ingested(folder.path());
+    assert_eq!(data.path(), folder.path().join("data"));
+    data.ingest(&[example(EXAMPLE)], &["--name", "twin"]).expect("under another name, too");
+    let compared = data.compare(EXAMPLE, &["twin"], "json", &[]).expect("a comparison");
+    let compared: Value = serde_json::from_slice(&compared.content).expect("it is JSON");
+    let words = ["--data", "data", "--format", "json", "compare", EXAMPLE, "twin"];
+    let of_program = run(folder.path(), &words).stdout;
+    let of_program: Value = serde_json::from_str(&of_program).expect("the program writes JSON");
+    assert!(of_program.to_string().contains("twin"), "{of_program}");
+    assert_eq!(compared, of_program);
+}
+
+#[test]
+fn an_ingest_says_its_findings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bare = folder.path().join("bare.json");
+    std::fs::write(&bare, r#"[{"ph":"X","cat":"cpu_op","name":"op","ts":1,"dur":1}]"#)
+        .expect("a file");
+    let batch = open(folder.path().join("data")).ingest(&[&bare], &[]).expect("a list of events");
+    let findings = text(&batch, "findings", 0).expect("a list");
+    let findings: Value = serde_json::from_str(&findings).expect("findings are JSON");
+    let found = |code: &str| findings.as_array().into_iter().flatten().find(|f| f["code"] == code);
+    let array = found("top-level-array").unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!((&array["severity"], &array["count"]), (&"info".into(), &1.into()));
+    assert!(array["file"].as_str().is_some_and(|file| file.ends_with("bare.json")), "{array}");
+}
+
+#[test]
 fn every_metric_can_be_asked_for_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, _) = ingested(folder.path());

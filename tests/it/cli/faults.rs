@@ -12,6 +12,7 @@ use ccl_sql::schema::TABLES;
 use serde_json::Value;
 
 use crate::cli::shown::rank_file;
+use crate::support::runs::step_of_rank;
 use crate::support::{Csv, Place, Run, Tables, example, files, program};
 
 /// Names of the ranks of the job below.
@@ -326,8 +327,8 @@ fn spools(data: &Path) -> Vec<PathBuf> {
     records.filter(|p| p.to_string_lossy().contains("spool-")).collect()
 }
 
-#[test]
-fn an_interrupted_ingest_goes_on_where_it_was() {
+/// A job whose ingest was killed, and the number of its files that were read whole.
+fn interrupted() -> (Place, usize) {
     let place = job();
     // A rank that takes long: the others are whole before it is.
     let event =
@@ -342,8 +343,32 @@ fn an_interrupted_ingest_goes_on_where_it_was() {
     let whole = spools(&data).len();
     assert!(whole >= 2, "{whole} files are left");
     assert!(!data.join("trace=job").exists(), "half of a trace");
+    (place, whole)
+}
+
+#[test]
+fn an_interrupted_ingest_goes_on_where_it_was() {
+    let (place, whole) = interrupted();
     let run = place.run(&["ingest", "job"]);
     assert_eq!(ranks_read(&run), 4 - whole);
+    assert_like_fresh(&place, "job");
+}
+
+/// What was read waits for an ingest of its job. Of a file that is another one by then it goes.
+#[test]
+fn what_was_read_of_a_file_that_changed_is_removed() {
+    let (place, whole) = interrupted();
+    place.write("other/rank0.json", step_of_rank(0, 1, 400, 1200));
+    place.run(&["ingest", "other"]).done();
+    assert_eq!(spools(&place.data()).len(), whole);
+    for rank in 0..4 {
+        let file = format!("job/rank{rank}_trace.json");
+        let text = std::fs::read_to_string(place.input().join(&file)).expect("it is there");
+        place.write(&file, text + "\n");
+    }
+    let run = place.run(&["ingest", "job"]);
+    assert_eq!(ranks_read(&run), 4);
+    assert_eq!(left(&place.data()), [""; 0]);
     assert_like_fresh(&place, "job");
 }
 
