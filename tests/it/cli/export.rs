@@ -438,6 +438,35 @@ fn files_of_kineto_come_back_as_the_same_tables() {
     }
 }
 
+/// Arguments that are no object, and those that are too deep for one, are the same again.
+#[test]
+fn odd_arguments_come_back_as_they_were() {
+    let place = Place::new();
+    let event = |name: &str, args: &str| {
+        format!(
+            r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":1,"dur":1,{args}}}"#
+        )
+    };
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let events = [
+        event("list", r#""args":[1,"two"]"#),
+        event("text", r#""args":"words""#),
+        event("deep", &format!(r#""args":{{"deep":{deep}}}"#)),
+        event("none", r#""other":1"#),
+    ];
+    place.write("job/rank0.json", format!(r#"{{"traceEvents":[{}]}}"#, events.join(",")));
+    place.run(&["ingest", "job"]).done();
+    place.run(&["export", "job", "--format", "chrome", "-o", "again/"]).done();
+    place.run(&["ingest", "again", "--name", "again"]).done();
+    let args = |trace: &str| {
+        let sql = "SELECT name, stream, left(args, 40) FROM device_events WHERE trace = ";
+        place.lines(&format!("{sql} '{trace}' ORDER BY name"))
+    };
+    let job = args("job");
+    assert_eq!(job[1], r#"list 7 {"$args":[1,"two"]}"#);
+    assert_eq!((job.len(), &args("again")), (4, &job));
+}
+
 /// What another profiler recorded comes back in the categories of Kineto.
 #[test]
 fn files_of_kineto_hold_what_others_recorded() {

@@ -220,6 +220,22 @@ fn answers_of_another_shape_are_refused() {
     assert!(run.stderr.contains("own/says_nothing.v1.sql"), "{}", run.stderr);
 }
 
+/// A metric that fails on several runs is one error, and the others are answered.
+#[test]
+fn a_metric_that_fails_is_said_once_beside_those_that_answer() {
+    let place = ingested();
+    place.run(&["ingest", "job", "--name", "twin"]).done();
+    own_metric(&place, "fails", "CASE WHEN count(*) > 0 THEN error('by hand') END");
+    let words = ["history", "fails", "coll_call_num", "--series", "*", "--sql-dir", "own"];
+    let run = place.run(&words);
+    let errors = ["sql", "metric-not-applicable"];
+    assert_eq!((run.code, run.errors()), (1, errors.to_vec()), "{}", run.stderr);
+    let said = "error[sql]: Invalid Input Error: by hand\n  --> own/fails.v1.sql\n";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+    assert!(run.stdout.contains("no run has a value"), "{}", run.stdout);
+    assert!(run.stdout.contains("coll_call_num of *"), "{}", run.stdout);
+}
+
 /// A diagnosis gives the columns of a finding, and names what shows it.
 #[test]
 fn check_says_what_is_wrong_with_a_diagnosis() {

@@ -111,6 +111,29 @@ fn a_folder_without_what_is_wanted_of_it() {
 }
 
 #[test]
+fn a_metric_without_a_value_names_the_first_traces() {
+    let place = ingested();
+    for name in ["b", "c", "d", "e", "f", "g"] {
+        place.run(&["ingest", "job", "--name", name]).done();
+    }
+    let run = place.run(&["metric", "ttft"]);
+    refused(&run, "metric-not-applicable", &["metric `ttft@", "has no value", " and 2 more\n"]);
+}
+
+#[test]
+fn a_trace_is_shown_by_path_and_by_the_beginning_of_its_name() {
+    let place = two();
+    let by_name = place.run(&["show", "job"]).done();
+    for word in ["jo", "j*", "job/rank0.json", "job/"] {
+        assert_eq!(place.run(&["show", word]).done(), by_name, "{word}");
+    }
+    // Two fit, and none.
+    for word in ["*o*", "job/rank7.json"] {
+        refused(&place.run(&["show", word]), "metric-unknown", &[word]);
+    }
+}
+
+#[test]
 fn what_is_written_is_of_the_projects_own_folder() {
     let place = Place::new();
     let parts = ["--write is for the project's own folder", "Cargo.toml"];

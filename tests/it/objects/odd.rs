@@ -126,6 +126,20 @@ fn a_refusal_says_what_to_do_and_no_secret() {
 }
 
 #[test]
+fn without_a_home_the_cache_has_to_be_named() {
+    let (s3, place) = (job(), Place::new());
+    let list = |words: &[&str]| {
+        let mut command = s3.command(&place.input());
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+        Run::of(command.args(["--data", "s3://traces/lake", "list", "traces"]).args(words))
+    };
+    let run = list(&[]);
+    assert_eq!(run.errors(), ["usage"], "{}", run.stderr);
+    assert!(run.stderr.contains("name one with --cache-dir DIR"), "{}", run.stderr);
+    assert_eq!(list(&["--cache-dir", "../cache"]).code, 0);
+}
+
+#[test]
 fn nothing_of_the_credentials_is_kept() {
     let (s3, place) = (job(), Place::new());
     ingest(&s3, &place).done();
