@@ -75,6 +75,7 @@ fn tasks_make_the_files_of_one_ingest() {
     task(&two, &["read", plan_of], 0);
     assert!(task(&two, &["read", plan_of, "4"], 2).contains("no task 4"));
     assert_eq!(next(&two, plan_of), ("layout".into(), 1));
+    assert!(task(&two, &["layout", plan_of, "0"], 2).contains("this step is one task"));
     task(&two, &["layout", plan_of], 0);
     assert_eq!(next(&two, plan_of), ("join".into(), 1));
     assert!(task(&two, &["derive", plan_of], 75).contains("task join 0 is not done"));

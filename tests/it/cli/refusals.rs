@@ -160,6 +160,21 @@ fn the_shell_says_what_it_does_not_know() {
     }
 }
 
+/// A part of a table says that it is one; files for programs are whole.
+#[test]
+fn the_shell_says_how_much_of_a_long_table_it_shows() {
+    let place = ingested();
+    for (mode, lines, last) in [
+        ("table", 1003, "(1000 of 1500 rows; other modes show all)"),
+        ("csv", 1501, "1499"),
+        ("md", 1502, "| 1499 |"),
+    ] {
+        let script = format!(".mode {mode}\nSELECT range AS n FROM range(1500);\n");
+        let shown = typed(&place, &["shell"], &script).done();
+        assert_eq!((shown.lines().count(), shown.lines().last()), (lines, Some(last)), "{mode}");
+    }
+}
+
 #[test]
 fn the_shell_begins_in_any_form() {
     let place = ingested();

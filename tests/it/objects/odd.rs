@@ -140,6 +140,15 @@ fn without_a_home_the_cache_has_to_be_named() {
 }
 
 #[test]
+fn what_is_verified_lies_on_a_disk() {
+    let (s3, place) = (job(), Place::new());
+    ingest(&s3, &place).done();
+    let run = s3.run(&place, &["verify", "--trace", "job"]);
+    assert_eq!(run.errors(), ["file-unreadable"], "{}", run.stderr);
+    assert!(run.stderr.contains("copy them to a disk, and ingest the copies"), "{}", run.stderr);
+}
+
+#[test]
 fn nothing_of_the_credentials_is_kept() {
     let (s3, place) = (job(), Place::new());
     ingest(&s3, &place).done();
