@@ -41,7 +41,7 @@ fn lines(regions: &BTreeMap<Region, usize>, tests: usize) -> (usize, BTreeSet<us
     let all: BTreeSet<usize> = regions().flat_map(|(region, _)| of(region)).collect();
     let run: BTreeSet<usize> =
         regions().filter(|(_, count)| **count > 0).flat_map(|(region, _)| of(region)).collect();
-    // A line inside of a region that never ran may lie in a larger one that did.
+    // Regions do not lie inside of each other. A line of which a part ran has run.
     let never = regions().filter(|(_, count)| **count == 0).flat_map(|(region, _)| of(region));
     let never = never.filter(|line| !run.contains(line)).collect();
     (all.len(), never)

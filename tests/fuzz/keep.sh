@@ -11,7 +11,7 @@ trap 'rm -rf "$kept"' EXIT
 for target in "$@"; do
     archive="tests/fuzz/corpus/$target.tar.gz"
     found="tests/fuzz/work/$target"
-    mkdir -p "$kept/$target"
+    mkdir -p "$kept/$target" "$found"
     if [[ -e "$archive" ]]; then
         tar -xzf "$archive" -C "$found"
     fi
@@ -22,8 +22,11 @@ for target in "$@"; do
     cargo fuzz run --fuzz-dir tests/fuzz --sanitizer "${SANITIZER:-none}" "$target" \
         "$kept/$target" "$found" -- -set_cover_merge=1 -use_counters=0 -rss_limit_mb=2048
 
-    for file in "tests/fuzz/corpus/$target"/*; do
-        rm -f "$kept/$target/$(basename "$file")"
+    # Those have a place already.
+    for file in "$kept/$target"/*; do
+        if [[ -e "tests/fuzz/corpus/$target/$(basename "$file")" ]]; then
+            rm "$file"
+        fi
     done
     # The same files are the same archive.
     tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 \

@@ -20,7 +20,7 @@ mod schema;
 #[cfg(unix)]
 mod screen;
 mod selection;
-mod shell;
+pub mod shell;
 mod shown;
 mod sql;
 mod terminal;

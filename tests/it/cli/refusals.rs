@@ -1,7 +1,8 @@
 //! What a command does not do: what it says in place of that, and what to do.
 
+use crate::cli::shell::shell;
 use crate::cli::shown::{ingested, rank_file};
-use crate::support::{Place, Run, command};
+use crate::support::{Place, Run};
 
 /// That a run fails with an error of this code, and that its message has these parts.
 fn refused(run: &Run, code: &str, parts: &[&str]) {
@@ -145,7 +146,7 @@ fn the_shell_says_what_it_does_not_know() {
     let place = ingested();
     let script = ".help zzzzzzzz\n.mode zzzzzzzz\n.\n.tables zzzzzzzz\n\
         .metrics zzzzzzzz\n.schema zzzzzzzz\nSELECT 'a' AS a, 'b' AS b;\n.plot\n";
-    let run = typed(&place, &["shell"], script);
+    let run = shell(&place, &[], script);
     let said = run.stderr.replace("standard input, line ", "line ");
     for part in [
         "no command is about `zzzzzzzz`\n  --> line 1\nhint: `.help` shows them all",
@@ -170,7 +171,7 @@ fn the_shell_says_how_much_of_a_long_table_it_shows() {
         ("md", 1502, "| 1499 |"),
     ] {
         let script = format!(".mode {mode}\nSELECT range AS n FROM range(1500);\n");
-        let shown = typed(&place, &["shell"], &script).done();
+        let shown = shell(&place, &[], &script).done();
         assert_eq!((shown.lines().count(), shown.lines().last()), (lines, Some(last)), "{mode}");
     }
 }
@@ -185,12 +186,7 @@ fn the_shell_begins_in_any_form() {
         ("md", "| n |\n| --- |\n| 1 |\n"),
         ("value", "1\n"),
     ] {
-        let run = typed(&place, &["shell", "--format", form], "SELECT 1 AS n;\n");
+        let run = shell(&place, &["--format", form], "SELECT 1 AS n;\n");
         assert_eq!((run.code, run.stdout.as_str()), (0, shown), "{form}: {}", run.stderr);
     }
-}
-
-/// A run with this on its standard input.
-fn typed(place: &Place, args: &[&str], text: &str) -> Run {
-    Run::of(command(&place.input()).args(args).write_stdin(text.to_owned()))
 }

@@ -5,15 +5,11 @@ use crate::support::runs::step_of_rank;
 use crate::support::terminal::{Ended, Terminal};
 use crate::support::{Place, Run, command};
 
-fn shell(place: &Place, args: &[&str], input: &str) -> Run {
+/// The shell, with these lines on its standard input.
+pub fn shell(place: &Place, args: &[&str], input: &str) -> Run {
     let mut command = command(&place.input());
     let command = command.args([&["--data", "../data", "shell"], args].concat());
-    let output = command.write_stdin(input.to_owned()).output().expect("it runs");
-    Run {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Run::of(command.write_stdin(input.to_owned()))
 }
 
 fn two() -> Place {
