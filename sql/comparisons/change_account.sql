@@ -3,8 +3,8 @@
 --           step, then by kind and size of call, by kernel, or by the rank that is waited for.
 -- @requires _rank_account
 -- @reads    _exposed_transfers _kernel_costs kernel_classes
--- @null     the runs have no device in common terms: one has steps and the other none, or one has
---           no device
+-- @null     every part of a step takes the same time in both runs; or they have no device in
+--           common terms: one has steps and the other none, or one has no device
 -- @param    base VARCHAR NULL | Trace of the baseline.
 -- @param    test VARCHAR NULL | Trace that is compared with it.
 -- @column   part VARCHAR dim - | Part of the step, as in step_account.

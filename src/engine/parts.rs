@@ -392,7 +392,7 @@ impl<'r> Engine<'r> {
         let ranks = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let ranks: Vec<(i64, i64)> = ranks.collect::<duckdb::Result<_>>()?;
         let mine = share.of_many(ranks.len());
-        let is_first = mine.start == 0;
+        let is_first = share.place == 0;
         let (mut out, mut events): (Vec<Part>, i64) = (Vec::new(), 0);
         for (rank, more) in &ranks[mine] {
             match out.last_mut() {

@@ -235,9 +235,13 @@ fn on_disk(place: &Place) -> Result<File> {
 }
 
 fn unreadable(place: &Place, e: &dyn std::fmt::Display) -> Error {
+    let hint = match place.member {
+        Some(_) => "unpack the archive with another program, and ingest what it holds",
+        None => "check that it exists and that you may read it",
+    };
     Error::new("file-unreadable", format!("cannot open the file: {e}"))
         .at(place.display())
-        .hint("check that it exists and that you may read it")
+        .hint(hint)
 }
 
 /// A member of an archive, unpacked.

@@ -7,6 +7,7 @@ use crate::engine::rows::Rows;
 use crate::error::Result;
 use crate::registry::SqlFile;
 use crate::registry::header::Column;
+use crate::registry::units::plain_text;
 
 /// Most rows of a sheet: as many as a worksheet holds below its headings.
 pub const MOST_ROWS: usize = 1_048_575;
@@ -54,6 +55,11 @@ pub struct SheetColumn {
 }
 
 impl Sheet {
+    /// A sentence that stands for the rows where there are none.
+    pub fn why_empty(&self) -> String {
+        plain_text(self.reason.as_deref().unwrap_or("there are no rows"))
+    }
+
     /// The rows of a view of the traces shown, or of a comparison with its parameters.
     ///
     /// # Errors

@@ -4,7 +4,8 @@
 --           launches without cost.
 -- @requires _rank_account
 -- @reads    _link_shares
--- @null     no rank with steps has a device
+-- @null     nothing of a step is communication or idle time that launches cause; or no rank with
+--           steps has a device
 -- @column   trace VARCHAR dim - | The ingested trace.
 -- @column   scenario VARCHAR dim - | links_twice_as_fast, slowest_rank_like_others,
 --           communication_hidden or launches_free.

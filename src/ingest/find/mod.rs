@@ -63,7 +63,7 @@ pub(crate) fn roots(
     for path in paths {
         roots.add_path(path, outcome)?;
     }
-    roots.add_ranks()?;
+    roots.add_ranks(outcome)?;
     roots.find_snapshots()?;
     roots.place_joining();
     Ok(roots.finish(outcome))
@@ -176,18 +176,10 @@ impl<'o> Roots<'o> {
                     self.add(candidate, root.clone(), top);
                 }
                 Kind::Yaml | Kind::Prose if !candidate.direct => {}
-                kind => {
-                    let why = match kind {
-                        Kind::Other(what) => what,
-                        Kind::Prose => "a text to read",
-                        _ => "a YAML file",
-                    };
-                    if candidate.direct {
-                        outcome.errors.push(not_a_trace(&candidate, why));
-                    } else {
-                        self.leave(&candidate, why.to_owned(), false);
-                    }
+                kind if candidate.direct => {
+                    outcome.errors.push(not_a_trace(&candidate, in_words(kind)));
                 }
+                kind => self.leave(&candidate, in_words(kind).to_owned(), false),
             }
         }
         Ok(())
@@ -208,9 +200,23 @@ impl<'o> Roots<'o> {
 
     /// Adds the files of `--rank`. Those that lie under no path belong to the job that was found
     /// first, or to each other.
-    fn add_ranks(&mut self) -> Result<()> {
+    fn add_ranks(&mut self, outcome: &mut Outcome) -> Result<()> {
         for (rank, file) in &self.options.ranks {
-            for mut candidate in walk::below(file, Some(*rank), &self.options.kinds)? {
+            let mut found = walk::below(file, Some(*rank), &self.options.kinds)?;
+            if let [one] = &found[..]
+                && one.direct
+                && !one.kind.is_read()
+            {
+                outcome.errors.push(not_a_trace(one, in_words(one.kind)));
+                continue;
+            }
+            found.retain(|candidate| candidate.kind.is_read());
+            if found.is_empty() {
+                let error =
+                    Error::new("nothing-found", format!("no trace of rank {rank} was found"));
+                outcome.errors.push(error.at(file.display().to_string()).hint(KINDS));
+            }
+            for mut candidate in found {
                 candidate.direct = true;
                 if candidate.kind.source().joins_others() {
                     self.joining.push(Joining { candidate, top: absolute(file), is_given: true });
@@ -295,13 +301,23 @@ impl<'o> Roots<'o> {
     }
 }
 
+/// What a file that is not read is.
+fn in_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Other(what) => what,
+        Kind::Prose => "a text to read",
+        _ => "a YAML file",
+    }
+}
+
+/// What to give in place of what is no trace.
+const KINDS: &str = "give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of \
+    Nsight Systems, a profile of XLA (.xplane.pb, .trace.json.gz), a torch memory snapshot \
+    (.pickle), or a result of an inference benchmark (.json, .jsonl)";
+
 /// The error of a file that the user named, and that is no trace.
 pub(crate) fn not_a_trace(candidate: &Candidate, what: &str) -> Error {
     Error::new("not-a-trace", format!("the file is no trace: {what}"))
         .at(candidate.place.display())
-        .hint(
-            "give a Kineto trace (a JSON object with `traceEvents`), an SQLite export of Nsight \
-             Systems, a profile of XLA (.xplane.pb, .trace.json.gz), a torch memory snapshot \
-             (.pickle), or a result of an inference benchmark (.json, .jsonl)",
-        )
+        .hint(KINDS)
 }

@@ -292,14 +292,14 @@ impl Plan {
         Ok(one(Step::Finish))
     }
 
-    /// How many tasks a step has.
+    /// How many tasks a step of several has: none when the ingest has come to its end.
     ///
     /// # Errors
     /// `task-early` where nothing says it yet.
     pub fn tasks_of(&self, step: Step) -> Result<usize> {
         Ok(match step {
+            _ if self.folder.has(OUTCOME)? => 0,
             Step::Read => self.written.reads.len(),
-            Step::Layout | Step::Finish => 1,
             _ => self.laid_out()?.sizes(step).len(),
         })
     }

@@ -26,7 +26,7 @@ pub fn text(baseline: &Baseline, layout: Layout) -> String {
 fn of_test(test: &Test, layout: Layout) -> String {
     let sheet = &test.sheet;
     if sheet.rows.is_empty() {
-        return sheet.reason.clone().unwrap_or_default() + "\n";
+        return sheet.why_empty() + "\n";
     }
     let text =
         |row: &[Value], column| sheet.cell(row, column).as_str().unwrap_or_default().to_owned();

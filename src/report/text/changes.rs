@@ -219,8 +219,7 @@ fn table(comparison: &Comparison, names: &[String], measure: &Measure, caption: 
         }
     }
     if keys.is_empty() {
-        let reason = first.reason.as_deref().unwrap_or("there are no rows");
-        return Block::Note(plain_text(reason));
+        return Block::Note(first.why_empty());
     }
     let fixed = first.index(measure.base).and_then(|i| first.columns[i].unit.clone());
     let single = sheets.len() == 1;
@@ -279,8 +278,7 @@ fn table(comparison: &Comparison, names: &[String], measure: &Measure, caption: 
 /// The times of kernels or operators in both runs, the largest effect first.
 fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
     let Some(first) = sheet.rows.first() else {
-        let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
-        return Block::Note(plain_text(reason));
+        return Block::Note(sheet.why_empty());
     };
     let unit = plain_text(sheet.cell(first, "unit").as_str().unwrap_or_default());
     let rows = sheet.rows.iter().take(MOST_COSTS).map(|row| {
@@ -330,8 +328,7 @@ fn costs(sheet: &Sheet, what: &str, [base, test]: [&String; 2]) -> Block {
 /// What the change of the step time consists of: in words, and its largest rows.
 fn changed(sheet: &Sheet, [base, test]: [&str; 2]) -> Block {
     let Some(first) = sheet.rows.first() else {
-        let reason = sheet.reason.as_deref().unwrap_or("the runs take the same time");
-        return Block::Note(plain_text(reason));
+        return Block::Note(sheet.why_empty());
     };
     let number = |row: &[Value], column: &str| sheet.cell(row, column).as_f64().unwrap_or(0.0);
     let ms = |ms: f64| human(&ms.into(), Some("ms"));
@@ -390,8 +387,7 @@ fn changed(sheet: &Sheet, [base, test]: [&str; 2]) -> Block {
 
 fn ranking(sheet: &Sheet) -> Block {
     if sheet.rows.is_empty() {
-        let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
-        return Block::Note(plain_text(reason));
+        return Block::Note(sheet.why_empty());
     }
     let cell = |row: &[Value], column: &str| sheet.cell(row, column).clone();
     let rows = sheet

@@ -70,8 +70,7 @@ pub fn what_if(diagnosis: &Diagnosis) -> Section {
         ]);
     }
     let block = if rows.is_empty() {
-        let reason = sheet.reason.as_deref().unwrap_or("nothing of it is known");
-        Block::Note(plain_text(reason))
+        Block::Note(sheet.why_empty())
     } else {
         let headings = ["what if", "step at least", "gain at most", "of it", "definition"];
         Block::Table {

@@ -268,8 +268,7 @@ fn general(document: &Document) -> Vec<&str> {
 fn table(sheet: &Sheet) -> Block {
     let sheet = &sheet.in_percent();
     if sheet.rows.is_empty() {
-        let reason = sheet.reason.as_deref().unwrap_or("there are no rows");
-        return Block::Note(format!("{}: {}", sheet.name, plain_text(reason)));
+        return Block::Note(format!("{}: {}", sheet.name, sheet.why_empty()));
     }
     let most = if SHORT.contains(&&*sheet.name) { FEW_ROWS } else { MOST_ROWS };
     // A column that nothing fills says nothing.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -107,23 +107,32 @@ impl Client {
 
     /// Closes its end, and waits for that of the server: its exit code.
     fn leave(mut self) -> Option<i32> {
+        self.end().expect("the server does not end").code()
+    }
+
+    /// As `leave`; None where the server does not end.
+    fn end(&mut self) -> Option<ExitStatus> {
         drop(self.stdin.take());
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
-                return status.code();
+                return Some(status);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("the server does not end");
+        None
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A test that failed leaves no server.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // A server that is not killed writes what of it ran.
+        let has_ended = !std::thread::panicking() && self.end().is_some();
+        if !has_ended {
+            // A test that failed leaves no server.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 

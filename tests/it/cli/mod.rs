@@ -14,7 +14,9 @@ mod metric_tables;
 mod names;
 mod one_gpu;
 pub mod own_sql;
+mod own_tree;
 mod plan;
+mod plan_odd;
 mod refusals;
 mod schema;
 #[cfg(unix)]

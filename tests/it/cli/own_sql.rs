@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 
+use crate::cli::own_tree::{of_tree, tree};
 use crate::cli::shown::{ingested, shown};
 use crate::support::{Place, Run, command, files, folders, name, project, run};
 
@@ -445,20 +446,12 @@ fn a_query_has_limits_of_time_memory_and_disk() {
 #[test]
 fn a_metric_that_needs_more_memory_gets_it() {
     let place = ingested();
-    let tree = place.input().join("tree");
     own_metric(&place, "hungry", "(SELECT len(list(i)) FROM range(150000000) AS t (i))");
-    for file in files(&project().join("sql")) {
-        let target = tree.join(file.strip_prefix(project().join("sql")).expect("it lies below"));
-        std::fs::create_dir_all(target.parent().expect("it lies in a folder")).expect("made");
-        std::fs::copy(&file, target).expect("copied");
-    }
-    let hungry = tree.join("metrics/speed/hungry.v1.sql");
+    let hungry = tree(&place).join("metrics/speed/hungry.v1.sql");
     std::fs::rename(place.input().join("own/hungry.v1.sql"), hungry).expect("moved");
     let run = |words: &[&str]| {
-        let mut command = command(&place.input());
-        command.env("CCL_SQL_TREE", &tree).arg("--data").arg(place.data());
-        command.args(["metric", "hungry", "--format", "value"]).args(words);
-        command.output().expect("the program can be started")
+        let words = [&["metric", "hungry", "--format", "value"], words].concat();
+        of_tree(&place, &words).output().expect("the program can be started")
     };
     // On more than four cores the first limit is higher.
     let most = ["--memory-limit", "2GB"];

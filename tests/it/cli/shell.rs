@@ -1,9 +1,13 @@
 //! `ccl-sql shell`: piped in, and typed on a terminal.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
 use crate::cli::shown::ingested;
 use crate::support::runs::step_of_rank;
 use crate::support::terminal::{Ended, Terminal};
-use crate::support::{Place, Run, command};
+use crate::support::{Place, Run, command, files, program};
 
 /// The shell, with these lines on its standard input.
 pub fn shell(place: &Place, args: &[&str], input: &str) -> Run {
@@ -88,6 +92,70 @@ fn a_transaction_takes_back_no_table_of_the_program() {
 }
 
 /// The catalogue counts the columns that a query of all of a table gives.
+#[test]
+fn a_session_follows_a_trace_that_another_takes_the_place_of() {
+    let place = ingested();
+    let mut shell = Command::new(program())
+        .current_dir(place.input())
+        .args(["--data", "../data", "-q", "shell", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut typed = shell.stdin.take().expect("it is piped");
+    let mut lines = BufReader::new(shell.stdout.take().expect("it is piped")).lines();
+    let mut answer = |text: &str| -> Vec<String> {
+        writeln!(typed, "{text}\n.print END").expect("it reads");
+        let lines = lines.by_ref().map(|line| line.expect("it is UTF-8"));
+        lines.take_while(|line| line != "END").collect()
+    };
+    answer("CREATE VIEW mine AS SELECT sum(ts_ns) AS starts FROM device_events;");
+    let questions = [
+        "SELECT count(*) AS n FROM host_events;",
+        "SELECT mean_lag_us FROM straggler_lag;",
+        "FROM mine;",
+    ];
+    let before = questions.map(&mut answer);
+    assert_eq!(before[1], ["mean_lag_us", "30.0"]);
+    // The second rank comes later than it did.
+    place.write("job/rank0.json", step_of_rank(0, 2, 400, 1200));
+    place.write("job/rank1.json", step_of_rank(1, 2, 400, 1290));
+    place.run(&["ingest", "job", "-q"]).done();
+    let after = questions.map(&mut answer);
+    assert_eq!(after[1], ["mean_lag_us", "90.0"]);
+    assert_ne!(before[2], after[2]);
+    // Nothing is held of the first any more.
+    let manifests = |file: &&PathBuf| file.ends_with("manifest.json");
+    let held = || files(&place.data()).iter().filter(manifests).count();
+    assert_eq!(held(), 2);
+    drop(typed);
+    assert!(shell.wait().expect("it is our child").success());
+    assert_eq!(held(), 1);
+}
+
+#[test]
+fn arrays_of_any_layout_are_shown() {
+    let place = Place::new();
+    let input = ".mode json\nSET arrow_large_buffer_size = true;\n\
+        SELECT 'a' AS text, [1, 2] AS list, {'of': ['b']} AS inner;\n\
+        SET arrow_large_buffer_size = false;\nSET produce_arrow_string_view = true;\n\
+        SELECT 'longer than twelve bytes' AS text, ['a'] AS list;\n\
+        SET arrow_output_version = '1.5';\nSELECT 1.5::DECIMAL(4, 1) AS small,\n\
+        -2.25::DECIMAL(12, 2) AS medium, 3::HUGEINT AS large;\n";
+    let run = shell(&place, &[], input);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    let shown: Vec<serde_json::Value> = serde_json::Deserializer::from_str(&run.stdout)
+        .into_iter()
+        .map(|value| value.expect("JSON"))
+        .collect();
+    let expected = serde_json::json!([
+        [{"text": "a", "list": [1, 2], "inner": {"of": ["b"]}}],
+        [{"text": "longer than twelve bytes", "list": ["a"]}],
+        [{"small": 1.5, "medium": -2.25, "large": 3}],
+    ]);
+    assert_eq!(serde_json::Value::from(shown), expected);
+}
+
 #[test]
 fn the_catalogue_counts_columns() {
     let place = ingested();
@@ -366,4 +434,50 @@ fn a_terminal_gets_a_box_and_no_escape_of_a_trace() {
     let history =
         std::fs::read_to_string(place.input().join("ccl-sql/history")).expect("it is kept");
     assert!(history.contains("dur_ns,\\n"), "{history}");
+}
+
+#[test]
+fn a_prompt_names_the_traces_and_keys_end_lines_and_sessions() {
+    let place = two();
+    let Some(mut terminal) = Terminal::start(&place, (12, 72), "shell", &[]) else { return };
+    terminal.see("ccl-sql> ").type_in(".use late\n");
+    terminal.see("ccl-sql late> ").type_in(".use late job\n");
+    // Ctrl-C forgets what was typed, and Ctrl-D ends.
+    terminal.see("ccl-sql 2 traces> ").type_in("SELECT 'gone").see("gone").type_in("\u{3}");
+    terminal.see("ccl-sql 2 traces> ").type_in("SELECT 'there';\n").see("there");
+    terminal.see("1 row, 1 column").see("ccl-sql 2 traces> ").type_in("\u{4}");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.screen);
+    assert!(!ended.screen.contains("error"), "{}", ended.screen);
+}
+
+#[test]
+fn tables_and_drawings_fit_the_terminal() {
+    let place = two();
+    let typed = ".traces\nSELECT n AS x, n * n AS y FROM range(20) t(n);\n.plot\n\
+                 SELECT true AS yes, 3 AS n UNION ALL SELECT false, 1 ORDER BY 1;\n.plot\n\
+                 .run straggler_lag trace=late\n.quit\n";
+    let Some(ended) = on_terminal(&place, "", "cat", typed) else { return };
+    let screen = ended.screen;
+    for part in ["late", "false", "true", "straggler_lag of late"] {
+        assert!(screen.contains(part), "no {part:?} in\n{screen}");
+    }
+    let is_wide = |line: &&str| line.chars().count() > 72;
+    assert_eq!(screen.lines().find(is_wide), None);
+}
+
+#[test]
+fn an_unknown_word_gets_the_nearest() {
+    let place = ingested();
+    let input = ".schema collectve\n.timer maybe\n.tables colectives\n\
+        CREATE TABLE mine AS SELECT 1 AS other, 'b' AS trace;\n.mode csv\n.schema mine\n\
+        .once out.odd\nSELECT 1 AS n;\n";
+    let run = shell(&place, &[], input);
+    for part in ["did you mean `collectives`?", "write .timer [on|off]"] {
+        assert!(run.stderr.contains(part), "{}", run.stderr);
+    }
+    // What somebody made has no words; a file of an unknown ending takes the form that is set.
+    assert!(run.stdout.contains("other,INTEGER,\n"), "{}", run.stdout);
+    let text = std::fs::read_to_string(place.input().join("out.odd")).expect("it was written");
+    assert_eq!(text, "n\n1\n");
 }

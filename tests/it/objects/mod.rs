@@ -7,6 +7,8 @@ mod moto;
 #[cfg(feature = "object-stores")]
 mod odd;
 #[cfg(feature = "object-stores")]
+mod others;
+#[cfg(feature = "object-stores")]
 mod plans;
 #[cfg(feature = "object-stores")]
 mod questions;

@@ -76,6 +76,9 @@ fn machines_hand_answers_on_through_the_store() {
     // One more question; of the first nothing is computed again.
     let page = ask_cluster(&s3, &Place::new(), &["report", "--format", "md"]);
     assert_eq!(page.stdout, disk.run(&["report", "--format", "md"]).stdout);
+    // A parameter goes with the question.
+    let given = ["metric", "straggler", "-p", "slowdown_pct=0.001", "--format", "json"];
+    assert_eq!(ask_cluster(&s3, &Place::new(), &given).stdout, disk.run(&given).stdout);
     // What the user wrote is asked there too.
     let user = Place::new();
     own_metric(&user, "ranks_here", "count(*)");

@@ -1,6 +1,6 @@
 //! A small server that speaks as much of the protocol of Amazon S3 as the program asks for, and
 //! does badly what it is told to: it is busy, breaks connections, is slow, or has another object
-//! a moment later.
+//! a moment later. It reads and writes objects as the stores of Google and Azure do, too.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -19,6 +19,9 @@ use crate::support::{Place, Run, command_of_cargo, command_with_few_files, files
 
 /// The one bucket of the server.
 pub const BUCKET: &str = "traces";
+
+/// What stands before the bucket where a store of Azure is played.
+const AZURES: &str = "devstoreaccount1/";
 
 /// Bytes of an object that no look at its beginning gets.
 const LARGE: usize = 50_000;
@@ -167,9 +170,20 @@ impl S3 {
             ("AWS_ACCESS_KEY_ID", "AKIDTEST"),
             ("AWS_SECRET_ACCESS_KEY", "SECRETTEST"),
             ("AWS_REGION", "us-east-1"),
+            ("GOOGLE_ALLOW_HTTP", "true"),
+            ("AZURE_STORAGE_USE_EMULATOR", "true"),
+            ("AZURITE_BLOB_STORAGE_URL", &*self.address),
         ] {
             command.env(name, value);
         }
+        let account = serde_json::json!({
+            "gcs_base_url": self.address,
+            "disable_oauth": true,
+            "client_email": "",
+            "private_key": "SECRETTEST",
+            "private_key_id": "",
+        });
+        command.env("GOOGLE_SERVICE_ACCOUNT_KEY", account.to_string());
         command
     }
 
@@ -201,9 +215,18 @@ impl S3 {
 
 /// The version of an object, as its header.
 fn etag(bytes: &[u8]) -> String {
+    format!("\"{:016x}\"", hash(bytes))
+}
+
+/// The headers of the version of an object: that of all stores, and that of Google's.
+fn version(bytes: &[u8]) -> [(&'static str, String); 2] {
+    [("ETag", etag(bytes)), ("x-goog-generation", hash(bytes).to_string())]
+}
+
+fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
-    format!("\"{:016x}\"", hasher.finish())
+    hasher.finish()
 }
 
 fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
@@ -226,7 +249,10 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     }
     match request.method.as_str() {
         "GET" if request.key.is_empty() => {
-            let text = listing(&state, &request.query);
+            let text = match request.query.contains_key("comp") {
+                true => listing_of_azure(&state, &request.query),
+                false => listing(&state, &request.query),
+            };
             answer(stream, "200 OK", &[], text.as_bytes())
         }
         "GET" | "HEAD" => get(stream, &mut state, &request),
@@ -270,6 +296,7 @@ fn request(reader: &mut impl BufRead) -> std::io::Result<Option<Request>> {
     let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let key = decoded(path).trim_start_matches('/').to_owned();
+    let key = key.strip_prefix(AZURES).unwrap_or(&key);
     let key = key.strip_prefix(BUCKET).unwrap_or("?").trim_start_matches('/').to_owned();
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -325,14 +352,13 @@ fn get(mut stream: TcpStream, state: &mut State, request: &Request) -> std::io::
     let Some(bytes) = state.objects.get(&request.key).cloned() else {
         return answer(stream, "404 Not Found", &[], missing);
     };
-    let tag = etag(&bytes);
-    if request.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
+    if request.headers.get("if-match").is_some_and(|wanted| *wanted != etag(&bytes)) {
         return answer(stream, "412 Precondition Failed", &[], b"");
     }
     let written = state.written().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    let mut headers = vec![("ETag", tag), ("Last-Modified", written)];
-    if state.unversioned.is_some() {
-        headers.remove(0);
+    let mut headers = vec![("Last-Modified", written)];
+    if state.unversioned.is_none() {
+        headers.extend(version(&bytes));
     }
     let range = request.headers.get("range").and_then(|range| {
         let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
@@ -376,15 +402,22 @@ fn put(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Resu
     {
         state.objects.insert(key, bytes);
     }
-    let there = state.objects.get(&request.key).map(|bytes| etag(bytes));
-    let is_new = request.headers.contains_key("if-none-match");
-    let wanted = request.headers.get("if-match");
-    if is_new && there.is_some() || wanted.is_some_and(|wanted| Some(wanted) != there.as_ref()) {
+    let there = state.objects.get(&request.key);
+    let is = |text: &String| there.is_some_and(|bytes| *text == etag(bytes));
+    let is_of = |text: &String| match text.as_str() {
+        "0" => there.is_none(),
+        text => there.is_some_and(|bytes| text == hash(bytes).to_string()),
+    };
+    let asks = |name| request.headers.get(name);
+    if there.is_some() && asks("if-none-match").is_some()
+        || !asks("if-match").is_none_or(is)
+        || !asks("x-goog-if-generation-match").is_none_or(is_of)
+    {
         return answer(stream, "412 Precondition Failed", &[], b"");
     }
-    let tag = etag(&request.body);
+    let version = version(&request.body);
     state.objects.insert(request.key.clone(), request.body.clone());
-    answer(stream, "200 OK", &[("ETag", tag)], b"")
+    answer(stream, "200 OK", &version, b"")
 }
 
 /// Takes a part of an object, makes the object of all of them, or forgets them.
@@ -434,33 +467,54 @@ fn copy(stream: TcpStream, state: &mut State, request: &Request) -> std::io::Res
     answer(stream, "200 OK", &[], body.as_bytes())
 }
 
+/// A page of a listing.
+#[derive(Default)]
+struct Page<'s> {
+    objects: Vec<(&'s str, &'s [u8])>,
+    prefixes: Vec<String>,
+    /// The last key, where there are more.
+    next: Option<&'s str>,
+}
+
+/// The objects of a prefix whose keys come next; of those below a delimiter only the prefixes.
+fn page<'s>(
+    state: &'s State,
+    prefix: &str,
+    is_next: impl Fn(&str) -> bool,
+    delimiter: &str,
+    most: &str,
+) -> Page<'s> {
+    let most: usize = most.parse().unwrap_or(1000);
+    let (mut out, mut last) = (Page::default(), "");
+    for (key, bytes) in state.objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
+        if !is_next(key) {
+            continue;
+        }
+        if out.objects.len() + out.prefixes.len() == most {
+            out.next = Some(last);
+            break;
+        }
+        last = key;
+        match key[prefix.len()..].split_once('/').filter(|_| delimiter == "/") {
+            Some((folder, _)) => {
+                let folder = format!("{prefix}{folder}/");
+                if !out.prefixes.contains(&folder) {
+                    out.prefixes.push(folder);
+                }
+            }
+            None => out.objects.push((key, bytes)),
+        }
+    }
+    out
+}
+
 /// The answer to a request for a listing.
 fn listing(state: &State, query: &BTreeMap<String, String>) -> String {
     let of = |name: &str| query.get(name).map_or("", String::as_str);
-    let most: usize = of("max-keys").parse().unwrap_or(1000);
     let after = of("continuation-token").max(of("start-after"));
-    let (mut text, mut last, mut more) = (String::new(), String::new(), false);
-    let (mut count, mut prefixes) = (0, Vec::new());
-    let wanted = state
-        .objects
-        .iter()
-        .filter(|(key, _)| key.starts_with(of("prefix")) && key.as_str() > after);
-    for (key, bytes) in wanted {
-        if count == most {
-            more = true;
-            break;
-        }
-        last.clone_from(key);
-        let below = &key[of("prefix").len()..];
-        if let Some((folder, _)) = below.split_once('/').filter(|_| of("delimiter") == "/") {
-            let folder = format!("{}{folder}/", of("prefix"));
-            if !prefixes.contains(&folder) {
-                prefixes.push(folder);
-                count += 1;
-            }
-            continue;
-        }
-        count += 1;
+    let page = page(state, of("prefix"), |key| key > after, of("delimiter"), of("max-keys"));
+    let mut text = String::new();
+    for (key, bytes) in page.objects {
         let version = match state.unversioned {
             Some(_) => String::new(),
             None => format!("<ETag>{}</ETag>", marked(&etag(bytes))),
@@ -474,14 +528,42 @@ fn listing(state: &State, query: &BTreeMap<String, String>) -> String {
             bytes.len()
         );
     }
-    for folder in prefixes {
+    for folder in page.prefixes {
         let _ =
             write!(text, "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", marked(&folder));
     }
-    if more {
-        let _ = write!(text, "<NextContinuationToken>{}</NextContinuationToken>", marked(&last));
+    if let Some(last) = page.next {
+        let _ = write!(text, "<NextContinuationToken>{}</NextContinuationToken>", marked(last));
     }
     format!("<?xml version=\"1.0\"?><ListBucketResult>{text}</ListBucketResult>")
+}
+
+/// The same, as a store of Azure says it.
+fn listing_of_azure(state: &State, query: &BTreeMap<String, String>) -> String {
+    let of = |name: &str| query.get(name).map_or("", String::as_str);
+    let is_next = |key: &str| key > of("marker") && key >= of("startFrom");
+    let page = page(state, of("prefix"), is_next, of("delimiter"), of("maxresults"));
+    let mut text = String::new();
+    for (key, bytes) in page.objects {
+        let _ = write!(
+            text,
+            "<Blob><Name>{}</Name><Properties><Last-Modified>{}</Last-Modified>\
+             <Content-Length>{}</Content-Length><Content-Type>x</Content-Type><Etag>{}</Etag>\
+             </Properties></Blob>",
+            marked(key),
+            state.written().format("%a, %d %b %Y %H:%M:%S GMT"),
+            bytes.len(),
+            marked(&etag(bytes))
+        );
+    }
+    for folder in page.prefixes {
+        let _ = write!(text, "<BlobPrefix><Name>{}</Name></BlobPrefix>", marked(&folder));
+    }
+    let next = page.next.map(marked).unwrap_or_default();
+    format!(
+        "<?xml version=\"1.0\"?><EnumerationResults><Blobs>{text}</Blobs>\
+         <NextMarker>{next}</NextMarker></EnumerationResults>"
+    )
 }
 
 /// Text inside of XML.

@@ -1,0 +1,113 @@
+//! The program with SQL files of a folder in place of its own, as somebody has who changes them.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+
+use crate::cli::shown::ingested;
+use crate::support::runs::step_of_rank;
+use crate::support::{Place, Run, command, files, project};
+
+/// The files of the program, in the folder `tree` of a place.
+pub fn tree(place: &Place) -> PathBuf {
+    let tree = place.input().join("tree");
+    let of_project = project().join("sql");
+    for file in files(&of_project) {
+        let target = tree.join(file.strip_prefix(&of_project).expect("it lies below"));
+        std::fs::create_dir_all(target.parent().expect("it lies in a folder")).expect("made");
+        std::fs::copy(&file, target).expect("copied");
+    }
+    tree
+}
+
+/// The program with the files of the folder `tree`.
+pub fn of_tree(place: &Place, words: &[&str]) -> Command {
+    let mut command = command(&place.input());
+    command.env("CCL_SQL_TREE", place.input().join("tree")).args(["--data", "../data"]);
+    command.args(words);
+    command
+}
+
+/// Has a file of the folder `tree` ask something else of what it asks.
+pub fn change(place: &Place, file: &str, change: impl FnOnce(&str) -> String) {
+    let path = place.input().join("tree").join(file);
+    let text = std::fs::read_to_string(&path).expect("the file is there");
+    let is_code = |line: &&str| !line.starts_with("--");
+    let query: Vec<&str> = text.lines().filter(is_code).collect();
+    let header = text.lines().filter(|line| line.starts_with("--")).collect::<Vec<_>>();
+    let query = query.join("\n");
+    let changed = change(query.trim_end().trim_end_matches(';'));
+    std::fs::write(&path, format!("{}\n{changed}\n", header.join("\n"))).expect("written");
+}
+
+/// How often a rank of the job came late, and by how much.
+fn lag(run: &Run) -> Vec<String> {
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    run.stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_derived_table_that_fails_leaves_no_trace() {
+    let place = Place::new();
+    for rank in 0..4 {
+        place.write(&format!("job/rank{rank}.json"), step_of_rank(rank, 4, 400, 1200));
+    }
+    tree(&place);
+    change(&place, "derived/_device_calls.sql", |query| {
+        format!("SELECT * FROM ({query}) WHERE error('no luck') IS NULL")
+    });
+    for more in [&[][..], &["--jobs", "1"]] {
+        let run = Run::of(&mut of_tree(&place, &[&["ingest", "job"], more].concat()));
+        assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
+        assert!(run.stderr.contains("no luck"), "{}", run.stderr);
+        assert!(run.stderr.contains("derived/_device_calls.sql"), "{}", run.stderr);
+        assert!(!place.data().join("trace=job").exists());
+    }
+}
+
+#[test]
+fn tables_that_are_derived_again_are_of_the_trace_that_is_there() {
+    let place = ingested();
+    tree(&place);
+    let most = "SELECT count(*) FROM range(60000) a, range(60000) b WHERE a.range < b.range";
+    change(&place, "derived/_comm_words.sql", |query| {
+        format!("SELECT * FROM ({query}) WHERE ({most}) > 0")
+    });
+    let asked = ["metric", "straggler_lag", "--format", "csv", "--no-cache"];
+    std::thread::scope(|scope| {
+        let answer = scope.spawn(|| Run::of(&mut of_tree(&place, &asked)));
+        let copy = |file: &PathBuf| {
+            let text = file.to_string_lossy();
+            text.contains("/.tmp-") && text.ends_with("trace=job/manifest.json")
+        };
+        let began = Instant::now();
+        while !files(&place.data()).iter().any(copy) {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing is derived again");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Meanwhile there is another trace of that name.
+        place.write("job/rank1.json", step_of_rank(1, 2, 400, 1290));
+        place.run(&["ingest", "job", "-q"]).done();
+        assert!(!answer.is_finished(), "too fast to be overtaken");
+        let answer = answer.join().expect("it does not panic");
+        assert_eq!(lag(&answer), lag(&place.run(&asked)));
+        assert!(answer.stdout.contains("90.0"), "{}", answer.stdout);
+    });
+    let left = files(&place.data());
+    assert!(!left.iter().any(|file| file.to_string_lossy().contains("/.tmp-")), "{left:?}");
+}
+
+#[test]
+fn a_folder_without_a_file_that_is_needed_is_named() {
+    let place = ingested();
+    place.write("late/rank0.json", step_of_rank(0, 1, 400, 1200));
+    place.run(&["ingest", "late", "-q"]).done();
+    let tree = tree(&place);
+    std::fs::remove_file(tree.join("comparisons/change_account.sql")).expect("it was there");
+    let run = Run::of(&mut of_tree(&place, &["compare", "job", "late"]));
+    assert_eq!((run.code, run.errors()), (1, vec!["sql-file"]), "{}", run.stderr);
+    for part in ["no comparison `change_account`", "the folder of SQL files in CCL_SQL_TREE"] {
+        assert!(run.stderr.contains(part), "{}", run.stderr);
+    }
+}
