@@ -17,6 +17,11 @@ use crate::report::Format as Form;
 use crate::report::diagnosis::LEAST_PCT;
 use crate::schema::source::Source as Profiler;
 
+/// The word of the command line for a value of an option.
+pub fn word_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 /// Embedded SQL analytics over traces of distributed LLM training and inference.
 #[derive(Debug, Parser)]
 #[command(
@@ -693,19 +698,6 @@ pub enum What {
     Tables,
     /// SQL functions
     Functions,
-}
-
-impl What {
-    /// The word of the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Metrics => "metrics",
-            Self::Diagnoses => "diagnoses",
-            Self::Traces => "traces",
-            Self::Tables => "tables",
-            Self::Functions => "functions",
-        }
-    }
 }
 
 /// Options of `list`.

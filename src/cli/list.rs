@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::args::{ListArgs, ShowArgs, What};
+use crate::cli::args::{ListArgs, ShowArgs, What, word_of};
 use crate::cli::context::Context;
 use crate::cli::output::table_form;
 use crate::cli::{select, shape, trace};
@@ -85,7 +85,7 @@ pub fn list(context: &Context, args: &ListArgs) -> Result<()> {
                 .any(|text| text.to_lowercase().contains(&word))
         });
         if grid.rows.is_empty() {
-            let what = args.what.name();
+            let what = word_of(&args.what);
             let message = format!("none of the {what} has `{word}` in its name or description");
             return Err(Error::new("nothing-found", message)
                 .hint(format!("`ccl-sql list {what}` shows them all")));

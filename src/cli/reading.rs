@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::cli::args::{ReadingArgs, Source};
+use crate::cli::args::{ReadingArgs, word_of};
 use crate::cli::context::Context;
 use crate::cli::errors::Errors;
 use crate::error::Error;
@@ -18,18 +18,9 @@ use crate::store::manifest::Asked;
 /// Options of reading traces. Only `ingest` takes --force for reading; other commands take it for
 /// their output.
 pub fn options(context: &Context, reading: &ReadingArgs) -> Options {
-    let source = |source: Source| match source {
-        Source::Auto => "auto",
-        Source::Kineto => "kineto",
-        Source::Nsys => "nsys",
-        Source::Xla => "xla",
-        Source::Et => "et",
-        Source::Memory => "memory",
-        Source::Bench => "bench",
-    };
     Options {
         name: reading.name.clone(),
-        source: reading.source.map(|s| source(s).to_owned()),
+        source: reading.source.as_ref().map(word_of),
         ranks: reading.rank.clone(),
         memory: reading.memory.clone(),
         card: reading.card.clone(),

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
-
-use crate::cli::args::{AnswerArgs, Engine};
+use crate::cli::args::{AnswerArgs, Engine, word_of};
 use crate::cli::batch::Batch;
 use crate::cli::context::Context;
 use crate::cli::engine::{Part, run_all};
@@ -90,9 +88,7 @@ impl Asked<'_, '_> {
         let mut words = vec!["answer".to_owned(), "--trace".to_owned()];
         words.extend([self.manifest.trace.clone(), "--data".to_owned(), self.data.to_owned()]);
         words.extend(["--jobs".to_owned(), "1".to_owned()]);
-        if let Some(mode) = batch.mode().to_possible_value() {
-            words.extend(["--profile-mode".to_owned(), mode.get_name().to_owned()]);
-        }
+        words.extend(["--profile-mode".to_owned(), word_of(&batch.mode())]);
         for (key, value) in batch.params() {
             words.extend(["-p".to_owned(), format!("{key}={value}")]);
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use crate::cli::args::{Contract, SchemaArgs};
+use crate::cli::args::{Contract, SchemaArgs, word_of};
 use crate::cli::context::Context;
 use crate::cli::output::{form, target};
 use crate::cli::shape;
@@ -43,15 +43,10 @@ pub fn run(context: &Context, args: &SchemaArgs) -> Result<()> {
     let target = target(context)?;
     form(context, "schema", &target, &[Format::Json], Format::Json)?;
     let (brief, document) = match args.of {
-        Some(output) => (&["title"][..], of_output(&word(output))),
+        Some(output) => (&["title"][..], of_output(&word_of(&output))),
         None => (&BRIEF[..], all(context)),
     };
     context.printer.result(&shape::json(context, brief, document)?)
-}
-
-/// The word of the command line.
-fn word(output: Contract) -> String {
-    output.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// The JSON Schema of an output, with the definitions that it uses.
@@ -115,7 +110,7 @@ fn all(context: &Context) -> Value {
         "functions": FUNCTIONS.iter().map(function).collect::<Vec<_>>(),
         "units": UNITS.iter().map(|unit| unit.name).collect::<Vec<_>>(),
         "errors": CODES.iter().map(error).collect::<Vec<_>>(),
-        "outputs": Contract::value_variants().iter().map(|o| word(*o)).collect::<Vec<_>>(),
+        "outputs": Contract::value_variants().iter().map(word_of).collect::<Vec<_>>(),
     })
 }
 
@@ -128,7 +123,7 @@ mod tests {
         let file: Value = serde_json::from_str(OUTPUTS).expect("JSON");
         let mut used = BTreeSet::new();
         for output in Contract::value_variants() {
-            let name = word(*output);
+            let name = word_of(output);
             assert!(file["outputs"][&name].is_object(), "{name}");
             references(&file["outputs"][&name], &file["$defs"], &mut used);
             let whole = of_output(&name);

@@ -149,6 +149,19 @@ mod tests {
     }
 
     #[test]
+    fn values_of_another_kind_are_unknown() {
+        let c = card(
+            "workload:\n  model: {num_params: [1], model_family: {a: 1}, layers: true}\n  \
+             hardware: {network_topo: {bandwidth_gbps: [[400], {a: 1}, 400]}}\n",
+        );
+        assert_eq!(c.int(&["workload.model.num_params"]), None);
+        assert_eq!(c.int(&["workload.model.layers"]), None);
+        assert_eq!(c.text(&["workload.model.model_family"]), None);
+        assert_eq!(c.text(&["workload.model.layers"]).as_deref(), Some("true"));
+        assert_eq!([0, 1, 2].map(|n| c.bandwidth(n)), [None, None, Some(400.0)]);
+    }
+
+    #[test]
     fn of_several_cards_the_name_decides() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join("run").join(name);

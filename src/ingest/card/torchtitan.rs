@@ -172,6 +172,17 @@ mod tests {
     }
 
     #[test]
+    fn precisions_have_their_short_names() {
+        let of = |dtype: &str| {
+            let c = card(&format!("[training]\ndtype = \"{dtype}\"\n"), None);
+            c.text(&["workload.model.precision"])
+        };
+        let short =
+            [("bfloat16", "bf16"), ("float16", "fp16"), ("float32", "fp32"), ("fp8", "fp8")];
+        short.iter().for_each(|(dtype, name)| assert_eq!(of(dtype).as_deref(), Some(*name)));
+    }
+
+    #[test]
     fn without_the_number_of_ranks_the_global_batch_is_unknown() {
         let c = card(TOML, None);
         assert_eq!(c.int(&["workload.data.batch_size"]), None);

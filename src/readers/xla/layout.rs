@@ -262,6 +262,10 @@ mod tests {
             ranks.world
         };
         assert_eq!([None, Some(1), Some(2), Some(4)].map(told), [None, None, Some(2), Some(4)]);
+        // What the file says counts.
+        let mut ranks = Ranks { world: Some(8), ..Ranks::default() };
+        ranks.told_world(Some(4), &mut Log::default());
+        assert_eq!(ranks.world, Some(8));
     }
 
     #[test]

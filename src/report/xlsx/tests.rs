@@ -266,6 +266,23 @@ fn lists_by_rank_become_columns() {
     }
 }
 
+/// What Excel would take for an escape in a heading is none there: table and page say the same.
+#[test]
+fn a_heading_holds_no_escape() {
+    let names = ["a_x0041_b", "_x00", "_x0041", "_xyz__x00e9__x0"];
+    let table = part(&one(&sheet(&names, vec![vec![json!(1); 4]])), "xl/tables/table1.xml");
+    for name in ["a_X0041_b", "_x00", "_x0041", "_xyz__X00e9__x0"] {
+        assert!(table.contains(&format!(r#"name="{name}""#)), "{name}: {table}");
+    }
+}
+
+#[test]
+fn one_long_cell_is_said_in_the_singular() {
+    let rows = vec![vec![json!("a")], vec![json!("b".repeat(40_000))]];
+    let texts = texts(&one(&sheet(&["a"], rows)));
+    assert_eq!(texts[0], "1 cell is cut: a cell holds 32767 characters.");
+}
+
 #[test]
 fn what_the_format_cannot_hold_is_said() {
     let limits = Limits { rows: 6, columns: 3, in_memory: usize::MAX };

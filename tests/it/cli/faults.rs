@@ -426,6 +426,65 @@ fn a_rename_leaves_nothing_beside_the_manifest() {
     assert_eq!(left(&place.data()), [""; 0]);
 }
 
+/// Has a process wait, or go on.
+#[cfg(target_os = "linux")]
+fn signal(child: &std::process::Child, name: &str) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("there is `kill`");
+    assert!(sent.success(), "{name}");
+}
+
+/// Of a file that somebody still writes, what was read is not the whole.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_grows_while_it_is_read_is_an_error() {
+    let place = Place::new();
+    let event = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2},"#;
+    let begin = r#"{"distributedInfo":{"rank":0,"world_size":1},"traceEvents":["#;
+    let whole = format!("{begin}{}{}]}}", event.repeat(400_000), event.trim_end_matches(','));
+    // Where it was read to the end before anybody looked, once more.
+    for _ in 0..20 {
+        place.write("grows.json", &*whole);
+        let file = place.input().join("grows.json");
+        let mut command = Command::new(program());
+        command.args(["--data", "../data", "ingest", "grows.json", "--force"]);
+        let mut child = command
+            .current_dir(place.input())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
+        let open = PathBuf::from(format!("/proc/{}/fd", child.id()));
+        let is_open = || {
+            let all = std::fs::read_dir(&open).into_iter().flatten().flatten();
+            all.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|path| path == file)
+        };
+        while !is_open() && child.try_wait().expect("it is our child").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if child.try_wait().expect("it is our child").is_some() {
+            continue;
+        }
+        // The look at its beginning is over by then.
+        std::thread::sleep(Duration::from_millis(30));
+        signal(&child, "STOP");
+        let is_read = is_open();
+        let mut grown = std::fs::File::options().append(true).open(&file).expect("it is there");
+        std::io::Write::write_all(&mut grown, b"\n").expect("it can be written");
+        signal(&child, "CONT");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !is_read || !said.contains("error") {
+            continue;
+        }
+        assert!(said.starts_with("error[file-changed]: the file changed while it was"), "{said}");
+        let sizes = format!("{} bytes before, {} after", whole.len(), whole.len() + 1);
+        assert!(said.contains(&sizes) && said.contains("--> grows.json"), "{said}");
+        place.run(&["ingest", "grows.json"]).done();
+        return;
+    }
+    panic!("it was never seen open");
+}
+
 #[test]
 fn pipes_and_circles_of_links_are_no_traces() {
     use rustix::fs::{CWD, Mode};

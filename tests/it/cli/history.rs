@@ -1,6 +1,7 @@
 //! `ccl-sql history` and `compare --baseline`: runs of a series in order of recording.
 
 use crate::support::kineto::{Args, slice};
+use crate::support::runs::step_of_rank;
 use crate::support::{Csv, Place};
 
 /// The day on which the first run was recorded, in nanoseconds since the Unix epoch: 2026-01-01.
@@ -161,8 +162,17 @@ fn a_run_is_judged_by_the_spread_of_those_before() {
     let run = judge("bad", "avg_step_time > +3%");
     assert_eq!((run.code, run.errors()), (1, vec!["change-too-large"]));
     assert!(run.stderr.contains("changed by +10.00 %"), "{}", run.stderr);
-    let run = judge("bad", "mfu < -2%");
-    assert_eq!((run.code, run.errors()), (1, vec!["metric-not-applicable"]));
+    // One that communicates, as none before it.
+    place.write("talks/rank0.json", step_of_rank(0, 1, 400, 1500));
+    place.run(&["ingest", "talks", "-q"]).done();
+    for (test, limit, why) in [
+        ("bad", "mfu < -2%", "the run or the baseline has no value"),
+        ("talks", "communication_fraction > +3%", "the median of the baseline is 0"),
+    ] {
+        let run = judge(test, limit);
+        assert_eq!((run.code, run.errors()), (1, vec!["metric-not-applicable"]), "{}", run.stderr);
+        assert!(run.stderr.contains(why), "{}", run.stderr);
+    }
 
     // Over all ten runs 1100 is within the spread.
     let line = ["compare", "--baseline", "run-*", "bad", "--fail-on", "avg_step_time < -0.1%"];

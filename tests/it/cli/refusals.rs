@@ -77,6 +77,28 @@ fn forms_that_a_command_does_not_have() {
 }
 
 #[test]
+fn of_many_traces_the_first_are_named() {
+    let place = ingested();
+    for n in 0..11 {
+        place.run(&["ingest", "job", "--name", &format!("run-{n:02}")]).done();
+    }
+    let run = place.run(&["show", "run", "--format", "json"]);
+    assert_ne!(run.code, 0, "{}", run.stdout);
+    let run = place.run(&["metric", "coll_call_num", "--trace", "run"]);
+    let parts = ["several traces begin with `run`", "run-00, run-01", "run-07 and 3 more"];
+    refused(&run, "trace-unknown", &parts);
+}
+
+#[test]
+fn colours_are_as_the_user_says() {
+    let place = ingested();
+    for (when, is_coloured) in [("always", true), ("never", false), ("auto", false)] {
+        let run = place.run(&["--color", when, "metric", "zzzzzz"]);
+        assert_eq!(run.stderr.contains("\u{1b}["), is_coloured, "{when}: {:?}", run.stderr);
+    }
+}
+
+#[test]
 fn words_that_are_near_nothing_get_the_list() {
     let place = ingested();
     for (args, parts) in [
@@ -84,6 +106,7 @@ fn words_that_are_near_nothing_get_the_list() {
             &["list", "metrics", "--area", "zzzzzzzzzz"][..],
             &["no metric is of the area `zzzzzzzzzz`", "the areas: "][..],
         ),
+        (&["list", "tables", "--area", "speed"], &["only metrics have an area"]),
         (
             &["man", "zzzzzzzzzz"],
             &["there is no command `zzzzzzzzzz`", "`ccl-sql --help` lists them"],
@@ -103,12 +126,52 @@ fn words_that_are_near_nothing_get_the_list() {
 }
 
 #[test]
+fn a_list_without_what_is_sought_names_itself() {
+    let place = ingested();
+    for what in ["metrics", "diagnoses", "traces", "tables", "functions"] {
+        let run = place.run(&["list", what, "zzzzzzzzzz"]);
+        let message = format!("none of the {what} has `zzzzzzzzzz` in its name or description");
+        refused(&run, "nothing-found", &[&message, &format!("`ccl-sql list {what}` shows them")]);
+    }
+}
+
+#[test]
 fn a_folder_without_what_is_wanted_of_it() {
     let place = Place::new();
     place.write("job/rank0.json", rank_file(0, 1, 0)).write("none/notes.txt", "nothing");
     let run = place.run(&["ingest", "job", "--memory", "none"]);
     let parts = ["no memory snapshot was found", "--> none", "_dump_snapshot"];
     refused(&run, "nothing-found", &parts);
+}
+
+#[test]
+fn a_rank_is_given_a_trace() {
+    let place = Place::new();
+    let files = ["a.json", "b.json", "c.json"];
+    files.iter().for_each(|file| _ = place.write(file, rank_file(0, 1, 0)));
+    place.write("words.md", "no trace").write("card.yaml", "a: 1").write("empty/words.md", "none");
+    place.write("job/rank0.json", rank_file(0, 1, 0)).write("job/words.md", "beside it");
+    for (given, parts) in [
+        ("0=words.md", &["the file is no trace: a text to read", "--> words.md"][..]),
+        ("0=card.yaml", &["the file is no trace: a YAML file", "--> card.yaml"]),
+    ] {
+        refused(&place.run(&["ingest", "--rank", given]), "not-a-trace", parts);
+    }
+    let run = place.run(&["ingest", "--rank", "3=empty"]);
+    refused(&run, "nothing-found", &["no trace of rank 3 was found", "--> empty"]);
+    // Others are ingested, as beside a path that is no trace.
+    let run = place.run(&["ingest", "a.json", "--rank", "1=words.md"]);
+    refused(&run, "not-a-trace", &["a: kineto, 1 rank"]);
+    // A folder of one trace stands for it.
+    assert_eq!(place.run(&["ingest", "--rank", "5=job", "--name", "five"]).code, 0);
+    assert_eq!(place.lines("SELECT rank FROM ranks WHERE trace = 'five'"), ["5"]);
+    for (more, parts) in [
+        (&["--rank", "0=b.json"][..], &["two traces claim rank 0", "each by --rank"][..]),
+        (&["--rank", "0=b.json", "--rank", "0=c.json"], &["three traces claim rank 0"]),
+    ] {
+        let run = place.run(&[&["ingest", "--rank", "0=a.json"], more].concat());
+        refused(&run, "duplicate-rank", parts);
+    }
 }
 
 #[test]

@@ -374,3 +374,62 @@ fn labels_of_strangers_do_nothing() {
     assert_inert(&parts);
     assert!(parts["xl/sharedStrings.xml"].contains("=cmd|'C calc'!A0 &lt;script&gt;"));
 }
+
+/// A trace with steps and a kernel in each; one of a host alone; and one where the host idles.
+fn little(place: &Place) {
+    let begin = r#"{"distributedInfo":{"rank":0,"world_size":1},"traceEvents":["#;
+    let host = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":0,"dur":10}"#;
+    let steps = |busy_us: i64| {
+        let step = |n: i64| {
+            let ts = 1000 * n;
+            format!(
+                r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","pid":1,"tid":1,"ts":{ts},"dur":1000}},
+                {{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{ts},"dur":{busy_us},"args":{{"device":0,"stream":7}}}}"#
+            )
+        };
+        (0..4).map(step).collect::<Vec<_>>().join(",")
+    };
+    for (name, events) in [
+        ("host", host.to_owned()),
+        ("host2", host.to_owned()),
+        ("full", steps(1000)),
+        ("full2", steps(1000)),
+        ("idle", steps(800)),
+    ] {
+        place.write(&format!("{name}/rank0.json"), format!("{begin}{events}]}}"));
+        place.run(&["ingest", name, "-q"]).done();
+    }
+}
+
+#[test]
+fn of_runs_that_have_little_in_common_it_says_why() {
+    let place = Place::new();
+    little(&place);
+    let told = |runs: &[&str]| {
+        let text = place.run(&[&["compare"], runs].concat()).done();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let equal = told(&["full", "full2"]);
+    assert!(equal.contains("every part of a step takes the same time in both runs"), "{equal}");
+    let hosts = told(&["host", "host2"]);
+    for part in [
+        "they have no device in common terms",
+        "neither run has a device",
+        "neither run has kernels of a rank",
+        "wall_time_s 10.00 us 10.00 us 0.00 % 0.00 % Similar",
+    ] {
+        assert!(hosts.contains(part), "no {part:?} in {hosts}");
+    }
+    // Of several runs what one has is told, and of the others that it is not known.
+    let several = told(&["host", "full", "idle"]);
+    for part in ["busy_time n/a 4.000 ms 3.200 ms", "computation_time n/a 4.000 ms 3.200 ms"] {
+        assert!(several.contains(part), "no {part:?} in {several}");
+    }
+    let mixed = told(&["full", "host", "idle"]);
+    assert!(mixed.contains("avg_step_time 1.000 ms n/a 1.000 ms 0.00 % Similar"), "{mixed}");
+    // A time of a trace without steps has no noise.
+    let run = place.run(&["compare", "host", "full", "--fail-on", "wall_time_s > 5%"]);
+    assert_eq!((run.code, run.errors()), (1, vec!["change-too-large"]), "{}", run.stderr);
+    let said = "10.00 us in host, 4.000 ms in full; its noise is not known";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+}

@@ -8,8 +8,8 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::runs::{HOSTILE, Plan, assert_inert, is_plain, parts, write};
-use crate::support::{Run, example, files, name, project, run};
+use crate::support::runs::{HOSTILE, Plan, assert_inert, is_plain, parts, step_of_rank, write};
+use crate::support::{Place, Run, example, files, name, project, run};
 
 const EXAMPLE: &str = "llama-tiny-fsdp2-tp2-4";
 
@@ -289,6 +289,52 @@ fn a_folder_gets_names_that_say_what_is_in_it() {
     let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
     assert!(digits(&time[..8]) && &time[8..9] == "-" && digits(&time[9..]), "{file}");
     assert_eq!(rest, "_llama-tiny_dp1x2_tp2_gpu4.txt");
+}
+
+#[test]
+fn of_several_stragglers_the_first_is_named() {
+    let place = Place::new();
+    for (name, slow) in [("two", 2), ("none", 0)] {
+        for rank in 0..6 {
+            // The slow ones come to the call later.
+            let (compute, call) = if rank < slow { (600, 1700) } else { (400, 1500) };
+            let text = step_of_rank(rank, 6, compute, call);
+            place.write(&format!("{name}/rank{rank}.json"), text);
+        }
+        place.run(&["ingest", name, "-q"]).done();
+    }
+    let told = |name: &str| {
+        let text = place.run(&["report", name, "--format", "text"]).done();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let two = told("two");
+    // 600 is 50 % more than the median of 400.
+    let said = "Straggler rank 0 computes 50.0 % longer than the others; and 1 more";
+    assert!(two.contains(said), "{two}");
+    let none = told("none");
+    let said = "Straggler none no rank computes longer, or is waited for, by enough";
+    assert!(none.contains(said), "{none}");
+}
+
+#[test]
+fn a_name_leaves_out_what_the_card_does() {
+    let place = Place::new();
+    for (name, card, rest) in [
+        ("shards", "{dp_shard: 4, tp: 2}", "_mine_dp4_tp2_gpu1.txt"),
+        ("replicas", "{dp_replicate: 8}", "_mine_dp8_gpu1.txt"),
+        ("neither", "{}", "_mine_gpu1.txt"),
+    ] {
+        let plan = format!("Model-executor: {{model_plan_parallelization: {card}}}");
+        place.write(&format!("{name}/rank0.json"), step_of_rank(0, 1, 400, 1200));
+        let model = "workload: {model: {model_family: mine}}";
+        place.write(&format!("{name}/workload_card.yaml"), format!("{model}\n{plan}\n"));
+        place.run(&["ingest", name, "-q"]).done();
+        let out = format!("{name}-reports/");
+        place.run(&["report", name, "-q", "-o", &out]).done();
+        let names = below(&place.input().join(out));
+        let [file] = &names[..] else { panic!("{names:?}") };
+        assert_eq!(&file[15..], rest);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ccl_sql::schema::TABLES;
 use rusqlite::Connection;
+use zip::write::SimpleFileOptions;
 
 use crate::support::{Place, Run, Tables, command, files, gzip, run};
 
@@ -331,6 +332,11 @@ fn a_kernel_on_a_device_by_accident_makes_no_rank() {
 
 /// Runs an ingest of `job.nsys-rep` with a program named `nsys` that does this.
 fn with_nsys(place: &Place, script: Option<&str>) -> Run {
+    ingest_with_nsys(place, script, "job.nsys-rep")
+}
+
+/// The same of another file.
+fn ingest_with_nsys(place: &Place, script: Option<&str>, file: &str) -> Run {
     let bin = place.input().join("bin");
     std::fs::create_dir_all(&bin).expect("it is ours");
     if let Some(script) = script {
@@ -344,7 +350,7 @@ fn with_nsys(place: &Place, script: Option<&str>) -> Run {
     };
     let output = command(&place.input())
         .env("PATH", path)
-        .args(["--data", "../data", "ingest", "job.nsys-rep"])
+        .args(["--data", "../data", "ingest", file])
         .output()
         .expect("the program can be started");
     Run {
@@ -387,6 +393,25 @@ fn a_report_is_exported_by_nsys() {
     let exported = with_nsys(&place, Some(old));
     assert!(exported.stderr.contains("job: nsys, 2 ranks, 20001 events"), "{}", exported.stderr);
     assert_eq!(workspaces(&place.data()), 0);
+    // One in an archive is unpacked for it.
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("job.nsys-rep", SimpleFileOptions::default()).expect("memory");
+    std::io::Write::write_all(&mut zip, b"a report").expect("memory");
+    let zip = zip.finish().expect("memory").into_inner();
+    place.write("packed.zip", &*zip).write("other.zip", zip);
+    let reads = format!("grep -q 'a report' \"$(eval echo \\$$#)\" || exit 5\n{old}");
+    let packed = ingest_with_nsys(&place, Some(&reads), "packed.zip");
+    assert!(packed.stderr.contains(": nsys, 2 ranks, 20001 events"), "{}", packed.stderr);
+    let fails = ingest_with_nsys(&place, Some("exit 3"), "other.zip");
+    assert_eq!(fails.errors(), ["nsys-unusable"], "{}", fails.stderr);
+    assert!(fails.stderr.contains("other.zip/job.nsys-rep"), "{}", fails.stderr);
+    assert_eq!(workspaces(&place.data()), 0);
+    // A program that nobody may run.
+    let program = place.input().join("bin/nsys");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o644)).expect("it is ours");
+    let refused = with_nsys(&place, None);
+    assert_eq!(refused.errors(), ["nsys-unusable"], "{}", refused.stderr);
+    assert!(refused.stderr.contains("cannot run `nsys`: Permission denied"), "{}", refused.stderr);
     // Where its export lies beside it, that is read.
     place.database("job.sqlite", JOB);
     let both = place.run(&["ingest", ".", "--name", "folder"]);
@@ -457,6 +482,7 @@ pub fn folder(place: &Place) {
                 (70 * 16777216 + 70)::UBIGINT AS globalTid, 1.5::FLOAT AS floatValue, '\\x00\\xFF'::BLOB AS binaryData,
                 18446744073709551615::UBIGINT AS uint64Value, [1, 2] AS nested",
         ),
+        ("OF_LISTS_ALONE", "SELECT [1, 2] AS nested"),
     ] {
         let path = folder.join(format!("{table}.parquet"));
         connection

@@ -43,6 +43,48 @@ fn gzip_is_told_by_its_bytes_and_read_to_its_last_member() {
     }
 }
 
+/// A zip archive of one trace.
+fn zipped() -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("rank0.json", zip::write::SimpleFileOptions::default()).expect("memory");
+    zip.write_all(&plain()).expect("memory can be written");
+    zip.finish().expect("memory can be written").into_inner()
+}
+
+#[test]
+fn a_zip_that_cannot_be_unpacked_says_why() {
+    let whole = zipped();
+    let header = memchr::memmem::find(&whole, b"PK\x03\x04").expect("a member");
+    let entry = memchr::memmem::find(&whole, b"PK\x01\x02").expect("its entry");
+    let changed = |bytes: &[(usize, u8)]| {
+        let mut out = whole.clone();
+        bytes.iter().for_each(|(at, byte)| out[*at] = *byte);
+        out
+    };
+    let place = Place::new();
+    for (name, bytes, said) in [
+        ("cut.zip", whole[..whole.len() - 30].to_vec(), "cannot read the zip archive"),
+        ("locked.zip", changed(&[(header + 6, 1), (entry + 8, 1)]), "Password required"),
+        ("method.zip", changed(&[(header + 8, 97), (entry + 10, 97)]), "method not supported"),
+        ("astray.zip", changed(&[(entry + 44, 0xff)]), "cannot open the file"),
+    ] {
+        place.write(name, bytes);
+        let run = place.run(&["ingest", name]);
+        assert_eq!((run.code, run.errors()), (1, vec!["file-unreadable"]), "{}", run.stderr);
+        assert!(run.stderr.contains(said) && run.stderr.contains(name), "{}", run.stderr);
+        let hint = "unpack the archive with another program";
+        assert_eq!(run.stderr.contains(hint), name != "cut.zip", "{}", run.stderr);
+    }
+}
+
+/// A name that is nothing but an ending is a name.
+#[test]
+fn a_file_of_an_ending_alone_is_read() {
+    let place = Place::new();
+    place.write(".json", plain()).run(&["ingest", "./.json"]).done();
+    assert_eq!(place.lines("SELECT trace FROM sources"), ["json"]);
+}
+
 #[test]
 fn a_zip_holds_traces_like_a_folder() {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

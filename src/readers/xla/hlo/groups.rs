@@ -157,13 +157,12 @@ impl Groups {
         Some(match ids {
             Ids::Replicas => list.iter().map(|r| r * grid.partitions + partition).collect(),
             Ids::Partitions => list.iter().map(|p| replica * grid.partitions + p).collect(),
-            Ids::ReplicasAndPartitions => {
+            _ => {
                 let all = list
                     .iter()
                     .flat_map(|r| (0..grid.partitions).map(move |p| r * grid.partitions + p));
                 all.take(MAX_MEMBERS as usize).collect()
             }
-            Ids::Global => list.clone(),
         })
     }
 }
