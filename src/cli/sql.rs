@@ -37,17 +37,16 @@ pub fn run(context: &Context, args: &SqlArgs) -> Result<(), Errors> {
             .hint("name the columns in the statement, or with --select")
             .into());
     }
-    let text = match (&args.sql, &args.file) {
-        (_, Some(path)) => std::fs::read_to_string(path).map_err(|e| crate::error::io(path, &e))?,
-        (Some(sql), None) if sql == "-" => {
+    let text = match (&args.file, args.sql.as_deref()) {
+        (Some(path), _) => std::fs::read_to_string(path).map_err(|e| crate::error::io(path, &e))?,
+        (None, Some("-")) => {
             let mut text = String::new();
             std::io::stdin()
                 .read_to_string(&mut text)
                 .map_err(|e| Error::new("io", format!("cannot read standard input: {e}")))?;
             text
         }
-        (Some(sql), None) => sql.clone(),
-        (None, None) => String::new(),
+        (None, sql) => sql.unwrap_or_default().to_owned(),
     };
     let statements = statements(&text)?;
     let several = statements.iter().filter(|sql| asks(sql)).count() > 1;

@@ -154,10 +154,10 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<(PathBuf, bool)>> {
     loop {
         let (objects, prefixes, next) = match page(path, &bucket, &key, &options) {
             Ok(page) => page,
-            Err(Stop::Odd(name)) => {
-                return Err(Error::new("file-unreadable", "a key beside others is no path")
-                    .at(path.display().to_string())
-                    .facts(escaped(&name)));
+            // A key that is no path spoils its page: a listing of all below finds the others.
+            Err(Stop::Odd(_)) => {
+                below(path)?;
+                return entries(path);
             }
             Err(Stop::Error(e)) => return Err(e),
         };

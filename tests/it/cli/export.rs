@@ -651,10 +651,19 @@ fn slips_are_said_before_the_work() {
     let run = place.run(&["export", "-p", "align=maybe", "-o", "t.pftrace"]);
     assert_eq!((run.code, run.errors()), (1, vec!["param-invalid"]));
     assert!(run.stderr.contains("`align` is \"maybe\", which is no BOOLEAN"), "{}", run.stderr);
-    let run = place.run(&["export", "--ranks", "77", "-o", "t.pftrace"]);
-    assert_eq!((run.code, run.errors()), (1, vec!["nothing-found"]));
+    place.write("empty/rank0.json", r#"{"traceEvents":[]}"#);
+    place.run(&["ingest", "empty", "-q"]).done();
+    for (args, said) in [
+        (&["job", "--ranks", "77"][..], "sql \"FROM ranks\"` shows the ranks"),
+        (&["job", "--steps", "99"], "sql \"FROM steps\"` shows the steps of each rank"),
+        (&["empty"], "the trace has no events that a timeline could show"),
+    ] {
+        let run = place.run(&[&["export", "-o", "t.pftrace"], args].concat());
+        assert_eq!((run.code, run.errors()), (1, vec!["nothing-found"]), "{}", run.stderr);
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+    }
     place.write("t.pftrace", "old");
-    let run = place.run(&["export", "-o", "t.pftrace"]);
+    let run = place.run(&["export", "job", "-o", "t.pftrace"]);
     assert_eq!((run.code, run.errors()), (1, vec!["output-exists"]));
     let left = std::fs::read(place.input().join("t.pftrace")).expect("it is there");
     assert_eq!(left, b"old");

@@ -434,55 +434,92 @@ fn signal(child: &std::process::Child, name: &str) {
     assert!(sent.success(), "{name}");
 }
 
-/// Of a file that somebody still writes, what was read is not the whole.
+/// Does something while an ingest reads a large file of a job, and waits for its end; what the
+/// ingest said.
+///
+/// # Panics
+/// Where the file was read to its end before anybody looked, many times.
 #[cfg(target_os = "linux")]
-#[test]
-fn a_file_that_grows_while_it_is_read_is_an_error() {
-    let place = Place::new();
-    let event = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2},"#;
-    let begin = r#"{"distributedInfo":{"rank":0,"world_size":1},"traceEvents":["#;
-    let whole = format!("{begin}{}{}]}}", event.repeat(400_000), event.trim_end_matches(','));
-    // Where it was read to the end before anybody looked, once more.
+fn while_it_is_read(place: &Place, mut ready: impl FnMut(), mut meanwhile: impl FnMut()) -> Run {
+    let file = place.input().join("large/rank0.json");
     for _ in 0..20 {
-        place.write("grows.json", &*whole);
-        let file = place.input().join("grows.json");
+        ready();
         let mut command = Command::new(program());
-        command.args(["--data", "../data", "ingest", "grows.json", "--force"]);
-        let mut child = command
-            .current_dir(place.input())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program can be started");
+        command.args(["--data", "../data", "ingest", "large", "--force"]);
+        command.current_dir(place.input()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program can be started");
         let open = PathBuf::from(format!("/proc/{}/fd", child.id()));
         let is_open = || {
             let all = std::fs::read_dir(&open).into_iter().flatten().flatten();
             all.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|path| path == file)
         };
-        while !is_open() && child.try_wait().expect("it is our child").is_none() {
+        let mut is_over = || child.try_wait().expect("it is our child").is_some();
+        while !is_open() && !is_over() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        if child.try_wait().expect("it is our child").is_some() {
+        // The look at its beginning takes less.
+        std::thread::sleep(Duration::from_millis(20));
+        if is_over() {
             continue;
         }
-        // The look at its beginning is over by then.
-        std::thread::sleep(Duration::from_millis(30));
         signal(&child, "STOP");
         let is_read = is_open();
-        let mut grown = std::fs::File::options().append(true).open(&file).expect("it is there");
-        std::io::Write::write_all(&mut grown, b"\n").expect("it can be written");
+        meanwhile();
         signal(&child, "CONT");
         let output = child.wait_with_output().expect("it ends");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if !is_read || !said.contains("error") {
-            continue;
+        if is_read {
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            let code = output.status.code().unwrap_or(-1);
+            return Run { code, stdout: String::new(), stderr };
         }
-        assert!(said.starts_with("error[file-changed]: the file changed while it was"), "{said}");
-        let sizes = format!("{} bytes before, {} after", whole.len(), whole.len() + 1);
-        assert!(said.contains(&sizes) && said.contains("--> grows.json"), "{said}");
-        place.run(&["ingest", "grows.json"]).done();
-        return;
     }
-    panic!("it was never seen open");
+    panic!("it was never seen to be read");
+}
+
+/// A large file: so many events of a rank.
+#[cfg(target_os = "linux")]
+fn large(events: usize) -> String {
+    let event = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2},"#;
+    let all = event.repeat(events);
+    let begin = r#"{"distributedInfo":{"rank":0,"world_size":1},"traceEvents":["#;
+    format!("{begin}{}]}}", all.trim_end_matches(','))
+}
+
+/// Of a file that somebody still writes, what was read is not the whole.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_grows_while_it_is_read_is_an_error() {
+    let place = Place::new();
+    let whole = large(400_000);
+    let file = place.input().join("large/rank0.json");
+    let grows = || {
+        let mut grown = std::fs::File::options().append(true).open(&file).expect("it is there");
+        std::io::Write::write_all(&mut grown, b"\n").expect("it can be written");
+    };
+    let write = || _ = place.write("large/rank0.json", &*whole);
+    let run = while_it_is_read(&place, write, grows);
+    assert_eq!((run.code, run.errors()), (1, vec!["file-changed"]), "{}", run.stderr);
+    let sizes = format!("{} bytes before, {} after", whole.len(), whole.len() + 1);
+    assert!(run.stderr.contains(&sizes), "{}", run.stderr);
+    assert!(run.stderr.contains("--> large/rank0.json"), "{}", run.stderr);
+    place.run(&["ingest", "large"]).done();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_that_is_renamed_while_it_is_ingested_keeps_its_new_name() {
+    let place = Place::new();
+    let ready = || {
+        place.write("large/rank0.json", large(3));
+        std::fs::remove_dir_all(place.data()).unwrap_or_default();
+        place.run(&["ingest", "large", "-q"]).done();
+        place.write("large/rank0.json", large(400_000));
+    };
+    let rename = || _ = place.run(&["rename", "large", "other"]).done();
+    let run = while_it_is_read(&place, ready, rename);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let rows = "SELECT trace, count(*) FROM host_events GROUP BY trace";
+    assert_eq!(place.lines(rows), ["other 400000"]);
 }
 
 #[test]
@@ -517,6 +554,19 @@ fn a_file_in_place_of_the_data_directory_stays() {
     let run = place.run(&["ingest", "job"]);
     assert_eq!((run.code, run.errors()), (1, vec!["io"]), "{}", run.stderr);
     assert_eq!(std::fs::read_to_string(place.data()).expect("it is there"), "mine");
+}
+
+#[test]
+fn a_data_directory_that_is_no_utf_8_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = job();
+    let mut command = crate::support::command(&place.input());
+    command.arg("--data").arg(std::ffi::OsStr::from_bytes(b"caf\xe9")).args(["ingest", "job"]);
+    let run = Run::of(&mut command);
+    assert_eq!((run.code, run.errors()), (1, vec!["io"]), "{}", run.stderr);
+    for part in ["the path of the data directory is no UTF-8", "give another folder with --data"] {
+        assert!(run.stderr.contains(part), "{}", run.stderr);
+    }
 }
 
 #[test]

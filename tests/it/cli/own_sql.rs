@@ -199,6 +199,42 @@ fn own_diagnosis(place: &Place, name: &str, columns: &str, shown: &str) {
     place.write(&format!("own/{name}.v1.sql"), text);
 }
 
+#[test]
+fn a_metric_of_a_table_that_is_not_there_says_what_is() {
+    let place = ingested();
+    own_text(&place, "far", "SELECT count(*) AS number FROM zqzqzqzq");
+    own_text(&place, "near", "SELECT count(*) AS number FROM collectivs");
+    for (name, hint) in
+        [("far", "`ccl-sql list tables` shows"), ("near", "did you mean `collectives`")]
+    {
+        let run = place.run(&["metric", name, "--sql-dir", "own"]);
+        assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
+        assert!(run.stderr.contains("and there is no such table or view"), "{}", run.stderr);
+        assert!(run.stderr.contains(hint), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn an_area_of_ones_own_is_a_heading() {
+    let place = ingested();
+    own_metric(&place, "mine", "1");
+    let listed = place.run(&["list", "metrics", "--sql-dir", "own"]).done();
+    let (_, of_own) = listed.split_once("\nown\n").expect("a heading");
+    assert!(of_own.trim_start().starts_with("mine "), "{of_own}");
+}
+
+#[test]
+fn a_parameter_is_a_number_that_there_is() {
+    let place = ingested();
+    for text in ["much", "inf", "nan", "1e999", ""] {
+        let given = format!("long_factor={text}");
+        let run = place.run(&["metric", "hang_suspects", "-p", &given]);
+        assert_eq!((run.code, run.errors()), (1, vec!["param-invalid"]), "{}", run.stderr);
+        assert!(run.stderr.contains("which is no DOUBLE"), "{}", run.stderr);
+        assert!(run.stderr.contains("hint: write a number"), "{}", run.stderr);
+    }
+}
+
 /// A metric has one row of a trace, and a finding has its texts.
 #[test]
 fn answers_of_another_shape_are_refused() {

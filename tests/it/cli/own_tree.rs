@@ -111,3 +111,22 @@ fn a_folder_without_a_file_that_is_needed_is_named() {
         assert!(run.stderr.contains(part), "{}", run.stderr);
     }
 }
+
+#[test]
+fn a_file_in_a_folder_of_others_is_found_by_the_check() {
+    let place = Place::new();
+    let tree = tree(&place);
+    std::fs::create_dir(tree.join("metrics/odd")).expect("a folder");
+    std::fs::rename(tree.join("metrics/speed/mfu.v1.sql"), tree.join("metrics/odd/mfu.v1.sql"))
+        .expect("it was there");
+    let run = Run::of(&mut of_tree(&place, &["check"]));
+    assert_eq!((run.code, run.errors()), (1, vec!["check-failed"]), "{}", run.stderr);
+    for part in [
+        "a metric does not belong in the folder `odd`",
+        "sql/metrics/odd/mfu.v1.sql",
+        "the folders: speed, traffic, bandwidth",
+        "that of a metric is its @area",
+    ] {
+        assert!(run.stderr.contains(part), "no {part:?} in {}", run.stderr);
+    }
+}

@@ -199,6 +199,11 @@ fn what_a_cluster_is_asked_is_kept_and_found() {
         ["metric/mfu@1", "metric/coll_call_num@1", "view/steps_of_none", "diagnosis/late_rank"];
     let run = place.run(&[&["answer", "--trace", "job"], &asked[..]].concat());
     assert!(run.code == 2 && run.stderr.contains("view/steps_of_none"), "{}", run.stderr);
+    for odd in ["steps", "odd/steps"] {
+        let run = place.run(&["answer", "--trace", "job", odd]);
+        assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("there is no {odd}")), "{}", run.stderr);
+    }
     let known =
         ["metric/mfu@1", "metric/coll_call_num@1", "view/step_overlap", "diagnosis/late_rank"];
     assert_eq!(place.run(&[&["answer", "--trace", "job"], &known[..]].concat()).done(), "");

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::cli::faults::by_other_readers;
-use crate::support::runs::{Plan, write};
+use crate::support::runs::{Plan, step_of_rank, write};
 use crate::support::{Csv, Place, Run, files, name};
 
 const CONFIG: &str = "[model]\nname = \"llama3\"\n[training]\nlocal_batch_size = 2\nseq_len = 64\n\
@@ -175,6 +175,30 @@ fn a_folder_of_several_names_answers_as_one() {
     assert_eq!(traces(&place), ["first", "second"]);
     let run = place.run(&["ingest", "job", "--name", "second"]);
     assert!(!said(&run).contains("several names"), "{}", run.stderr);
+}
+
+/// Files of one rank each lie side by side, and a card above all.
+#[test]
+fn one_of_several_files_alone_keeps_the_card_of_before() {
+    let place = Place::new();
+    place.write("runs/workload_card.yaml", "workload: {model: {model_family: mine}}\n");
+    let about = r#""distributedInfo":{"backend":"nccl","rank":0,"world_size":1},"#;
+    let text = |compute_us| step_of_rank(0, 1, compute_us, 1200).replace(about, "");
+    for file in ["a_rank0.json", "b_rank0.json"] {
+        place.write(&format!("runs/set/{file}"), text(400));
+    }
+    place.run(&["ingest", "runs"]).done();
+    let models = "SELECT model, count(*) FROM configuration GROUP BY model";
+    assert_eq!(place.lines(models), ["mine 2"]);
+    place.write("runs/set/a_rank0.json", text(500));
+    let run = place.run(&["ingest", "runs/set/a_rank0.json"]);
+    assert!(run.stderr.contains("1 rank"), "{}", run.stderr);
+    assert!(!run.stderr.contains("b_rank0"), "{}", run.stderr);
+    assert_eq!(place.lines(models), ["mine 2"]);
+    assert_eq!(
+        place.lines("SELECT sum(dur_ns) FROM device_events WHERE name = 'gemm'"),
+        ["900000"]
+    );
 }
 
 #[test]

@@ -69,3 +69,18 @@ fn folders_may_hold_the_characters_of_patterns() {
     let plain = place.run(&["metric", "coll_call_num", "--format", "value"]).done();
     assert_eq!(odd, plain);
 }
+
+#[test]
+fn what_is_no_metric_is_said_as_duckdb_says_it() {
+    let place = ingested();
+    for (query, said) in [
+        ("SELECT zzz(1)", "Scalar Function with name zzz does not exist"),
+        ("SELECT 'a'::INT FROM straggler_lag", "Could not convert string 'a' to INT32"),
+        ("BEGIN; SELECT 'a'::INT FROM straggler_lag", "Could not convert string 'a' to INT32"),
+        ("FROM straggler_lag(1)", "`straggler_lag` is a metric, no function"),
+    ] {
+        let run = place.run(&["sql", query]);
+        assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{query}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{query}: {}", run.stderr);
+    }
+}

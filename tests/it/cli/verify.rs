@@ -42,6 +42,15 @@ fn figures_of_a_second_program_are_told() {
          job,busy,m,1,1.0,1.000000000001,1e-12,equal,\n"
     );
     assert!(run.code == 0 && run.stderr.contains("2 values are equal"), "{}", run.stderr);
+    // With metrics of the user's own, those too.
+    std::fs::create_dir(place.input().join("own")).expect("a folder");
+    let own = verified(&place, &same.to_string(), &["--sql-dir", "own"]);
+    assert_eq!(own.code, 0, "{}", own.stderr);
+    let words = std::fs::read_to_string(place.input().join("words")).expect("written");
+    let own = format!("\n--sql-dir\n{}\n", place.input().join("own").display());
+    assert!(words.contains(&own), "{words}");
+    let run = verified(&place, &same.to_string(), &["--format", "csv"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
     // It is given all modules, and which trace to look at.
     let given = |name: &str| std::fs::read_to_string(place.input().join(name)).expect("written");
     let modules: Value = serde_json::from_str(&given("given")).expect("JSON");

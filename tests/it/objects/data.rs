@@ -281,3 +281,82 @@ fn what_asks_for_no_trace_asks_for_no_store() {
     run(&s3, &place, &["completions", "bash"]).done();
     assert_eq!(s3.requests(), [""; 0]);
 }
+
+/// Whoever has all tables of a trace has those of the one that takes its place, too.
+#[test]
+fn a_machine_follows_what_another_ingests_anew() {
+    let (s3, one, other, disk) = (S3::start(), Place::new(), Place::new(), Place::new());
+    for (rank, end_us) in [(0, 1200), (1, 1230)] {
+        s3.put(&format!("job/rank{rank}.json"), step_of_rank(rank, 2, 400, end_us));
+    }
+    run(&s3, &one, &["ingest", "s3://traces/job"]).done();
+    s3.put("job/rank1.json", step_of_rank(1, 2, 400, 1290));
+    run(&s3, &other, &["ingest", "s3://traces/job"]).done();
+    for (rank, end_us) in [(0, 1200), (1, 1290)] {
+        disk.write(&format!("job/rank{rank}.json"), step_of_rank(rank, 2, 400, end_us));
+    }
+    disk.run(&["ingest", "job"]).done();
+    let question = ["metric", "--all", "--format", "csv"];
+    assert_eq!(run(&s3, &one, &question).stdout, disk.run(&question).stdout);
+    s3.requests();
+    assert_eq!(run(&s3, &one, &["metric", "straggler_lag", "--format", "value"]).done(), "90.0\n");
+    assert!(!s3.requests().iter().any(|line| line.ends_with(".parquet")), "they are here");
+}
+
+#[test]
+fn a_table_that_is_gone_or_another_is_a_conflict() {
+    let (s3, _) = ingested();
+    let trace = "fsdp2-cpu-2";
+    let prefix = format!("lake/ccl-data/trace={trace}/{}/host_events/", version(&s3, trace));
+    let key = s3.keys().into_iter().find(|key| key.starts_with(&prefix)).expect("a table");
+    let whole = s3.get(&key).expect("it is there");
+    let question = ["metric", "launch_delay_us", "iter_time", "--trace", trace];
+    let refused = |place: &Place| {
+        let refused = run(&s3, place, &question);
+        assert_eq!(refused.errors(), ["store-conflict"], "{}", refused.stderr);
+        let said = "it was replaced, or removed, while it was fetched";
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    };
+    let asker = Place::new();
+    s3.remove(&key);
+    refused(&asker);
+    s3.put(&key, &whole[..whole.len() - 1]);
+    refused(&asker);
+    // When it is what it was, nothing stands in the way.
+    s3.put(&key, &*whole);
+    let answered = run(&s3, &asker, &["sql", "SELECT count(*) > 0 AS n FROM host_events"]);
+    assert!(answered.stdout.contains("true"), "{}", answered.stderr);
+}
+
+#[test]
+fn who_may_only_read_is_told() {
+    let (s3, place) = ingested();
+    place.write("job/rank0.json", step_of_rank(0, 1, 400, 1200));
+    s3.fails(Fault::ReadOnly);
+    // What may be read is answered from.
+    run(&s3, &Place::new(), &["metric", "iter_time"]).done();
+    for words in
+        [&["ingest", "job"][..], &["remove", "fsdp2-cpu-2"], &["rename", "fsdp2-cpu-2", "a"]]
+    {
+        let refused = run(&s3, &place, words);
+        assert_eq!(refused.errors(), ["io"], "{words:?}: {}", refused.stderr);
+        let said = "cannot write to the store: access is denied";
+        assert!(refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
+    }
+    assert!(!s3.keys().iter().any(|key| key.contains("trace=job")));
+}
+
+#[test]
+fn a_vacuum_removes_nothing_where_it_cannot_know() {
+    let s3 = S3::start();
+    // There is nothing yet.
+    assert_eq!(run(&s3, &Place::new(), &["vacuum", "--older-than", "0"]).code, 0);
+    let (s3, place) = ingested();
+    let key = "lake/ccl-data/trace=fsdp2-cpu-2/manifest.json";
+    s3.put(key, "{");
+    let before = s3.keys();
+    let refused = run(&s3, &place, &["vacuum", "--older-than", "0"]);
+    assert_eq!(refused.errors(), ["trace-unknown"], "{}", refused.stderr);
+    assert!(refused.stderr.contains("a manifest cannot be read"), "{}", refused.stderr);
+    assert_eq!(s3.keys(), before);
+}

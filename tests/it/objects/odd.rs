@@ -160,3 +160,37 @@ fn nothing_of_the_credentials_is_kept() {
         }
     }
 }
+
+/// The card lies beside more files than a page of a listing holds, and beside keys that are no
+/// paths.
+#[test]
+fn a_card_is_found_beside_anything() {
+    for odd in [None, Some("runs/a//b.json"), Some("runs//rank0.json")] {
+        let job = "runs/profile_traces/iteration_10";
+        let (s3, place) = (S3::start(), Place::new());
+        for rank in 0..2 {
+            s3.put(&format!("{job}/rank{rank}.json"), step_of_rank(rank, 2, 400, 1200));
+        }
+        (0..1200).for_each(|n| _ = s3.put(&format!("runs/notes-{n:04}.md"), ""));
+        s3.put("runs/workload_card.yaml", "workload: {model: {model_family: mine}}\n");
+        odd.iter().for_each(|key| _ = s3.put(key, "{}"));
+        let run = s3.run(&place, &["ingest", &format!("s3://traces/{job}")]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(place.lines("SELECT model FROM configuration"), ["mine"], "{odd:?}");
+    }
+}
+
+#[test]
+fn a_card_in_a_store_is_a_small_object() {
+    let (s3, place) = (job(), Place::new());
+    s3.put("large.yaml", "#".repeat((1 << 20) + 1)).put("cards/card.yaml", "workload: {}\n");
+    for (card, why) in [
+        ("s3://traces/large.yaml", "it is larger than 1024 KiB"),
+        ("s3://traces/cards", "it is a prefix of objects"),
+        ("s3://traces/none.yaml", "there is no such object"),
+    ] {
+        let run = s3.run(&place, &["ingest", "s3://traces/job", "--card", card]);
+        assert_eq!(run.errors(), ["card-invalid"], "{}", run.stderr);
+        assert!(run.stderr.contains(why) && run.stderr.contains(card), "{}", run.stderr);
+    }
+}

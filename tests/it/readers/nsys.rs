@@ -409,7 +409,8 @@ fn a_report_is_exported_by_nsys() {
     // A program that nobody may run.
     let program = place.input().join("bin/nsys");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o644)).expect("it is ours");
-    let refused = with_nsys(&place, None);
+    place.write("third.nsys-rep", "a report");
+    let refused = ingest_with_nsys(&place, None, "third.nsys-rep");
     assert_eq!(refused.errors(), ["nsys-unusable"], "{}", refused.stderr);
     assert!(refused.stderr.contains("cannot run `nsys`: Permission denied"), "{}", refused.stderr);
     // Where its export lies beside it, that is read.

@@ -32,6 +32,8 @@ pub enum Fault {
     Busy(usize),
     /// Refuses all requests.
     Denied,
+    /// Refuses to write and to remove.
+    ReadOnly,
     /// Breaks the connection of so many requests for an object behind so many bytes.
     Cut(usize, usize),
     /// Waits between pieces of an object.
@@ -240,7 +242,8 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             *left -= 1;
             return answer(stream, "503 Slow Down", &[], b"<Error><Code>SlowDown</Code></Error>");
         }
-        Some(Fault::Denied) => {
+        Some(Fault::ReadOnly) if ["GET", "HEAD"].contains(&request.method.as_str()) => {}
+        Some(Fault::Denied | Fault::ReadOnly) => {
             let body = b"<Error><Code>AccessDenied</Code><AWSAccessKeyId>SECRETTEST\
                          </AWSAccessKeyId></Error>";
             return answer(stream, "403 Forbidden", &[], body);
