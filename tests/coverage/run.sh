@@ -28,8 +28,10 @@ run() {
 }
 mkdir "$work/profiles"
 export CARGO_MANIFEST_DIR="$PWD"
-run units "$units"
-run tests env "CARGO_BIN_EXE_ccl-sql=$binary" "$tests" "$@"
+# What runs in a test that fails counts too.
+failed=0
+run units "$units" || failed=1
+run tests env "CARGO_BIN_EXE_ccl-sql=$binary" "$tests" "$@" || failed=1
 
 # The tests start the program, whose profiles have a number of their own.
 of() {
@@ -41,3 +43,4 @@ of() {
 }
 "$work/tool/release/never_run" "$PWD/src" "$units=$(of units)" "$tests=$(of tests)" \
     "$binary=$(of tests)"
+exit "$failed"

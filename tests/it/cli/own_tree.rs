@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assert_cmd::Command;
 
 use crate::cli::shown::ingested;
-use crate::support::runs::step_of_rank;
+use crate::support::runs::{many_kernels, step_of_rank};
 use crate::support::{Place, Run, command, files, project};
 
 /// The files of the program, in the folder `tree` of a place.
@@ -129,4 +129,31 @@ fn a_file_in_a_folder_of_others_is_found_by_the_check() {
     ] {
         assert!(run.stderr.contains(part), "no {part:?} in {}", run.stderr);
     }
+}
+
+/// Two parts of the ranks are looked at side by side. What is too much for both is enough for one
+/// after the other.
+#[test]
+fn parts_that_need_more_memory_have_it_alone() {
+    let place = Place::new();
+    for rank in 0..4 {
+        place.write(&format!("large/rank{rank}.json"), many_kernels(rank, 4, 40_000));
+    }
+    place.run(&["ingest", "large", "-q"]).done();
+    tree(&place);
+    // A list of 40 million numbers takes 900 MB while it is made.
+    let list = "SELECT len(list(i)) FROM range(40000000) AS t (i)";
+    change(&place, "views/kernels/_device_counts.sql", |query| {
+        format!("SELECT * FROM ({query}) WHERE ({list}) > 0")
+    });
+    let question = ["metric", "comm_comp_overlap", "--format", "json", "--no-cache"];
+    let of = |limit: &str| {
+        let more = ["--jobs", "2", "--memory-limit", limit];
+        Run::of(&mut of_tree(&place, &[&question[..], &more].concat()))
+    };
+    let answered = of("1300MB");
+    assert_eq!(answered.code, 0, "{}", answered.stderr);
+    assert_eq!(answered.stdout, place.run(&question).stdout);
+    let refused = of("600MB");
+    assert_eq!((refused.code, refused.errors()), (1, vec!["limit"]), "{}", refused.stderr);
 }
