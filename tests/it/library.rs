@@ -9,8 +9,9 @@ use duckdb::arrow::array::{Array, AsArray, RecordBatch};
 use duckdb::arrow::datatypes::{Float64Type, Int64Type};
 use serde_json::Value;
 
+use crate::cli::own_sql::{FINDING, own_diagnosis, own_metric};
 use crate::support::kineto::{Args, slice};
-use crate::support::{example, run};
+use crate::support::{Place, example, run};
 
 const EXAMPLE: &str = "llama-tiny-fsdp2-tp2-4";
 
@@ -163,6 +164,25 @@ fn errors_are_those_of_the_program() {
         assert!(is_form || error.message == format!("{form:?} is no form of a file"), "{error:?}");
     }
     assert!(!folder.path().join("elsewhere").exists());
+}
+
+#[test]
+fn a_query_that_fails_is_the_fault_of_the_call() {
+    let place = Place::of(&example(EXAMPLE));
+    let data = open(place.data());
+    own_metric(&place, "broken", "error('no luck')");
+    let own = place.input().join("own").display().to_string();
+    let options = ["--sql-dir", own.as_str()];
+    let fault = data.metric(&["broken"], &options).expect_err("it fails");
+    assert!((fault.code, fault.message.contains("no luck")) == ("sql", true), "{fault}");
+    // Beside others it takes no answer away.
+    let all = data.metric(&["*"], &options).expect("the others have answers");
+    let names: Vec<_> = (0..all.num_rows()).map(|row| text(&all, "metric", row)).collect();
+    assert!(names.len() > 50 && names.contains(&Some("coll_call_num".to_owned())), "{names:?}");
+    let columns = FINDING.replace("'do'", "error('no luck again')");
+    own_diagnosis(&place, "wrong", &columns, "kernels");
+    let fault = data.diagnose(&[EXAMPLE], &options).expect_err("it fails");
+    assert!(fault.message.contains("no luck again"), "{fault}");
 }
 
 #[test]

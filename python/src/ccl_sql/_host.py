@@ -213,6 +213,8 @@ def call(
         raise
     finally:
         if job.done.is_set():
+            # It must be gone when the interpreter ends: what it holds of DuckDB goes with it.
+            thread.join()
             cursor.close()
     return job.result()
 

@@ -184,12 +184,12 @@ fn check_says_which_view_is_wrong() {
 }
 
 /// The columns of a finding.
-const FINDING: &str = "trace, 'found' AS finding, {rank: min(rank)} AS \"where\",
+pub const FINDING: &str = "trace, 'found' AS finding, {rank: min(rank)} AS \"where\",
     CAST(NULL AS DOUBLE) AS time_per_step_ms, CAST(1 AS DOUBLE) AS gain_ms,
     CAST([] AS VARCHAR[]) AS limits, 'do' AS advice, 'SELECT 1' AS evidence";
 
 /// A diagnosis of the user's own, of these columns.
-fn own_diagnosis(place: &Place, name: &str, columns: &str, shown: &str) {
+pub fn own_diagnosis(place: &Place, name: &str, columns: &str, shown: &str) {
     let text = format!(
         "-- @diagnosis {name}\n-- @version  1\n-- @summary  A diagnosis of a user.\n\
          -- @profilers kineto nsys xla\n-- @requires ranks\n-- @gain     a millisecond\n\
