@@ -307,6 +307,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_system_refuses_has_a_hint() {
+        use std::io::ErrorKind::{Interrupted, PermissionDenied, StorageFull};
+        let hint = |kind: std::io::ErrorKind| io(std::path::Path::new("x"), &kind.into()).hint;
+        assert_eq!(hint(StorageFull).as_deref(), Some(FREE));
+        let said = hint(PermissionDenied).unwrap_or_default();
+        assert_eq!(
+            (said.as_str(), hint(Interrupted)),
+            ("check the permissions of this path", None)
+        );
+        let full = parquet::errors::ParquetError::General("No space left on device".to_owned());
+        let full = Error::from(full);
+        assert_eq!((full.code, full.hint.as_deref()), ("io", Some(FREE)));
+        let other = Error::from(parquet::errors::ParquetError::General("eof".to_owned()));
+        assert!(other.message.contains("eof") && other.hint.is_none(), "{other}");
+        let table = Error::from(arrow::error::ArrowError::ComputeError("odd".to_owned()));
+        assert!(table.message.starts_with("cannot build a table: "), "{table}");
+    }
+
+    #[test]
     fn text_has_place_and_hint() {
         let error = Error::new("duplicate-rank", "two traces claim rank 5")
             .at("rank5.json.gz and rank5_retry.json.gz")

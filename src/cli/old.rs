@@ -82,6 +82,10 @@ mod tests {
             assert_eq!(args.join(" "), today, "{old}");
             assert!(hint.is_some_and(|hint| hint.ends_with(&format!("ccl-sql {today}"))), "{old}");
         }
+        // A word with blanks is one word of the hint, too.
+        let words = ["ccl-sql", "--metric", "mfu", "--trace", "it's one"].map(OsString::from);
+        let hint = rewritten(words.into_iter()).1.expect("the form is old");
+        assert!(hint.ends_with(r"ccl-sql metric mfu --trace 'it'\''s one'"), "{hint}");
         for today in ["metric mfu", "sql -- --metric x", "-h", ""] {
             let words = || today.split(' ').map(OsString::from);
             assert_eq!(rewritten(words()), (words().collect(), None), "{today}");

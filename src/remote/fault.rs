@@ -125,6 +125,7 @@ mod tests {
             ("status code: 404 Not Found: <Code>NoSuchBucket</Code>", "no such bucket"),
             ("status code: 404 Not Found: ", "no such object (404)"),
             ("status code: 503 Slow Down: <Code>SlowDown</Code>", "overloaded"),
+            ("status code: 400 Bad Request: ", "the store refused (400)"),
             ("Error performing PUT http://169.254.169.254/latest - x", "no credentials"),
             ("connection refused", "connection refused"),
         ] {

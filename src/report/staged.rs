@@ -210,6 +210,15 @@ pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_place_that_takes_no_more_has_another_hint() {
+        let of = |kind: std::io::ErrorKind| failed(Path::new("out.csv"), &kind.into());
+        let full = of(std::io::ErrorKind::StorageFull);
+        let hint = full.hint.as_deref().unwrap_or_default();
+        assert!(hint.contains("name another place with -o") && full.code == "io", "{full}");
+        assert!(!of(std::io::ErrorKind::NotFound).to_string().contains("-o"));
+    }
+
     fn names(folder: &Path) -> Vec<String> {
         let mut out: Vec<String> = walkdir::WalkDir::new(folder)
             .min_depth(1)

@@ -536,6 +536,12 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_is_typed_yet_tables_come_first() {
+        has("SELECT |", &["device_events", "steps"]);
+        lacks("SELECT |", &["SELECT", "coll_call_num"]);
+    }
+
+    #[test]
     fn dot_commands_and_their_arguments() {
         assert_eq!(at_bar(".ti|"), [".timer"]);
         assert_eq!(at_bar("SELECT 1; .ta|"), [".tables"]);

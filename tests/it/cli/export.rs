@@ -578,6 +578,14 @@ fn rows_of_a_query_need_times_and_names() {
     run("SELECT ts_ns, dur_ns, name FROM device_events").done();
     let bytes = std::fs::read(place.input().join("q.pftrace")).expect("it was written");
     assert_eq!(read(&bytes).slices.len(), 4);
+    // Rows of a rank lie below it; what a map holds are arguments.
+    let of_ranks = "SELECT rank, ts_ns, dur_ns, name, MAP {'yes': true} AS more \
+                    FROM device_events";
+    place.run(&["sql", of_ranks, "-o", "ranks.json", "--format", "chrome"]).done();
+    let text = std::fs::read_to_string(place.input().join("ranks.json")).expect("it was written");
+    for (part, count) in [("\"rank 0\"", 1), ("\"rank 1\"", 1), ("\"more.yes\":true", 4)] {
+        assert_eq!(text.matches(part).count(), count, "{part} in {text}");
+    }
     assert_snapshot!(shown(&run("SELECT 1 AS ts, 'x' AS name"), &place), @r"
     exit code 2
     --- stderr

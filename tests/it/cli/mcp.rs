@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cli::own_sql::own_metric;
 use crate::support::kineto::{Args, slice};
-use crate::support::{Place, example, program};
+use crate::support::runs::{Plan, write};
+use crate::support::{Place, Run, example, program};
 
 /// How long an answer is waited for, on a machine that does other work too.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -475,8 +477,57 @@ fn nothing_outside_of_the_roots_is_read() {
     let cards = client.call("sql", json!({"query": "FROM cards"}));
     assert_eq!(cards["total"], 0, "{cards}");
     assert_eq!(client.call("list_traces", json!({}))["total"], 2);
-    let run = place.run(&["mcp", "--root", "nowhere"]);
-    assert_eq!(run.errors(), ["file-unreadable"]);
+    place.write("roots/none/words.txt", "no trace").write("file", "");
+    let error = client.fails("ingest", json!({"path": "none"}));
+    assert_eq!(error["code"], "nothing-found", "{error}");
+    for (root, why) in [("nowhere", "cannot open the root"), ("file", "the root is no folder")] {
+        let run = place.run(&["mcp", "--root", root]);
+        assert_eq!(run.errors(), ["file-unreadable"]);
+        assert!(run.stderr.contains(why), "{}", run.stderr);
+    }
+}
+
+/// What is no client is told how one begins.
+#[test]
+fn who_does_not_begin_as_the_protocol_does_is_told() {
+    let place = Place::new();
+    let mut command = crate::support::command(&place.input());
+    command.args(["--data", "../data", "mcp"]);
+    let odd = r#"{"jsonrpc":"2.0","method":"notifications/odd"}"#;
+    let run = Run::of(command.write_stdin(format!("{odd}\n")));
+    assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{}", run.stderr);
+    assert!(run.stderr.contains("its configuration names `ccl-sql mcp`"), "{}", run.stderr);
+}
+
+#[test]
+fn a_metric_that_fails_stands_beside_those_that_answer() {
+    let place = Place::of(&example("fsdp2-cpu-2"));
+    own_metric(&place, "broken", "error('no luck')");
+    let mut client = Client::new(&place, &["--sql-dir", "own"]);
+    let error = client.fails("run_metrics", json!({"metrics": ["broken"]}));
+    assert!(error["message"].as_str().is_some_and(|said| said.contains("no luck")), "{error}");
+    let answer = client.call("run_metrics", json!({"metrics": ["iter_time", "broken"]}));
+    assert_eq!(answer["results"][0]["metric"], "iter_time", "{answer}");
+    let said = answer["errors"][0]["message"].as_str();
+    assert!(said.is_some_and(|said| said.contains("no luck")), "{answer}");
+}
+
+#[test]
+fn runs_beside_a_baseline_are_ranked() {
+    let place = Place::new();
+    for (name, step_us) in [("base", 1000.0), ("slow", 1100.0), ("fast", 900.0)] {
+        write(&place.input().join(name), &Plan { step_us, ..Plan::default() });
+        place.run(&["ingest", name, "-q"]).done();
+    }
+    let mut client = Client::new(&place, &[]);
+    let answer = client.call("compare", json!({"base": "base", "tests": ["slow", "fast"]}));
+    let ranking = answer["ranking"].as_array().expect("a ranking");
+    let runs: Vec<&str> = ranking.iter().filter_map(|row| row["label"].as_str()).collect();
+    assert_eq!(runs, ["fast", "base", "slow"], "{answer}");
+    let error = client.fails("compare", json!({"base": "base", "tests": []}));
+    assert_eq!(error["message"], "there is no run to compare with the baseline", "{error}");
+    let error = client.fails("more", json!({"cursor": 7}));
+    assert_eq!(error["message"], "the tool takes a cursor, which is a text", "{error}");
 }
 
 #[test]

@@ -61,6 +61,17 @@ fn check_does_not_pass_over_a_file_of_the_project() {
 }
 
 /// The SQL of the project keeps to the rules, and the files that are made of it are those of now.
+/// What is generated of the project's own files is none of the user's.
+#[test]
+fn check_of_a_users_files_looks_at_these() {
+    let place = Place::new();
+    own_metric(&place, "mine", "1");
+    let own = place.input().join("own").display().to_string();
+    let found = run(project(), &["check", "--sql-dir", &own]);
+    assert!(!found.stderr.contains("check --write"), "{}", found.stderr);
+    assert!(found.stderr.contains("own/mine.v1.sql") || found.code == 0, "{}", found.stderr);
+}
+
 #[test]
 fn check_finds_nothing_wrong_in_the_project() {
     let found = run(project(), &["check"]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assert_cmd::Command;
 
 use crate::cli::shown::ingested;
-use crate::support::runs::{many_kernels, step_of_rank};
+use crate::support::runs::{many_calls, many_kernels, step_of_rank};
 use crate::support::{Place, Run, command, files, project};
 
 /// The files of the program, in the folder `tree` of a place.
@@ -57,12 +57,14 @@ fn a_derived_table_that_fails_leaves_no_trace() {
     change(&place, "derived/_device_calls.sql", |query| {
         format!("SELECT * FROM ({query}) WHERE error('no luck') IS NULL")
     });
-    for more in [&[][..], &["--jobs", "1"]] {
-        let run = Run::of(&mut of_tree(&place, &[&["ingest", "job"], more].concat()));
+    // The ranks of the other job are two parts, which are made side by side.
+    (0..2).for_each(|n| _ = place.write(&format!("two/rank{n}.json"), many_calls(n, 50_001)));
+    for (job, jobs) in [("job", "2"), ("job", "1"), ("two", "2"), ("two", "1")] {
+        let run = Run::of(&mut of_tree(&place, &["ingest", job, "--jobs", jobs]));
         assert_eq!((run.code, run.errors()), (1, vec!["sql"]), "{}", run.stderr);
         assert!(run.stderr.contains("no luck"), "{}", run.stderr);
         assert!(run.stderr.contains("derived/_device_calls.sql"), "{}", run.stderr);
-        assert!(!place.data().join("trace=job").exists());
+        assert!(!place.data().join(format!("trace={job}")).exists());
     }
 }
 
@@ -156,4 +158,11 @@ fn parts_that_need_more_memory_have_it_alone() {
     assert_eq!(answered.stdout, place.run(&question).stdout);
     let refused = of("600MB");
     assert_eq!((refused.code, refused.errors()), (1, vec!["limit"]), "{}", refused.stderr);
+    // Any other fault ends the question at once.
+    change(&place, "views/kernels/_device_counts.sql", |query| {
+        format!("SELECT * FROM ({query}) WHERE error('no luck') IS NULL")
+    });
+    let failed = of("1300MB");
+    assert_eq!((failed.code, failed.errors()), (1, vec!["sql"]), "{}", failed.stderr);
+    assert!(failed.stderr.contains("no luck"), "{}", failed.stderr);
 }

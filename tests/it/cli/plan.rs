@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::runs::step_of_rank;
+use crate::support::runs::{many_calls, step_of_rank};
 use crate::support::{Place, Run, STEPS, command, files, program, project};
 
 /// The bytes of every file of a trace, by its path there.
@@ -199,6 +199,8 @@ fn what_a_cluster_is_asked_is_kept_and_found() {
         ["metric/mfu@1", "metric/coll_call_num@1", "view/steps_of_none", "diagnosis/late_rank"];
     let run = place.run(&[&["answer", "--trace", "job"], &asked[..]].concat());
     assert!(run.code == 2 && run.stderr.contains("view/steps_of_none"), "{}", run.stderr);
+    let run = place.run(&["answer", "--trace", "job", "--share", "3", "metric/mfu@1"]);
+    assert!(run.code == 2 && run.stderr.contains("'--share <I/M>'"), "{}", run.stderr);
     for odd in ["steps", "odd/steps"] {
         let run = place.run(&["answer", "--trace", "job", odd]);
         assert_eq!((run.code, run.errors()), (2, vec!["usage"]), "{}", run.stderr);
@@ -238,19 +240,8 @@ fn an_engine_that_does_not_run_says_so() {
 fn a_part_that_stays_is_not_derived_again() {
     // Two parts: the first has too many calls for others beside it.
     let place = Place::new();
-    let rank = |rank: usize, calls: usize| {
-        let event = |n: usize| {
-            let (ts, kind) = (n * 10 + rank, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
-            format!(
-                r#"{{"ph":"X","cat":"kernel","name":"{kind}","pid":0,"tid":7,"ts":{ts},"dur":5,"args":{{"device":0,"stream":7}}}}"#
-            )
-        };
-        let events: Vec<String> = (0..calls).map(event).collect();
-        let about = format!(r#"{{"rank":{rank},"world_size":2}}"#);
-        format!(r#"{{"distributedInfo":{about},"traceEvents":[{}]}}"#, events.join(","))
-    };
-    place.write("job/rank0.json", rank(0, 50_001));
-    place.write("job/rank1.json", rank(1, 50_000));
+    place.write("job/rank0.json", many_calls(0, 50_001));
+    place.write("job/rank1.json", many_calls(1, 50_000));
     let input = place.input().join("job").display().to_string();
     let all = |place: &Place| {
         let plan = place.run(&["plan", &input]).done().trim().to_owned();
@@ -266,7 +257,7 @@ fn a_part_that_stays_is_not_derived_again() {
     one.run(&["ingest", &input]).done();
     assert_same(&one, &place, "job");
     // One call more: the calls of both ranks are other ones now.
-    place.write("job/rank1.json", rank(1, 50_001));
+    place.write("job/rank1.json", many_calls(1, 50_001));
     // The rows of both go into their files in the layout: the next open task is one that derives.
     assert_eq!(all(&place), [1, 1, 1, 1, 1, 2, 1, 2, 1]);
     let fresh = Place::new();

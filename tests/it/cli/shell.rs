@@ -141,7 +141,8 @@ fn arrays_of_any_layout_are_shown() {
         SET arrow_large_buffer_size = false;\nSET produce_arrow_string_view = true;\n\
         SELECT 'longer than twelve bytes' AS text, ['a'] AS list;\n\
         SET arrow_output_version = '1.5';\nSELECT 1.5::DECIMAL(4, 1) AS small,\n\
-        -2.25::DECIMAL(12, 2) AS medium, 3::HUGEINT AS large;\n";
+        -2.25::DECIMAL(12, 2) AS medium, 3::HUGEINT AS large;\n\
+        SELECT 'longer than twelve bytes' AS text;\n";
     let run = shell(&place, &[], input);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     let shown: Vec<serde_json::Value> = serde_json::Deserializer::from_str(&run.stdout)
@@ -152,8 +153,14 @@ fn arrays_of_any_layout_are_shown() {
         [{"text": "a", "list": [1, 2], "inner": {"of": ["b"]}}],
         [{"text": "longer than twelve bytes", "list": ["a"]}],
         [{"small": 1.5, "medium": -2.25, "large": 3}],
+        [{"text": "longer than twelve bytes"}],
     ]);
     assert_eq!(serde_json::Value::from(shown), expected);
+    let input = ".mode box\nSET arrow_output_version = '1.5';\n\
+        SELECT 1.5::DECIMAL(4, 1) AS small, 2::DECIMAL(12, 2) AS medium;\n";
+    let boxed = shell(&place, &[], input).stdout;
+    assert!(boxed.contains("DECIMAL(4, 1)") || boxed.contains("decimal(4,1)"), "{boxed}");
+    assert!(boxed.contains("12"), "{boxed}");
 }
 
 #[test]
@@ -307,6 +314,12 @@ fn a_sandbox_touches_no_file() {
     let run = shell(&place, &["--sandbox"], input);
     assert_eq!(run.errors(), ["usage", "usage", "usage", "trace-unknown", "sql"], "{}", run.stderr);
     assert_eq!(run.stdout, "mean_lag_us\n30.0\n");
+    // A metric is of traces by name, and a path is none.
+    place.write("new/rank0.json", step_of_rank(0, 1, 400, 1200));
+    let input = ".mode csv\n.run straggler_lag trace=job\n.run straggler_lag trace=new\n";
+    let of_name = shell(&place, &["--sandbox"], input);
+    assert_eq!(of_name.errors(), ["trace-unknown"], "{}", of_name.stderr);
+    assert!(of_name.stdout.contains("\njob,30.0,"), "{}", of_name.stdout);
     for file in ["b.csv", "c.csv", "d.csv"] {
         assert!(!place.input().join(file).exists(), "{file}");
     }

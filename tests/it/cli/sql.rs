@@ -74,6 +74,7 @@ fn folders_may_hold_the_characters_of_patterns() {
 fn what_is_no_metric_is_said_as_duckdb_says_it() {
     let place = ingested();
     for (query, said) in [
+        ("FROM zzz(1)", "Table Function with name zzz does not exist"),
         ("SELECT zzz(1)", "Scalar Function with name zzz does not exist"),
         ("SELECT 'a'::INT FROM straggler_lag", "Could not convert string 'a' to INT32"),
         ("BEGIN; SELECT 'a'::INT FROM straggler_lag", "Could not convert string 'a' to INT32"),

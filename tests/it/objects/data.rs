@@ -344,6 +344,15 @@ fn who_may_only_read_is_told() {
         assert!(refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
     }
     assert!(!s3.keys().iter().any(|key| key.contains("trace=job")));
+    // What was sent before the manifest is refused is of no trace, and in nobody's way.
+    s3.fails(Fault::Refuses("lake/ccl-data/trace=job/manifest.json".to_owned()));
+    let refused = run(&s3, &place, &["ingest", "job"]);
+    assert_eq!(refused.errors(), ["io"], "{}", refused.stderr);
+    assert!(refused.stderr.contains("trace=job/manifest.json"), "{}", refused.stderr);
+    let listed = run(&s3, &Place::new(), &["list", "traces", "--format", "csv"]).done();
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    s3.fails(Fault::Busy(0));
+    run(&s3, &place, &["ingest", "job"]).done();
 }
 
 #[test]

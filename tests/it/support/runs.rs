@@ -100,6 +100,19 @@ pub fn step_of_rank(rank: i64, world: i64, compute_us: i64, call_us: i64) -> Str
     )
 }
 
+/// A rank of two with so many calls and nothing else, one of 5 us each 10 us.
+pub fn many_calls(rank: usize, calls: usize) -> String {
+    let call = |n: usize| {
+        let (ts, kind) = (n * 10 + rank, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+        format!(
+            r#"{{"ph":"X","cat":"kernel","name":"{kind}","pid":0,"tid":7,"ts":{ts},"dur":5,"args":{{"device":0,"stream":7}}}}"#
+        )
+    };
+    let calls: Vec<String> = (0..calls).map(call).collect();
+    let about = format!(r#"{{"rank":{rank},"world_size":2}}"#);
+    format!(r#"{{"distributedInfo":{about},"traceEvents":[{}]}}"#, calls.join(","))
+}
+
 /// A rank with so many kernels, one of 5 us each 10 us. A step takes 10 ms. Its call ends with the
 /// step, and takes 40 us on the first rank, and 10 us less on each further one.
 pub fn many_kernels(rank: usize, world: usize, kernels: usize) -> String {

@@ -34,6 +34,8 @@ pub enum Fault {
     Denied,
     /// Refuses to write and to remove.
     ReadOnly,
+    /// Refuses to write the object of this key.
+    Refuses(String),
     /// Breaks the connection of so many requests for an object behind so many bytes.
     Cut(usize, usize),
     /// Waits between pieces of an object.
@@ -243,7 +245,8 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             return answer(stream, "503 Slow Down", &[], b"<Error><Code>SlowDown</Code></Error>");
         }
         Some(Fault::ReadOnly) if ["GET", "HEAD"].contains(&request.method.as_str()) => {}
-        Some(Fault::Denied | Fault::ReadOnly) => {
+        Some(Fault::Refuses(key)) if *key != request.key || request.method != "PUT" => {}
+        Some(Fault::Denied | Fault::ReadOnly | Fault::Refuses(_)) => {
             let body = b"<Error><Code>AccessDenied</Code><AWSAccessKeyId>SECRETTEST\
                          </AWSAccessKeyId></Error>";
             return answer(stream, "403 Forbidden", &[], body);
