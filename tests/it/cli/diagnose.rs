@@ -27,6 +27,14 @@ fn bounds_of_a_step_are_a_table() {
 }
 
 #[test]
+fn bounds_have_a_heading_of_their_own() {
+    let place = Place::of(&example("llama-tiny-fsdp2-tp2-4"));
+    let text = place.run(&["diagnose", "--what-if", "--format", "md"]).done();
+    let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+    assert_eq!(headings, ["# job", "## WHAT IF"]);
+}
+
+#[test]
 fn several_traces_are_a_list() {
     let place = ingested();
     place.write("other/rank0.json", rank_file(0, 1, 0));

@@ -108,3 +108,17 @@ fn show_prints_definition_and_sql() {
       marker VARCHAR: What marked it.
     ");
 }
+
+#[test]
+fn show_says_what_kind_of_thing_it_is() {
+    let place = Place::new();
+    for (name, head) in [
+        ("late_rank", "late_rank (diagnosis, version 1)\n\nA rank comes late"),
+        ("copies", "copies\n\nCopies on the devices"),
+        ("device_events", "device_events (made by ingest)\n\nA row is one kernel"),
+        ("steps", "steps (derived at the end of an ingest)\n\nA row is one step"),
+    ] {
+        let shown = place.run(&["show", name]).done();
+        assert!(shown.starts_with(head), "{name}: {shown}");
+    }
+}

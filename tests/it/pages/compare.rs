@@ -379,22 +379,30 @@ fn labels_of_strangers_do_nothing() {
 fn little(place: &Place) {
     let begin = r#"{"distributedInfo":{"rank":0,"world_size":1},"traceEvents":["#;
     let host = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":0,"dur":10}"#;
-    let steps = |busy_us: i64| {
+    // Kernels of so many microseconds, one after the other.
+    let steps = |kernels: &[i64]| {
         let step = |n: i64| {
-            let ts = 1000 * n;
-            format!(
-                r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","pid":1,"tid":1,"ts":{ts},"dur":1000}},
-                {{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{ts},"dur":{busy_us},"args":{{"device":0,"stream":7}}}}"#
-            )
+            let mut ts = 1000 * n;
+            let mut out = format!(
+                r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","pid":1,"tid":1,"ts":{ts},"dur":1000}}"#
+            );
+            for dur in kernels {
+                out += &format!(
+                    r#",{{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":{ts},"dur":{dur},"args":{{"device":0,"stream":7}}}}"#
+                );
+                ts += dur;
+            }
+            out
         };
         (0..4).map(step).collect::<Vec<_>>().join(",")
     };
     for (name, events) in [
         ("host", host.to_owned()),
         ("host2", host.to_owned()),
-        ("full", steps(1000)),
-        ("full2", steps(1000)),
-        ("idle", steps(800)),
+        ("full", steps(&[1000])),
+        ("full2", steps(&[1000])),
+        ("idle", steps(&[800])),
+        ("twice", steps(&[300, 300])),
     ] {
         place.write(&format!("{name}/rank0.json"), format!("{begin}{events}]}}"));
         place.run(&["ingest", name, "-q"]).done();
@@ -427,6 +435,12 @@ fn of_runs_that_have_little_in_common_it_says_why() {
     }
     let mixed = told(&["full", "host", "idle"]);
     assert!(mixed.contains("avg_step_time 1.000 ms n/a 1.000 ms 0.00 % Similar"), "{mixed}");
+    // One kernel of 800 us became two of 300: 800 us for another, and twice 500 us less.
+    let twice = told(&["idle", "twice"]);
+    assert!(twice.contains("-200.0 us gemm"), "{twice}");
+    for part in ["gemm count 800.0 us 600.0 us", "gemm duration 800.0 us 600.0 us"] {
+        assert!(twice.contains(part), "no {part:?} in {twice}");
+    }
     // A time of a trace without steps has no noise.
     let run = place.run(&["compare", "host", "full", "--fail-on", "wall_time_s > 5%"]);
     assert_eq!((run.code, run.errors()), (1, vec!["change-too-large"]), "{}", run.stderr);

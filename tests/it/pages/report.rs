@@ -317,6 +317,17 @@ fn of_several_stragglers_the_first_is_named() {
 }
 
 #[test]
+fn of_a_trace_without_events_nothing_is_known() {
+    let place = Place::new();
+    place.write("none/rank0.json", r#"{"traceEvents":[]}"#);
+    place.run(&["ingest", "none", "-q"]).done();
+    let text = place.run(&["report", "none", "--format", "text"]).done();
+    let (_, numbers) = text.split_once("KEY NUMBERS").expect("the section is there");
+    let said = numbers.lines().nth(3).unwrap_or_default();
+    assert_eq!(said.trim(), "none of them is known of this trace", "{numbers}");
+}
+
+#[test]
 fn a_name_leaves_out_what_the_card_does() {
     let place = Place::new();
     for (name, card, rest) in [
