@@ -467,6 +467,44 @@ fn odd_arguments_come_back_as_they_were() {
     assert_eq!((job.len(), &args("again")), (4, &job));
 }
 
+/// Of a part of the events only arrows whose ends are there would be right, so there are none.
+#[test]
+fn a_part_of_a_trace_has_no_arrows_as_recorded() {
+    let place = Place::of(&example("llama-tiny-fsdp2-tp2-4"));
+    let written = |folder: &str, more: &[&str]| {
+        let words = ["export", "job", "--format", "chrome", "-o", folder];
+        place.run(&[&words[..], more].concat()).done();
+        let mut text = String::new();
+        for file in files(&place.input().join(folder)) {
+            let file = std::fs::File::open(file).expect("it was written");
+            text += &std::io::read_to_string(flate2::read::GzDecoder::new(file)).expect("text");
+        }
+        let slices = text.matches("\"ph\":\"X\"").count();
+        (slices, text.matches("\"ph\":\"s\"").count())
+    };
+    let long = "SELECT count(*) FROM events WHERE dur_ns >= 100000";
+    let (slices, arrows) = written("long/", &["--min-dur", "100us"]);
+    assert_eq!((slices.to_string(), arrows), (place.lines(long)[0].clone(), 0));
+    let (all, arrows) = written("all/", &[]);
+    assert!(all > slices && arrows > 0, "{all} slices, {arrows} arrows");
+}
+
+/// A process of the host that is no rank has a place of its own.
+#[test]
+fn events_of_no_rank_are_there_too() {
+    let place = Place::new();
+    place.database("job.sqlite", include_str!("../../ingest/nsys/old_generation/job.sqlite.sql"));
+    place.run(&["ingest", "job.sqlite", "-q"]).done();
+    let none = "SELECT count(*) FROM events WHERE rank IS NULL";
+    assert_eq!(place.lines(none), ["1"]);
+    place.run(&["export", "--format", "chrome", "-o", "all.json"]).done();
+    let text = std::fs::read_to_string(place.input().join("all.json")).expect("it was written");
+    let all = place.lines("SELECT count(*) FROM events");
+    assert_eq!(text.matches("\"event_id\":").count().to_string(), all[0]);
+    let write = text.lines().find(|line| line.contains("\"write\"")).expect("its slice");
+    assert!(write.contains("\"pid\":2147483647"), "{write}");
+}
+
 /// What another profiler recorded comes back in the categories of Kineto.
 #[test]
 fn files_of_kineto_hold_what_others_recorded() {
