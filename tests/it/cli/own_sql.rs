@@ -234,9 +234,31 @@ fn an_area_of_ones_own_is_a_heading() {
     assert!(of_own.trim_start().starts_with("mine "), "{of_own}");
 }
 
+/// Fields of one name, in two structs of a list, are told apart.
+#[test]
+fn a_card_names_a_field_by_what_it_is_in() {
+    let place = ingested();
+    own_metric(&place, "mine", "1");
+    let path = place.input().join("own/mine.v1.sql");
+    let text = std::fs::read_to_string(&path).expect("just written");
+    let lists = "-- @column   lists LIST value - | Lists.\n-- @source";
+    let text = text.replace("-- @source", lists).replace(
+        " AS number\n",
+        " AS number,\n    [{'one': {'a': 1, 'b': 2}, 'two': {'a': 3}}] AS lists\n",
+    );
+    std::fs::write(&path, text).expect("it can be written");
+    let card = place.run(&["metric", "mine", "--sql-dir", "own"]).done();
+    let (_, lists) = card.split_once("\nlists\n").expect("the list");
+    let heading: Vec<&str> = lists.lines().next().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(heading, ["one.a", "b", "two.a"], "{card}");
+}
+
 #[test]
 fn a_parameter_is_a_number_that_there_is() {
     let place = ingested();
+    // One that is what it is without it is no slip.
+    let run = place.run(&["metric", "straggler", "-p", "slowdown_pct=10"]);
+    assert!(run.code == 0 && !run.stderr.contains("changes nothing"), "{}", run.stderr);
     for text in ["much", "inf", "nan", "1e999", ""] {
         let given = format!("long_factor={text}");
         let run = place.run(&["metric", "hang_suspects", "-p", &given]);

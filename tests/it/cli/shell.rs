@@ -480,6 +480,21 @@ fn tables_and_drawings_fit_the_terminal() {
 }
 
 #[test]
+fn lists_of_few_rows_lie_below_the_table() {
+    let place = Place::new();
+    let input = ".mode box\nSELECT 'first' AS name,\n\
+        [{'a': 1, 'b': 'a long text'}, {'a': 3, 'b': 'more of it'}] AS parts\n\
+        UNION ALL SELECT 'second', [{'a': 5, 'b': 'x'}, {'a': 6, 'b': 'another long text'}]\n\
+        ORDER BY 1;\n";
+    let shown = shell(&place, &[], input).stdout;
+    let (table, below) = shown.split_once("parts of first").expect("the first list");
+    assert!(table.contains("2 rows, below"), "{shown}");
+    let (first, second) = below.split_once("parts of second").expect("the second list");
+    assert!(first.contains("more of it") && !first.contains("another"), "{shown}");
+    assert!(second.contains("another long text"), "{shown}");
+}
+
+#[test]
 fn an_unknown_word_gets_the_nearest() {
     let place = ingested();
     let input = ".schema collectve\n.timer maybe\n.tables colectives\n\
