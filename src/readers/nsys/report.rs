@@ -10,7 +10,7 @@ use crate::input::progress::Watcher;
 /// Exports a report into an SQLite database.
 ///
 /// # Errors
-/// `nsys-missing` when there is no `nsys`, `nsys-unusable` when it fails.
+/// `nsys-missing` when there is no `nsys`, `nsys-unusable` when it fails, `interrupted`.
 pub fn export(report: &Path, to: &Path, shown: &str, watcher: &Watcher) -> Result<()> {
     watcher.tell(|w| w.phase("nsys export"));
     // Older versions have no blobs, and know no word for them.
@@ -52,16 +52,16 @@ pub fn export(report: &Path, to: &Path, shown: &str, watcher: &Watcher) -> Resul
             }
         };
         let status = loop {
-            match child.try_wait() {
+            let cannot =
+                |e| Error::new("nsys-unusable", format!("cannot wait for `nsys`: {e}")).at(shown);
+            let ended = watcher.go_on().and_then(|()| child.try_wait().map_err(cannot));
+            match ended {
                 Ok(Some(status)) => break status,
                 Ok(None) => std::thread::sleep(Duration::from_millis(50)),
-                Err(e) => {
+                Err(error) => {
                     let _ = child.kill();
-                    return Err(Error::new(
-                        "nsys-unusable",
-                        format!("cannot wait for `nsys`: {e}"),
-                    )
-                    .at(shown));
+                    let _ = child.wait();
+                    return Err(error);
                 }
             }
         };

@@ -35,7 +35,13 @@ struct Client {
 
 impl Client {
     fn new(place: &Place, args: &[&str]) -> Self {
+        Self::finding(place, args, &std::env::var("PATH").unwrap_or_default())
+    }
+
+    /// One whose server finds programs in these folders.
+    fn finding(place: &Place, args: &[&str], path: &str) -> Self {
         let mut child = Command::new(program())
+            .env("PATH", path)
             .args(["mcp", "--data"])
             .arg(place.data())
             .args(args)
@@ -485,6 +491,29 @@ fn nothing_outside_of_the_roots_is_read() {
         assert_eq!(run.errors(), ["file-unreadable"]);
         assert!(run.stderr.contains(why), "{}", run.stderr);
     }
+}
+
+/// The program that exports a report ends with the call that waits for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_ingest_that_is_over_leaves_no_program_behind() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let script = "#!/bin/sh\necho $$ > \"$0.pid\"\nexec sleep 600\n";
+    place.write("job/trace.nsys-rep", "a report").write("bin/nsys", script);
+    let nsys = place.input().join("bin/nsys");
+    std::fs::set_permissions(&nsys, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let path = format!("{}:/usr/bin:/bin", place.input().join("bin").display());
+    let mut client = Client::finding(&place, &["--root", "."], &path);
+    let error = client.fails("ingest", json!({"path": "job", "seconds": 2}));
+    assert_eq!(error["code"], "interrupted", "{error}");
+    let pid = std::fs::read_to_string(place.input().join("bin/nsys.pid")).expect("it began");
+    let process = Path::new("/proc").join(pid.trim());
+    let began = Instant::now();
+    while process.exists() && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!process.exists(), "it runs on");
 }
 
 /// What is no client is told how one begins.
