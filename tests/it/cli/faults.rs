@@ -427,8 +427,7 @@ fn a_rename_leaves_nothing_beside_the_manifest() {
 }
 
 /// Has a process wait, or go on.
-#[cfg(target_os = "linux")]
-fn signal(child: &std::process::Child, name: &str) {
+pub fn signal(child: &std::process::Child, name: &str) {
     let pid = child.id().to_string();
     let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("there is `kill`");
     assert!(sent.success(), "{name}");

@@ -505,7 +505,7 @@ fn an_ingest_that_is_over_leaves_no_program_behind() {
     std::fs::set_permissions(&nsys, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     let path = format!("{}:/usr/bin:/bin", place.input().join("bin").display());
     let mut client = Client::finding(&place, &["--root", "."], &path);
-    let error = client.fails("ingest", json!({"path": "job", "seconds": 2}));
+    let error = client.fails("ingest", json!({"path": "job", "seconds": 5}));
     assert_eq!(error["code"], "interrupted", "{error}");
     let pid = std::fs::read_to_string(place.input().join("bin/nsys.pid")).expect("it began");
     let process = Path::new("/proc").join(pid.trim());
