@@ -497,12 +497,9 @@ fn nothing_outside_of_the_roots_is_read() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ingest_that_is_over_leaves_no_program_behind() {
-    use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     let script = "#!/bin/sh\necho $$ > \"$0.pid\"\nexec sleep 600\n";
-    place.write("job/trace.nsys-rep", "a report").write("bin/nsys", script);
-    let nsys = place.input().join("bin/nsys");
-    std::fs::set_permissions(&nsys, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    place.write("job/trace.nsys-rep", "a report").program("bin/nsys", script);
     let path = format!("{}:/usr/bin:/bin", place.input().join("bin").display());
     let mut client = Client::finding(&place, &["--root", "."], &path);
     let error = client.fails("ingest", json!({"path": "job", "seconds": 5}));

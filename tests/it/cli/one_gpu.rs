@@ -1,7 +1,6 @@
 //! `trace_collection/collect/one_gpu.sh` as a user runs it, over commands that need no GPU: the
 //! environment of each process, MPS from start to end, and what a process that fails does.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,10 +15,7 @@ if [ $# -gt 0 ]; then echo \"$1 $CUDA_MPS_PIPE_DIRECTORY\" >>\"$SAID\"; else cat
 fn one_gpu(place: &Place, args: &[&str]) -> (i32, String) {
     let folder = place.input();
     let (tools, said) = (folder.join("tools"), folder.join("said"));
-    std::fs::create_dir_all(&tools).expect("a folder");
-    let mps = tools.join("nvidia-cuda-mps-control");
-    std::fs::write(&mps, MPS).expect("it is written");
-    std::fs::set_permissions(&mps, std::fs::Permissions::from_mode(0o755)).expect("it may run");
+    place.program("tools/nvidia-cuda-mps-control", MPS);
     std::fs::write(&said, "").expect("it is written");
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").expect("a path"));
     let status = Command::new("bash")

@@ -1,15 +1,12 @@
 //! The program with SQL files of a folder in place of its own, as somebody has who changes them.
 
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 
-use crate::cli::faults::signal;
 use crate::cli::shown::ingested;
 use crate::support::runs::{many_calls, many_kernels, step_of_rank};
-use crate::support::{Place, Run, command, files, program, project};
+use crate::support::{Place, Run, command, files, project};
 
 /// The files of the program, in the folder `tree` of a place.
 pub fn tree(place: &Place) -> PathBuf {
@@ -62,47 +59,6 @@ fn a_derived_table_that_fails_leaves_no_trace() {
         assert!(run.stderr.contains("derived/_device_calls.sql"), "{}", run.stderr);
         assert!(!place.data().join(format!("trace={job}")).exists());
     }
-}
-
-#[test]
-fn tables_that_are_derived_again_are_of_the_trace_that_is_there() {
-    let place = ingested();
-    let tree = tree(&place);
-    let most = "SELECT count(*) FROM range(60000) a, range(60000) b WHERE a.range < b.range";
-    change(&place, "derived/_comm_words.sql", |query| {
-        format!("SELECT * FROM ({query}) WHERE ({most}) > 0")
-    });
-    let asked = ["metric", "straggler_lag", "--format", "csv", "--no-cache"];
-    let answer = std::process::Command::new(program())
-        .current_dir(place.input())
-        .env("CCL_SQL_TREE", tree)
-        .args(["--data", "../data"])
-        .args(asked)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program can be started");
-    let is_copied = || {
-        let all = std::fs::read_dir(place.data()).expect("it is there").flatten();
-        let work = all.filter(|e| e.file_name().to_string_lossy().starts_with(".tmp-"));
-        work.map(|e| e.path().join("trace=job/manifest.json")).any(|copy| copy.exists())
-    };
-    let began = Instant::now();
-    while !is_copied() {
-        assert!(began.elapsed() < Duration::from_secs(60), "nothing is derived again");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // Meanwhile there is another trace of that name.
-    signal(&answer, "STOP");
-    place.write("job/rank1.json", step_of_rank(1, 2, 400, 1290));
-    place.run(&["ingest", "job", "-q"]).done();
-    signal(&answer, "CONT");
-    let answer = answer.wait_with_output().expect("it ends");
-    assert!(answer.status.success());
-    let answer = String::from_utf8(answer.stdout).expect("it is UTF-8");
-    assert_eq!(answer, place.run(&asked).done());
-    assert!(answer.contains("90.0"), "{answer}");
-    let left = files(&place.data());
-    assert!(!left.iter().any(|file| file.to_string_lossy().contains("/.tmp-")), "{left:?}");
 }
 
 #[test]

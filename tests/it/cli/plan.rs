@@ -297,13 +297,14 @@ fn blocks_of_ranks_are_put_into_the_files_of_one_ingest() {
     assert_eq!(rows(&place), rows(&fresh));
 }
 
-/// Stands for Python and its Ray: runs the tasks of a plan one after the other, and says with which
-/// options.
-const CLIENT: &str = r#"#!/usr/bin/env python3
-import json, subprocess, sys
+/// Stands for Python and its Ray: runs the tasks of a plan one after the other, each with a cache
+/// of its own, and says with which options.
+pub const CLIENT: &str = r#"#!/usr/bin/env python3
+import json, subprocess, sys, tempfile
 
 program, plan, address, *options = sys.argv[4:]
 print("options:", address, *options, file=sys.stderr)
+at = options.index("--cache-dir") + 1
 while True:
     listing = [program, "task", "list", plan, *options]
     now = json.loads(subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout)
@@ -311,17 +312,14 @@ while True:
         break
     for one in now["tasks"]:
         number = [] if now["step"] in ("layout", "finish") else [str(one["n"])]
-        subprocess.run([program, "task", now["step"], plan, *number, *options])
+        with tempfile.TemporaryDirectory() as options[at]:
+            subprocess.run([program, "task", now["step"], plan, *number, *options])
 "#;
 
 /// Ingests by an engine whose client is a script.
 #[cfg(unix)]
 fn engine(place: &Place, client: &str, more: &[&str]) -> Run {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = place.input().join("client");
-    std::fs::write(&path, client).expect("a file");
-    let may_run = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&path, may_run).expect("it is ours");
+    let path = place.program("client", client);
     let mut command = command(&place.input());
     let words = ["--data", "../data", "--cache-dir", "../cache", "ingest", "--engine", "ray"];
     command.env("CCL_SQL_PYTHON", &path).args(words).args(more);

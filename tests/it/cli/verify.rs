@@ -2,9 +2,6 @@
 //!
 //! `tests/it/sql/agreement.rs` asks the real one.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 
 use crate::cli::shown::ingested;
@@ -20,11 +17,8 @@ fn row(figure: &str, key: &str, difference: f64, verdict: &str) -> Value {
 
 /// Verifies with a Python that takes what it is given and says this.
 fn verified(place: &Place, said: &str, words: &[&str]) -> Run {
-    place
-        .write("said", said)
-        .write("python", "#!/bin/sh\ncat > given\nprintf '%s\\n' \"$@\" > words\ncat said\n");
-    let python = place.input().join("python");
-    std::fs::set_permissions(&python, Permissions::from_mode(0o755)).expect("it may run");
+    let script = "#!/bin/sh\ncat > given\nprintf '%s\\n' \"$@\" > words\ncat said\n";
+    let python = place.write("said", said).program("python", script);
     let mut command = command(&place.input());
     command.env("CCL_SQL_PYTHON", &python).arg("--data").arg(place.data());
     Run::of(command.arg("verify").args(words))

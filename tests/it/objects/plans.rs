@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::cli::plan::CLIENT;
 use crate::support::runs::step_of_rank;
 use crate::support::s3::{Fault, S3};
 use crate::support::{Place, Run, STEPS, files};
@@ -278,32 +279,10 @@ fn what_is_no_plan_is_left_alone() {
     assert!(s3.get(&old).is_none() && s3.get(&key("plan.json")).is_some());
 }
 
-/// Stands for a cluster whose machines have the store in common alone.
-const CLUSTER: &str = r#"#!/usr/bin/env python3
-import json, subprocess, sys, tempfile
-
-program, plan, address, *options = sys.argv[4:]
-at = options.index("--cache-dir") + 1
-while True:
-    listing = [program, "task", "list", plan, *options]
-    now = json.loads(subprocess.run(listing, stdout=subprocess.PIPE, check=True).stdout)
-    if now["step"] is None:
-        break
-    for one in now["tasks"]:
-        number = [] if now["step"] in ("layout", "finish") else [str(one["n"])]
-        with tempfile.TemporaryDirectory() as options[at]:
-            task = [program, "task", now["step"], plan, *number, *options]
-            subprocess.run(task, check=True)
-"#;
-
 #[test]
 fn an_engine_leaves_no_plan_in_the_store() {
-    use std::os::unix::fs::PermissionsExt as _;
     let (s3, alone) = job();
-    let client = alone.input().join("cluster");
-    std::fs::write(&client, CLUSTER).expect("a file");
-    let may_run = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&client, may_run).expect("it is ours");
+    let client = alone.program("cluster", CLIENT);
     let mut command = s3.command(&alone.input());
     command.env("CCL_SQL_PYTHON", &client);
     let words = [

@@ -1,6 +1,5 @@
 //! Questions about a data directory in an object store that several machines answer.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -28,12 +27,7 @@ for task in listing["tasks"]:
 
 /// Asks as `--engine ray` does, of a cluster of machines without anything in common.
 fn ask_cluster(s3: &S3, place: &Place, words: &[&str]) -> Run {
-    let python = place.input().join("cluster");
-    if !python.exists() {
-        std::fs::write(&python, CLUSTER).expect("a file");
-        let may_run = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&python, may_run).expect("it is ours");
-    }
+    let python = place.program("cluster", CLUSTER);
     let mut command = s3.command(&place.input());
     command.env("CCL_SQL_PYTHON", &python);
     let of_store = ["--data", DATA, "--cache-dir", "../cache"];

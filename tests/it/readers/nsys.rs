@@ -340,9 +340,7 @@ fn ingest_with_nsys(place: &Place, script: Option<&str>, file: &str) -> Run {
     let bin = place.input().join("bin");
     std::fs::create_dir_all(&bin).expect("it is ours");
     if let Some(script) = script {
-        let program = bin.join("nsys");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("it is ours");
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("it is ours");
+        place.program("bin/nsys", &format!("#!/bin/sh\n{script}\n"));
     }
     let path = match script {
         Some(_) => format!("{}:/usr/bin:/bin", bin.display()),

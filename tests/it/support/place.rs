@@ -1,6 +1,7 @@
 //! A folder for the files of a trace, and the data directory that the program makes of them.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -44,6 +45,14 @@ impl Place {
         std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
         std::fs::write(path, bytes).expect("the file can be written");
         self
+    }
+
+    /// Writes a script that may run; where it is.
+    pub fn program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.input().join(name);
+        self.write(name, script);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+        path
     }
 
     /// Makes a database out of statements.
