@@ -2,8 +2,8 @@
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Map, Number, Value};
@@ -31,7 +31,11 @@ pub fn value(array: &dyn Array, row: usize) -> Value {
         DataType::UInt64 => number!(UInt64Type),
         DataType::Float32 => number!(Float32Type),
         DataType::Float64 => number!(Float64Type),
-        // Sums of BIGINT come as HUGEINT: an integer, however long.
+        DataType::Decimal128(_, 0) => {
+            let text = array.as_primitive::<Decimal128Type>().value(row).to_string();
+            // Sums of BIGINT come as HUGEINT: an integer, however long.
+            text.parse::<Number>().map_or(Value::String(text), Value::Number)
+        }
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
             let text = display(array, row);
             text.parse::<Number>().map_or(Value::String(text), Value::Number)
